@@ -1,0 +1,1 @@
+"""Named metrics, the rules that judge them, and the verdicts."""

@@ -1,0 +1,1 @@
+"""Algorithms over point-to-point messages: one file per algorithm, one engine."""

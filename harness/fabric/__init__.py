@@ -1,0 +1,1 @@
+"""The network that the ranks stand on."""

@@ -1,0 +1,1 @@
+"""The process on every rank: context, events, board, parent."""

@@ -1,0 +1,43 @@
+"""What a rank knows about itself: its case, its place in the launch, and where it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.rank.board import Board
+from harness.rank.recorder import Recorder
+from harness.rank.rendezvous import Rendezvous
+from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+
+
+@dataclass(slots=True)
+class RankContext:
+    """Handed to programs, transports and strategies. `checks` are correctness results, `facts` free entries of the rank's record."""
+
+    case: TransferCase | CollectiveCase | TrainCase
+    rank: int
+    world_size: int
+    launch_id: str
+    token: str
+    seed: int
+    folder: Path
+    """Scratch of this launch, shared by its ranks, removed afterwards."""
+    address: str
+    """IP address of the fabric's interface that this rank binds and sends on."""
+    rendezvous: Rendezvous
+    recorder: Recorder
+    board: Board
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    artifacts: dict[str, Path] = field(default_factory=dict)
+    """Files to keep in the record beside the samples, by name."""
+
+    def at(self, step: int, operation: str, peer: int = -1) -> None:
+        """Tell the supervisor what this rank is about to do."""
+        self.board.write(self.rank, step=step, operation=operation, peer=peer)
+
+    def check(self, name: str, passed: bool, detail: str = "") -> None:
+        """Record the result of a correctness check (outside the timed region); a failed one fails the launch with `check_failed`."""
+        self.checks.append({"name": name, "passed": bool(passed), "detail": detail})

@@ -1,0 +1,65 @@
+"""Ranks without a supervisor, for tests and benchmarks: forks processes that meet through a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.rank.board import Board
+from harness.rank.context import RankContext
+from harness.rank.recorder import Recorder
+from harness.rank.rendezvous import Rendezvous
+from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+
+
+def run_ranks(case: CollectiveCase | TrainCase | TransferCase, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
+    """Fork `case.ranks` processes that each run `body(context)`; returns each rank's error text ('' when it succeeded). Kills all at the deadline."""
+    with tempfile.TemporaryDirectory(prefix="scaleproof-test-") as name:
+        folder = Path(name)
+        (folder / "rendezvous").mkdir()
+        Board(folder / "board", case.ranks).close()
+        launch_id, token = secrets.token_hex(8), secrets.token_hex(16)
+        pids = [_fork(case, rank, folder, launch_id, token, body) for rank in range(case.ranks)]
+        _join(pids, time.monotonic() + timeout_s)
+        return [_outcome(folder / f"error-{rank}", folder / f"ok-{rank}") for rank in range(case.ranks)]
+
+
+def _fork(case: CollectiveCase | TrainCase | TransferCase, rank: int, folder: Path, launch_id: str, token: str, body: Callable[[RankContext], None]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        context = RankContext(
+            case=case, rank=rank, world_size=case.ranks, launch_id=launch_id, token=token, seed=0, folder=folder, address="127.0.0.1",
+            rendezvous=Rendezvous(folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"), board=Board(folder / "board", case.ranks),
+        )  # fmt: skip
+        body(context)
+        (folder / f"ok-{rank}").touch()
+        code = 0
+    except BaseException:
+        (folder / f"error-{rank}").write_text(traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+def _join(pids: list[int], deadline: float) -> None:
+    left = set(pids)
+    while left and time.monotonic() < deadline:
+        left -= {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
+        time.sleep(0.005)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _outcome(error: Path, ok: Path) -> str:
+    if ok.exists():
+        return ""
+    return error.read_text() if error.exists() else "did not finish in time"

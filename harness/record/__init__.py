@@ -1,0 +1,1 @@
+"""What one launch leaves behind, and where it is kept."""

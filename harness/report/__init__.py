@@ -1,0 +1,1 @@
+"""Pages from records and verdicts only; never starts anything."""

@@ -1,0 +1,117 @@
+"""Names of everything that has one file, with lazy import paths, so that names are checked without importing anything."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.spec.errors import SpecError
+
+Kind = Literal["transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "framework"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registered name: where its class is, what must be installed, and facts that checks need before any import."""
+
+    target: str
+    summary: str
+    requires: tuple[str, ...] = ()
+    point_to_point: bool = False
+    launcher: str | None = None
+    advice: str = "type `make env`"
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a registered name can be used on this machine; if not, why and what to do."""
+
+    kind: Kind
+    name: str
+    available: bool
+    summary: str
+    why: str = ""
+    advice: str = ""
+
+
+_TRANSPORTS = {
+    "tcp": Entry("harness.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
+    "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True),
+    "grpc": Entry("harness.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
+    "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
+    "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
+    "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",)),
+}
+_COLLECTIVES = {
+    "ring": Entry("harness.collectives.ring", "ring reduce-scatter and all-gather"),
+    "halving_doubling": Entry("harness.collectives.halving_doubling", "recursive halving, recursive doubling"),
+    "tree": Entry("harness.collectives.tree", "binomial tree"),
+}
+_STRATEGIES = {
+    "sync_overlap": Entry("harness.strategies.sync_overlap:SyncOverlap", "synchronous all-reduce in buckets during the backward pass"),
+    "sync": Entry("harness.strategies.sync:Sync", "synchronous all-reduce in buckets after the backward pass"),
+    "local_only": Entry("harness.strategies.local_only:LocalOnly", "no communication: the control arm"),
+}
+_PROGRAMS = {
+    "transfer": Entry("harness.programs.transfer:run", "point-to-point sweep over message sizes"),
+    "collective": Entry("harness.programs.collective:run", "sweep of one collective operation over sizes"),
+    "train": Entry("harness.programs.train:run", "training steps of a workload under a strategy"),
+}
+_FABRICS = {"host": Entry("harness.fabric.host:Host", "the network of this machine as it is")}
+_LAUNCHERS = {
+    "local": Entry("harness.launch.local:Local", "ranks forked from one parent on this machine"),
+    "mpirun": Entry("harness.launch.mpirun:Mpirun", "ranks started by Open MPI's mpirun", ("mpi4py",)),
+}
+_WORKLOADS = {
+    "vgg_a": Entry("harness.workloads.vgg:vgg_a", "VGG-A, 3x224x224, 132.9 M parameters"),
+    "overfeat_fast": Entry("harness.workloads.overfeat:overfeat_fast", "OverFeat-FAST, 3x231x231, 145.9 M parameters"),
+    "cd_dnn": Entry("harness.workloads.dnn:cd_dnn", "CD-DNN, 429-2048x7-9304, 45.1 M parameters"),
+    "vgg_digits": Entry("harness.workloads.vgg:vgg_digits", "small VGG-style net for 8x8 digits"),
+    "dnn_digits": Entry("harness.workloads.dnn:dnn_digits", "small DNN-style net for 8x8 digits"),
+}
+_FRAMEWORKS = {
+    "torch": Entry("harness.workloads.torch_model:TorchModel", "PyTorch, eager", ("torch",)),
+    "tensorflow": Entry("harness.workloads.tensorflow_model:TensorflowModel", "TensorFlow 2, compiled functions", ("tensorflow",)),
+}
+TABLES: dict[Kind, dict[str, Entry]] = {
+    "transport": _TRANSPORTS, "collective": _COLLECTIVES, "strategy": _STRATEGIES, "program": _PROGRAMS,
+    "fabric": _FABRICS, "launcher": _LAUNCHERS, "workload": _WORKLOADS, "framework": _FRAMEWORKS,
+}  # fmt: skip
+
+
+def names(kind: Kind) -> list[str]:
+    """Every registered name of a kind, in table order."""
+    return list(TABLES[kind])
+
+
+def nearest(name: str, candidates: list[str]) -> str:
+    """Advice for a misspelt name: the nearest valid one, else all of them."""
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(candidates)
+
+
+def entry(kind: Kind, name: str) -> Entry:
+    """The entry of a name; raises SpecError with the nearest valid name."""
+    table = TABLES[kind]
+    if name not in table:
+        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(table))}")
+    return table[name]
+
+
+def load(kind: Kind, name: str) -> Any:
+    """Import and return what a name stands for (a class, a function or a module)."""
+    module_name, _, attribute = entry(kind, name).target.partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, attribute) if attribute else module
+
+
+def availability(kind: Kind, name: str) -> Availability:
+    """Whether the name's libraries are installed here, without importing them."""
+    found = entry(kind, name)
+    missing = [module for module in found.requires if importlib.util.find_spec(module) is None]
+    if missing:
+        return Availability(kind, name, False, found.summary, f"Python package {', '.join(missing)} is not installed", found.advice)
+    return Availability(kind, name, True, found.summary)

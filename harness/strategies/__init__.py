@@ -1,0 +1,1 @@
+"""How replicas stay in step: one file per strategy."""

@@ -1,0 +1,173 @@
+"""Contract of a transport: endpoints, handles, capabilities, and the traffic that a transport counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
+
+ReduceOperation = Literal["sum", "max"]
+Array = np.ndarray
+
+
+class TransportError(RuntimeError):
+    """A transport could not do what it was asked; `code` is a failure code of the record."""
+
+    code = "transport_error"
+
+
+class PeerLost(TransportError):
+    """The other side is gone; `peer` is its rank (-1: unknown)."""
+
+    code = "peer_lost"
+
+    def __init__(self, peer: int, message: str) -> None:
+        super().__init__(message)
+        self.peer = peer
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a transport can do. `progress`: who moves the bytes, the caller inside wait/test or a thread of the library's own."""
+
+    point_to_point: bool
+    one_sided: bool
+    collective: bool
+    dtypes: frozenset[str]
+    progress: Literal["caller", "background"]
+    path: Literal["shared memory", "socket", "library's choice"]
+    library: str
+    """Name and version of the library that moves the bytes, as loaded."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Bytes and messages that this rank asked the transport to send; barriers count a message of zero bytes."""
+
+    nbytes: int = 0
+    messages: int = 0
+
+    def count(self, nbytes: int) -> None:
+        """Count one message."""
+        self.nbytes += nbytes
+        self.messages += 1
+
+
+class Handle(Protocol):
+    """A call under way. The buffer belongs to the transport until `wait` returned or `test` said True."""
+
+    def test(self) -> bool:
+        """Advance without blocking; True when done."""
+
+    def wait(self) -> None:
+        """Block until done; raises PeerLost or TransportError."""
+
+
+class Done:
+    """The handle of a call that finished at once."""
+
+    def test(self) -> bool:
+        """Always done."""
+        return True
+
+    def wait(self) -> None:
+        """Nothing to wait for."""
+
+
+@dataclass(slots=True)
+class Region:
+    """A piece of memory of one rank that peers may write and read: `local` is the bytes here, None for a peer's region without a mapping."""
+
+    rank: int
+    offset: int
+    nbytes: int
+    local: Array | None = field(default=None, repr=False)
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """What every transport has. Made by `connect`; `close` is idempotent and leaves nothing behind."""
+
+    capabilities: Capabilities
+    rank: int
+    world_size: int
+    traffic: Traffic
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """Join all ranks of the launch; raises TransportError when a peer does not come."""
+
+    def allocate(self, nbytes: int) -> Array:
+        """A uint8 array in the memory that this transport moves best (registered or shared); plain aligned memory where it has none."""
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+
+    def close(self) -> None:
+        """Release connections, regions, threads."""
+
+
+class PointToPoint(Transport, Protocol):
+    """Messages between two ranks, in order per (source, destination). Buffers: C-contiguous, any declared dtype, also of 0 bytes; sizes on both sides agree."""
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """Start sending the buffer's bytes."""
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """Start receiving exactly the buffer's bytes."""
+
+
+class OneSided(PointToPoint, Protocol):
+    """A remote machine as a device with a memory (xue2019): regions, one-sided writes and reads, a flag to poll."""
+
+    def register(self, nbytes: int) -> Region:
+        """Collective call: every rank registers a region of the same size; returns the own one."""
+
+    def remote(self, region: Region, peer: int) -> Region:
+        """The peer's counterpart of an own region."""
+
+    def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
+        """Put bytes into a peer's region without its help."""
+
+    def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
+        """Get bytes out of a peer's region without its help."""
+
+    def set_flag(self, target: Region, value: int) -> None:
+        """Publish a tail flag after everything written before it (uint64, one per region and writing rank)."""
+
+    def poll_flag(self, region: Region, writer: int) -> int:
+        """The last flag value that `writer` set on the own region."""
+
+
+class Collectives(Protocol):
+    """What strategies and programs call: a collective transport itself, or a Group that lifts a point-to-point one (collectives/group.py)."""
+
+    rank: int
+    world_size: int
+    traffic: Traffic
+    capabilities: Capabilities
+
+    def allocate(self, nbytes: int) -> Array:
+        """See Transport.allocate."""
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """Reduce in place over all ranks; buffer: flat, C-contiguous, same size and dtype everywhere."""
+
+    def reduce_scatter(self, source: Array, target: Array) -> Handle:
+        """Sum `source` (world_size * n elements) over ranks; rank r ends with elements [r*n, (r+1)*n) in `target`."""
+
+    def all_gather(self, source: Array, target: Array) -> Handle:
+        """Every rank's `source` (n elements) ends in `target` (world_size * n elements), in rank order."""
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """The root's buffer ends in every rank's buffer."""
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+
+    def close(self) -> None:
+        """Release the transport below."""
