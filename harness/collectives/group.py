@@ -1,0 +1,142 @@
+"""Lifts a point-to-point transport to collectives: our algorithms over anybody's sends and receives."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from harness.collectives.engine import MessageEngine
+from harness.spec import registry
+from harness.spec.case import Operation
+from harness.transports.base import Array, Collectives, Done, Handle, PointToPoint, ReduceOperation, TransportError
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
+
+
+def open_group(context: RankContext) -> Collectives:
+    """Connects the transport of the context's case; a point-to-point one is lifted by the case's algorithm."""
+    name = context.case.transport
+    if name is None:
+        raise TransportError("this case has no transport")
+    transport = registry.load("transport", name).connect(context)
+    if registry.entry("transport", name).point_to_point:
+        return Group(transport, context.case.collective)
+    return cast(Collectives, transport)
+
+
+class Group:
+    """Collectives over all ranks of a point-to-point transport. Calls run in the order in which they were made, progressed by `wait` and `test`."""
+
+    def __init__(self, transport: PointToPoint, algorithm: str) -> None:
+        registry.entry("collective", algorithm)
+        self.transport = transport
+        self.algorithm = algorithm
+        self.rank, self.world_size = transport.rank, transport.world_size
+        self.traffic, self.capabilities = transport.traffic, transport.capabilities
+        self._engine = MessageEngine(transport)
+        self._calls: deque[_Call] = deque()
+
+    def allocate(self, nbytes: int) -> Array:
+        """See Transport.allocate."""
+        return self.transport.allocate(nbytes)
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """See Collectives.all_reduce."""
+        return self._start("all_reduce", buffer, operation)
+
+    def reduce_scatter(self, source: Array, target: Array) -> Handle:
+        """See Collectives.reduce_scatter."""
+        self._expect(source.size == target.size * self.world_size and source.dtype == target.dtype, "source must hold world_size times the target's elements")
+        return self._submit(self._reduce_scatter(source, target))
+
+    def all_gather(self, source: Array, target: Array) -> Handle:
+        """See Collectives.all_gather."""
+        self._expect(target.size == source.size * self.world_size and source.dtype == target.dtype, "target must hold world_size times the source's elements")
+        return self._submit(self._all_gather(source, target))
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """See Collectives.broadcast."""
+        return self._start("broadcast", buffer, "sum", root)
+
+    def barrier(self) -> None:
+        """See Transport.barrier; calls under way are finished first."""
+        if self._calls:
+            self._calls[-1].wait()
+        self.transport.barrier()
+
+    def close(self) -> None:
+        """See Transport.close."""
+        self.transport.close()
+
+    def _start(self, name: Operation, buffer: Array, reduction: ReduceOperation, root: int = 0) -> Handle:
+        self._expect(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")
+        if self.world_size == 1 or buffer.size == 0:
+            return Done()
+        return self._submit(self._engine.run(self.algorithm, name, buffer, reduction, root))
+
+    def _reduce_scatter(self, source: Array, target: Array) -> Iterator[Handle]:
+        work = self._work(source)
+        np.copyto(work, source)
+        yield from self._engine.run(self.algorithm, "reduce_scatter", work, "sum", 0)
+        np.copyto(target, self._block(work))
+
+    def _all_gather(self, source: Array, target: Array) -> Iterator[Handle]:
+        np.copyto(self._block(target), source)
+        yield from self._engine.run(self.algorithm, "all_gather", target, "sum", 0)
+
+    def _block(self, work: Array) -> Array:
+        size = work.size // self.world_size
+        return work[self.rank * size : (self.rank + 1) * size]
+
+    def _work(self, like: Array) -> Array:
+        return self.allocate(like.nbytes).view(like.dtype)
+
+    def _submit(self, steps: Iterator[Handle]) -> Handle:
+        call = _Call(self._calls, steps)
+        self._calls.append(call)
+        call.test()
+        return call
+
+    def _expect(self, fits: bool, message: str) -> None:
+        if not fits:
+            raise TransportError(message)
+
+
+class _Call:
+    """Handle of one collective: the handles of its steps, one after the other, after all earlier calls."""
+
+    def __init__(self, queue: deque[_Call], steps: Iterator[Handle]) -> None:
+        self._queue = queue
+        self._steps = steps
+        self._waiting: Handle = Done()
+        self._done = False
+
+    def test(self) -> bool:
+        while not self._done and self._queue[0].advance():
+            pass
+        return self._done
+
+    def wait(self) -> None:
+        while not self._done:
+            first = self._queue[0]
+            first.block()
+            first.advance()
+
+    def block(self) -> None:
+        """Wait for the step that this call stands at."""
+        self._waiting.wait()
+
+    def advance(self) -> bool:
+        """Go as far as possible without blocking; True when the call is done, and then it leaves the queue."""
+        while self._waiting.test():
+            following = next(self._steps, None)
+            if following is None:
+                self._done = True
+                self._queue.popleft()
+                return True
+            self._waiting = following
+        return False
