@@ -6,44 +6,61 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter, model_validator
 
 from harness.spec import registry
+from harness.spec.errors import FieldError
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 NATIVE = "native"
 
 
+def _registered(kind: registry.Kind, *also: str) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in also:
+            registry.entry(kind, name, also)
+        return name
+
+    return AfterValidator(check)
+
+
+Transport = Annotated[str, _registered("transport")]
+
+
 class CommonCase(BaseModel):
     """What every program's case holds. `collective` is an algorithm's name over a point-to-point transport, else `native`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     suite: str
     experiment: str
     arm: str
     ranks: PositiveInt
-    transport: str | None = None
-    collective: str = NATIVE
-    fabric: str = "host"
-    launcher: str = "local"
+    transport: Transport | None = None
+    collective: Annotated[str, _registered("collective", NATIVE)] = NATIVE
+    fabric: Annotated[str, _registered("fabric")] = "host"
+    launcher: Annotated[str, _registered("launcher")] = "local"
     interface: str = "lo"
     threads_per_rank: PositiveInt = 1
 
+    @model_validator(mode="before")
+    @classmethod
+    def _no_truth_values(cls, values: Any) -> Any:
+        wrong = [name for name, value in values.items() if isinstance(value, bool)] if isinstance(values, dict) else []
+        if wrong:  # pydantic takes them as the numbers 0 and 1
+            raise FieldError(wrong[0], f"{str(values[wrong[0]]).lower()} is neither a number nor a name")
+        return values
+
     @model_validator(mode="after")
     def _names_fit(self) -> CommonCase:
-        registry.entry("fabric", self.fabric)
-        registry.entry("launcher", self.launcher)
         if self.transport is None:
             return self
         transport = registry.entry("transport", self.transport)
-        if self.collective != NATIVE:
-            registry.entry("collective", self.collective)
         if transport.point_to_point == (self.collective == NATIVE) and not isinstance(self, TransferCase):
             wanted = "an algorithm (" + ", ".join(registry.names("collective")) + ")" if transport.point_to_point else f"{NATIVE!r}"
-            raise ValueError(f"collective {self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
+            raise FieldError("collective", f"{self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
         if (transport.launcher or "local") != self.launcher:
-            raise ValueError(f"transport {self.transport!r} needs launcher {transport.launcher or 'local'!r}, not {self.launcher!r}")
+            raise FieldError("launcher", f"{self.launcher!r} does not fit transport {self.transport!r}; it needs {transport.launcher or 'local'!r}")
         return self
 
     def canonical(self) -> str:
@@ -61,8 +78,8 @@ class TransferCase(CommonCase):
 
     program: Literal["transfer"] = "transfer"
     ranks: Annotated[int, Field(ge=2)] = 2
-    transport: str
-    sizes: tuple[NonNegativeInt, ...]
+    transport: Transport
+    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
     iterations: PositiveInt = 20
     warmup: NonNegativeInt = 3
 
@@ -71,10 +88,10 @@ class CollectiveCase(CommonCase):
     """One operation over array sizes in bytes (total array, as nccl-tests counts); a sample is one call on one rank."""
 
     program: Literal["collective"] = "collective"
-    transport: str
+    transport: Transport
     operation: Operation = "all_reduce"
     dtype: str = "float32"
-    sizes: tuple[NonNegativeInt, ...]
+    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
     iterations: PositiveInt = 20
     warmup: NonNegativeInt = 3
 
@@ -83,9 +100,9 @@ class TrainCase(CommonCase):
     """Training steps. `minibatch` is global; `image_side` and `width` declare a reduction of the network (None and 1.0: layer-exact)."""
 
     program: Literal["train"] = "train"
-    framework: str = "torch"
-    strategy: str
-    workload: str
+    framework: Annotated[str, _registered("framework")] = "torch"
+    strategy: Annotated[str, _registered("strategy")]
+    workload: Annotated[str, _registered("workload")]
     image_side: PositiveInt | None = None
     width: Annotated[float, Field(gt=0, le=1)] = 1.0
     minibatch: PositiveInt
@@ -99,13 +116,13 @@ class TrainCase(CommonCase):
 
     @model_validator(mode="after")
     def _training_fits(self) -> TrainCase:
-        registry.entry("strategy", self.strategy)
-        registry.entry("workload", self.workload)
-        registry.entry("framework", self.framework)
         if (self.transport is None) != (self.strategy == "local_only"):
-            raise ValueError("strategy 'local_only' and no transport go together: give both or neither")
+            wanted = "takes no transport" if self.transport else "needs a transport; only 'local_only' has none"
+            raise FieldError("transport" if self.transport else "strategy", f"strategy {self.strategy!r} {wanted}")
+        if self.framework == "tensorflow" and self.strategy == "sync_overlap":
+            raise FieldError("strategy", "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'")
         if self.minibatch % self.ranks:
-            raise ValueError(f"minibatch {self.minibatch} does not divide over {self.ranks} ranks")
+            raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")
         return self
 
 

@@ -1,5 +1,13 @@
-"""The one error that a user's mistake raises."""
+"""The errors that a user's mistake raises."""
 
 
 class SpecError(ValueError):
     """What a user wrote is wrong. The message is one line: where, what, and the nearest valid thing. The command ends with exit code 2."""
+
+
+class FieldError(ValueError):
+    """Fields of a case that are right alone and wrong together; `field` is the one to point at."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field

@@ -93,11 +93,11 @@ def nearest(name: str, candidates: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(candidates)
 
 
-def entry(kind: Kind, name: str) -> Entry:
-    """The entry of a name; raises SpecError with the nearest valid name."""
+def entry(kind: Kind, name: str, also: tuple[str, ...] = ()) -> Entry:
+    """The entry of a name; raises SpecError with the nearest valid name (`also`: names without an entry that are valid there)."""
     table = TABLES[kind]
     if name not in table:
-        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(table))}")
+        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, [*also, *table])}")
     return table[name]
 
 

@@ -1,0 +1,185 @@
+"""From an experiment's base, arms and sweeps to its cases: one flat configuration each, every field traced to its line."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from harness.spec import registry
+from harness.spec.case import CollectiveCase, CommonCase, TrainCase, TransferCase, parse_case
+from harness.spec.errors import SpecError
+from harness.spec.locate import Document, Key
+from harness.spec.messages import field_of, options_of, phrase
+from harness.spec.units import parse_bytes
+
+if TYPE_CHECKING:
+    from harness.spec.suite import ExperimentForm, MatrixForm, SizeForm
+
+AnyCase = TransferCase | CollectiveCase | TrainCase
+Origins = dict[str, Key]
+
+CASES: dict[str, type[CommonCase]] = {"transfer": TransferCase, "collective": CollectiveCase, "train": TrainCase}
+_OURS = ("suite", "experiment", "arm")
+_BYTES = ("sizes",)
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size of an experiment: its cases, each launched `launches` times, each launch with a deadline in seconds."""
+
+    name: str
+    launches: int
+    deadline_s: float
+    cases: tuple[AnyCase, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A named matrix of cases at several sizes."""
+
+    name: str
+    summary: str
+    arms: tuple[str, ...]
+    sizes: dict[str, Size]
+
+    def size(self, name: str) -> Size:
+        """By name; raises SpecError with the sizes that there are."""
+        if name not in self.sizes:
+            raise SpecError(f"experiment {self.name!r} has no size {name!r}; {registry.nearest(name, list(self.sizes))}")
+        return self.sizes[name]
+
+
+class _Layers:
+    """Fields laid over each other, each with the path it came from."""
+
+    def __init__(self, document: Document) -> None:
+        self.document, self.values, self.origins = document, dict[str, Any](), Origins()
+
+    def over(self, fields: dict[str, Any], path: Key) -> _Layers:
+        """A copy with these fields on top; raises SpecError for a key that no program knows."""
+        result = _Layers(self.document)
+        result.values, result.origins = {**self.values, **fields}, {**self.origins, **{name: (*path, name) for name in fields}}
+        for name in fields:
+            if name in _OURS:
+                raise self.document.error((*path, name), "set by the harness; leave it out")
+            if not any(name in case.model_fields for case in CASES.values()):
+                raise self.document.error((*path, name), f"unknown key; {registry.nearest(name, self.known())}")
+        return result
+
+    def known(self) -> list[str]:
+        """The fields that the program here takes, or that any takes while none is named."""
+        program = self.values.get("program")
+        cases = [CASES[program]] if program in CASES else list(CASES.values())
+        return [name for name in dict.fromkeys(field for case in cases for field in case.model_fields) if name not in _OURS]
+
+
+def resolve_experiment(document: Document, suite: str, name: str, form: ExperimentForm) -> Experiment:
+    """All sizes of an experiment; raises SpecError for the first thing wrong."""
+    path: Key = ("experiments", name)
+    base = _Layers(document).over(form.base, (*path, "base"))
+    for arm, fields in form.arms.items():
+        base.over(fields, (*path, "arms", arm))
+    sizes = {}
+    for size, found in form.sizes.items():
+        cases = _resolve_size(base, (suite, name), path, form, found, (*path, "sizes", size))
+        sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases)
+    return Experiment(name, form.summary, tuple(form.arms), sizes)
+
+
+def _resolve_size(base: _Layers, names: tuple[str, str], path: Key, form: ExperimentForm, size: SizeForm, size_path: Key) -> tuple[AnyCase, ...]:
+    document, seen = base.document, dict[str, tuple[AnyCase, Key]]()
+    sized = base.over(size.set, (*size_path, "set"))
+    for index, row in enumerate(size.matrix):
+        row_path = (*size_path, "matrix", index)
+        for place, arm in enumerate(row.arms):
+            if arm not in form.arms:
+                raise document.error((*row_path, "arms", place), f"unknown arm {arm!r}; {registry.nearest(arm, list(form.arms))}")
+            armed = sized.over(form.arms[arm], (*path, "arms", arm)).over(row.set, (*row_path, "set"))
+            for layers in _sweep(armed, row, row_path):
+                case = _case(layers, names, arm, row_path)
+                if case.case_id in seen:
+                    raise document.error(row_path, f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; first in {_short(seen[case.case_id][1])}")
+                seen[case.case_id] = case, row_path
+    return tuple(case for case, _ in seen.values())
+
+
+def _sweep(armed: _Layers, row: MatrixForm, row_path: Key) -> Iterator[_Layers]:
+    """The product of a row's sweeps, the last one fastest."""
+    choices = [[(key, place, value) for place, value in enumerate(values)] for key, values in row.sweep.items()]
+    for combination in itertools.product(*choices):
+        layers = armed
+        for key, place, value in combination:
+            item = (*row_path, "sweep", key, place)
+            if isinstance(value, dict):
+                layers = layers.over(value, item)
+            else:
+                layers = layers.over({key: value}, (*row_path, "sweep"))
+                layers.origins[key] = item
+        yield layers
+
+
+def _case(layers: _Layers, names: tuple[str, str], arm: str, row_path: Key) -> AnyCase:
+    document, origins = layers.document, layers.origins
+    values = {**layers.values, "suite": names[0], "experiment": names[1], "arm": arm}
+    program = values.get("program")
+    if program is None:
+        raise document.error(("experiments", names[1], "base"), f"program: missing; known: {', '.join(CASES)}")
+    if program not in CASES:
+        raise document.error(origins["program"], f"unknown program {program!r}; {registry.nearest(str(program), list(CASES))}")
+    for name in _BYTES:
+        if isinstance(values.get(name), list):
+            values[name] = [_nbytes(document, (*origins[name], place), size) for place, size in enumerate(values[name])]
+    try:
+        case = parse_case(values)
+    except ValidationError as failed:
+        raise _wrong_case(layers, failed, program, row_path) from None
+    return _checked(layers, case, row_path)
+
+
+def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path: Key) -> SpecError:
+    """The first error of a case, at the line that its field came from."""
+    document = layers.document
+    error = failed.errors(include_url=False)[0]
+    loc = [part for part in error["loc"] if part not in CASES]
+    field = field_of(error) or (str(loc[0]) if loc else "")
+    if error["type"] == "missing":
+        return document.error(row_path, f"program {program!r} needs {field!r}; set it in base, an arm, 'set' or 'sweep'")
+    path = layers.origins.get(field, row_path)
+    if error["type"] == "extra_forbidden":
+        return document.error(path, f"program {program!r} has no such key; {registry.nearest(field, layers.known())}")
+    inner = tuple(part for part in loc[1:] if isinstance(part, int))
+    return document.error((*path, *inner), phrase({**error, "loc": tuple(loc)}, layers.known(), options_of(CASES[program], field)))
+
+
+def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:
+    """What only the workload knows: whether its network can be reduced like that."""
+    if isinstance(case, TrainCase):
+        from harness.workloads.networks import check_workload
+
+        try:
+            check_workload(case)
+        except ValueError as wrong:
+            field = next((name for name in ("image_side", "data") if name in layers.origins and name in str(wrong)), "workload")
+            raise layers.document.error(layers.origins.get(field, row_path), str(wrong)) from None
+    return case
+
+
+def _nbytes(document: Document, path: Key, size: object) -> object:
+    try:
+        return parse_bytes(size)
+    except ValueError as wrong:
+        raise document.error(path, str(wrong)) from None
+
+
+def _swept(case: AnyCase, row: MatrixForm) -> Iterator[tuple[str, Any]]:
+    for key in row.sweep:
+        if hasattr(case, key):
+            yield key, getattr(case, key)
+
+
+def _short(path: Key) -> str:
+    return f"{path[-2]}[{path[-1]}]"

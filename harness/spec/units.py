@@ -1,0 +1,40 @@
+"""Byte sizes as people write them, and sizes and times as people read them."""
+
+from __future__ import annotations
+
+import re
+
+_BYTES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SIZE = re.compile(r"(\d+)\s*(B|KiB|MiB|GiB)")
+
+
+def parse_bytes(value: object) -> object:
+    """A number of bytes from '64 KiB' and the like; anything that is no text is returned as it is. Raises ValueError."""
+    if not isinstance(value, str):
+        return value
+    found = _SIZE.fullmatch(value.strip())
+    if found is None:
+        raise ValueError(f"{value!r} is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'")
+    return int(found[1]) * _BYTES[found[2]]
+
+
+def format_bytes(nbytes: float) -> str:
+    """'512 B', '1.5 MiB': at most three digits before the unit."""
+    for unit in ("B", "KiB", "MiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.3g} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.3g} GiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """'12 s', '3 min 20 s', '2 h 5 min'."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
