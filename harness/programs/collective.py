@@ -1,0 +1,102 @@
+"""Sweep of one collective operation over sizes. Sizes are bytes of the whole array, as nccl-tests counts them; a sample is one call on one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.collectives.group import open_group
+from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.payload import differing, pattern
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec.case import CollectiveCase
+from harness.transports.base import Array, Collectives, TransportError
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation on prepared buffers: `source` is what a rank gives, `target` where the result is (the same array when in place)."""
+
+    name: str
+    source: Array
+    target: Array
+    start: Callable[[], None]
+
+
+def run(context: RankContext) -> None:
+    """Per size: a verified call, warm-up, timed calls each after a barrier, another verified call."""
+    case = context.case
+    assert isinstance(case, CollectiveCase)
+    group = open_group(context)
+    try:
+        if case.dtype not in group.capabilities.dtypes:
+            raise TransportError(f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}")
+        group.barrier()
+        mark(context, "start", 0)
+        for nbytes in case.sizes:
+            _size(context, case, group, nbytes)
+        mark(context, "end", 0)
+        group.barrier()
+    finally:
+        leave(context, group)
+
+
+def _size(context: RankContext, case: CollectiveCase, group: Collectives, nbytes: int) -> None:
+    call = prepare(group, case, nbytes)
+    moved = max(call.source.nbytes, call.target.nbytes)
+    _verify(context, case, call, nbytes, 1)
+    # Zeros stay zeros under repeated sums: timed values neither overflow nor change between calls.
+    call.source.fill(0)
+    for iteration in timed_iterations(context, case.warmup, case.iterations):
+        context.at(iteration, f"barrier before {case.operation} {nbytes} B")
+        group.barrier()
+        context.at(iteration, f"{case.operation} {nbytes} B")
+        start = now()
+        call.start()
+        context.recorder.add(case.operation, iteration, start, now(), moved)
+    _verify(context, case, call, nbytes, 2)
+
+
+def prepare(group: Collectives, case: CollectiveCase, nbytes: int) -> Call:
+    """Buffers of a size in the transport's own memory. What does not divide into elements (and shares of the ranks) is rounded down, as nccl-tests does."""
+    dtype, world_size = np.dtype(case.dtype), group.world_size
+    share = nbytes // (dtype.itemsize * world_size)
+    elements = share * world_size if case.operation in ("all_gather", "reduce_scatter") else nbytes // dtype.itemsize
+
+    def memory(count: int) -> Array:
+        return group.allocate(count * dtype.itemsize).view(dtype)
+
+    if case.operation == "all_reduce":
+        buffer = memory(elements)
+        return Call(case.operation, buffer, buffer, lambda: group.all_reduce(buffer).wait())
+    if case.operation == "broadcast":
+        buffer = memory(elements)
+        return Call(case.operation, buffer, buffer, lambda: group.broadcast(buffer, 0).wait())
+    if case.operation == "all_gather":
+        piece, whole = memory(share), memory(elements)
+        return Call(case.operation, piece, whole, lambda: group.all_gather(piece, whole).wait())
+    whole, piece = memory(elements), memory(share)
+    return Call(case.operation, whole, piece, lambda: group.reduce_scatter(whole, piece).wait())
+
+
+def expected(case: CollectiveCase, call: Call, rank: int, salt: int) -> np.ndarray:
+    """What NumPy says `target` holds when every rank r gave `pattern(..., salt + r)`."""
+    given = [pattern(call.source.size, case.dtype, salt + peer) for peer in range(case.ranks)]
+    if case.operation == "broadcast":
+        return given[0]
+    if case.operation == "all_gather":
+        return np.concatenate(given)
+    total: np.ndarray = np.sum(given, axis=0, dtype=case.dtype)
+    return total if case.operation == "all_reduce" else total[rank * call.target.size : (rank + 1) * call.target.size]
+
+
+def _verify(context: RankContext, case: CollectiveCase, call: Call, nbytes: int, salt: int) -> None:
+    call.target.fill(0)
+    call.source[:] = pattern(call.source.size, case.dtype, salt + context.rank)
+    call.start()
+    wrong = differing(call.target, expected(case, call, context.rank, salt))
+    detail = f"{wrong} of {call.target.size} elements differ from NumPy's" if wrong else "equal to NumPy's"
+    context.check(f"{case.operation}.{nbytes}.{salt}", not wrong, detail)

@@ -1,0 +1,19 @@
+"""Payloads with a known content: small integers, so that sums over ranks are exact in every type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+PERIOD = 7
+"""Values 0 to 6: a sum over 18 ranks still fits into int8, one over 300 is exact in float16."""
+
+
+def pattern(elements: int, dtype: str, salt: int) -> np.ndarray:
+    """Element i is (i + i // 251 + salt) mod 7: neighbouring blocks differ, so that a swapped block shows."""
+    index = np.arange(elements, dtype=np.int64)
+    return ((index + index // 251 + salt) % PERIOD).astype(dtype)
+
+
+def differing(found: np.ndarray, expected: np.ndarray) -> int:
+    """Number of elements that are not as expected."""
+    return int(np.count_nonzero(found != expected))

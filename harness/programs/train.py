@@ -1,0 +1,180 @@
+"""Training steps of a workload under a strategy, the same in every framework."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.collectives.group import open_group
+from harness.programs.common import leave, mark, timed_iterations
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec import registry
+from harness.spec.case import TrainCase
+from harness.strategies.base import Strategy
+from harness.strategies.buckets import Parameter
+from harness.transports.base import Collectives
+from harness.workloads.data import Batch, Data, initial_parameters, open_data
+from harness.workloads.model import Model
+from harness.workloads.networks import Network, check_workload
+
+ARTIFACT_LIMIT = 1_000_000
+"""Parameters up to which rank 0 keeps the trained values in the record (4 MB)."""
+
+
+class Diverged(RuntimeError):
+    """A loss is not finite."""
+
+    code = "diverged"
+
+
+@dataclass(slots=True)
+class Training:
+    """What one rank works with."""
+
+    context: RankContext
+    case: TrainCase
+    network: Network
+    data: Data
+    model: Model
+    group: Collectives | None
+    strategy: Strategy
+
+
+def run(context: RankContext) -> None:
+    """Set up, start from rank 0's parameters, train, check that all replicas are equal, leave."""
+    case = context.case
+    assert isinstance(case, TrainCase)
+    training = _set_up(context, case)
+    try:
+        _same_start(training)
+        losses = _steps(training)
+        _publish_losses(training, losses)
+        _end(training)
+    finally:
+        training.strategy.close()
+        if training.group is not None:
+            leave(context, training.group)
+
+
+def _set_up(context: RankContext, case: TrainCase) -> Training:
+    network = check_workload(case)
+    context.at(-1, "model and data")
+    data = open_data(case, network, context.seed, context.rank)
+    model: Model = registry.load("framework", case.framework)(
+        network, initial_parameters(network, context.seed), learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
+    )
+    context.at(-1, "connect")
+    group = open_group(context) if case.transport is not None else None
+    parameters = [Parameter(name, math.prod(shape)) for name, shape in network.parameter_shapes]
+    strategy: Strategy = registry.load("strategy", case.strategy)(context, group, parameters, case.bucket_mib)
+    model.bind(strategy.gradients, strategy.gradient_scale, strategy.gradient_ready)
+    context.facts["workload"] = {
+        "parameters": network.parameters, "mac_per_sample": network.mac, "train_flop_per_sample": network.train_flop,
+        "bucket_nbytes": [bucket.nbytes for bucket in strategy.buckets],
+    }  # fmt: skip
+    return Training(context, case, network, data, model, group, strategy)
+
+
+def _same_start(training: Training) -> None:
+    """Broadcast rank 0's parameters (outside the timed region) and check that all ranks hold the same ones."""
+    context, group = training.context, training.group
+    values = [np.ascontiguousarray(value) for value in training.model.values()]
+    if group is not None:
+        context.at(-1, "broadcast")
+        for value in values:
+            group.broadcast(value.reshape(-1)).wait()
+        training.model.load(values)
+    _check_equal(training, "initial_parameters")
+
+
+def _steps(training: Training) -> list[tuple[int, bool, int, float]]:
+    """All steps; per step its number, whether it is warm-up, the time of its end and the local mean loss."""
+    context, case, losses = training.context, training.case, []
+    for step in timed_iterations(context, case.warmup, case.steps):
+        if step == case.warmup:
+            _barrier(training, "start")
+            mark(context, "start", step)
+        losses.append((step, context.recorder.warmup, *_step(training, step)))
+        if case.evaluate_every and (step + 1) % case.evaluate_every == 0:
+            _evaluate(training, step)
+            _barrier(training, f"evaluated-{step}")
+    mark(context, "end", case.warmup + case.steps - 1)
+    return losses
+
+
+def _step(training: Training, step: int) -> tuple[int, float]:
+    context, recorder, model, strategy = training.context, training.context.recorder, training.model, training.strategy
+    started = now()
+    strategy.begin(step)
+    context.at(step, "input")
+    with recorder.span("input", step):
+        batch = training.data.batch(step)
+    context.at(step, "forward")
+    with recorder.span("forward", step):
+        loss = model.forward(batch)
+    if not math.isfinite(loss):
+        raise Diverged(f"loss is {loss} at step {step}; try a smaller learning_rate than {training.case.learning_rate:g}")
+    context.at(step, "backward")
+    with recorder.span("backward", step):
+        model.backward()
+    strategy.finish(model.update)
+    ended = now()
+    recorder.add("step", step, started, ended)
+    return ended, loss
+
+
+def _evaluate(training: Training, step: int) -> None:
+    """Test accuracy on rank 0; outside any step."""
+    test: Batch = training.data.test
+    if training.context.rank == 0 and len(test.labels):
+        moment = now()
+        training.context.recorder.add("test_accuracy", step, moment, moment, value=training.model.accuracy(test))
+
+
+def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, float]]) -> None:
+    """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the time its own step ended."""
+    context = training.context
+    everyone = context.rendezvous.exchange("losses", context.rank, context.world_size, [loss for *_, loss in losses])
+    for (step, warmup, ended, _), values in zip(losses, zip(*everyone, strict=True), strict=True):
+        context.recorder.warmup = warmup
+        context.recorder.add("loss", step, ended, ended, value=math.fsum(values) / len(values))
+    context.recorder.warmup = False
+
+
+def _end(training: Training) -> None:
+    """Checks and artifacts after the timed region."""
+    context, case = training.context, training.case
+    if training.group is not None:
+        _check_equal(training, "final_parameters")
+    last = case.warmup + case.steps - 1
+    if not case.evaluate_every or (last + 1) % case.evaluate_every:
+        _evaluate(training, last)
+    if context.rank == 0 and training.network.parameters <= ARTIFACT_LIMIT:
+        path = context.folder / "parameters.npy"
+        np.save(path, np.concatenate([value.reshape(-1) for value in training.model.values()]))
+        context.artifacts["parameters.npy"] = path
+
+
+def _check_equal(training: Training, name: str) -> None:
+    """All ranks hold the same bits."""
+    context, digest = training.context, hashlib.blake2b(digest_size=16)
+    for value in training.model.values():
+        digest.update(np.ascontiguousarray(value))
+    digests = context.rendezvous.exchange(name, context.rank, context.world_size, digest.hexdigest())
+    different = [rank for rank, other in enumerate(digests) if other != digests[0]]
+    detail = f"rank {different[0]} differs from rank 0" if different else f"the same bits on {context.world_size} ranks"
+    context.check(name, not different, detail)
+
+
+def _barrier(training: Training, name: str) -> None:
+    """All ranks are here; without a transport they meet through the launch's folder."""
+    training.context.at(training.strategy.step, "barrier")
+    if training.group is not None:
+        training.group.barrier()
+    else:
+        training.context.rendezvous.exchange(f"barrier-{name}", training.context.rank, training.context.world_size, True)

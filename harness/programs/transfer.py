@@ -1,0 +1,64 @@
+"""Ping-pong between rank 0 and rank 1 over message sizes. A sample is one round trip on rank 0; one way is half of it. Further ranks only wait."""
+
+from __future__ import annotations
+
+from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.payload import differing, pattern
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec import registry
+from harness.spec.case import TransferCase
+from harness.transports.base import Array, PointToPoint
+
+PEERS = 2
+
+
+def run(context: RankContext) -> None:
+    """See the module; each size is verified by an echo before and after its samples."""
+    case = context.case
+    assert isinstance(case, TransferCase)
+    transport: PointToPoint = registry.load("transport", case.transport).connect(context)
+    try:
+        out, back = transport.allocate(max(case.sizes, default=0)), transport.allocate(max(case.sizes, default=0))
+        transport.barrier()
+        mark(context, "start", 0)
+        if context.rank < PEERS:
+            for nbytes in case.sizes:
+                _size(context, case, transport, out[:nbytes], back[:nbytes])
+        mark(context, "end", 0)
+        context.at(0, "barrier")
+        transport.barrier()
+    finally:
+        leave(context, transport)
+
+
+def _size(context: RankContext, case: TransferCase, transport: PointToPoint, out: Array, back: Array) -> None:
+    _verify(context, transport, out, back, "first")
+    for iteration in timed_iterations(context, case.warmup, case.iterations):
+        context.at(iteration, f"transfer {out.nbytes} B", 1 - context.rank)
+        start = now()
+        _round_trip(context.rank, transport, out, back)
+        if context.rank == 0:
+            context.recorder.add("transfer", iteration, start, now(), out.nbytes)
+    _verify(context, transport, out, back, "last")
+
+
+def _round_trip(rank: int, transport: PointToPoint, out: Array, back: Array) -> None:
+    if rank == 0:
+        sent = transport.send(out, 1)
+        transport.recv(back, 1).wait()
+        sent.wait()
+    else:
+        transport.recv(back, 0).wait()
+        transport.send(back, 0).wait()
+
+
+def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Array, when: str) -> None:
+    """Rank 1 echoes what it got; rank 0 compares it with what it sent. The pattern differs between the first and the last round."""
+    expected = pattern(out.nbytes, "uint8", len(when))
+    back.fill(0)
+    if context.rank == 0:
+        out[:] = expected
+    _round_trip(context.rank, transport, out, back)
+    wrong = differing(back, expected)
+    context.check(f"transfer.{out.nbytes}.{when}", not wrong, f"{wrong} of {out.nbytes} bytes differ" if wrong else "payload as sent")

@@ -1,0 +1,59 @@
+"""What every strategy has: it owns the gradient buckets, hears when each gradient is ready, and decides what to exchange and when to step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from harness.rank.context import RankContext
+from harness.strategies import buckets
+from harness.strategies.buckets import Parameter
+from harness.transports.base import Collectives
+
+MIB = 1 << 20
+
+
+def plain_memory(nbytes: int) -> np.ndarray:
+    """Memory for gradients that never travel."""
+    return np.empty(nbytes, np.uint8)
+
+
+class Strategy(ABC):
+    """Knows no framework. Per step: `begin`, then `gradient_ready` for every parameter as the backward pass goes, then `finish`."""
+
+    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+        self.context = context
+        self.group = group
+        self.parameters = list(parameters)
+        self.step = -1
+        memory = group.allocate if group else plain_memory
+        self.buckets, self.gradients = buckets.allocate(self.parameters, bucket_mib * MIB, memory)
+
+    @property
+    def gradient_scale(self) -> float:
+        """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at no cost per element."""
+        return 1.0 / self.context.world_size
+
+    def begin(self, step: int) -> None:
+        """A new step starts; all gradients are stale."""
+        self.step = step
+
+    @abstractmethod
+    def gradient_ready(self, index: int) -> None:
+        """The gradient of parameter `index` is final in its view. Called in the backward pass: return quickly."""
+
+    @abstractmethod
+    def finish(self, update: Callable[[], None]) -> None:
+        """The backward pass is over: complete the exchange, record it, and call `update` when the gradients are those to step with."""
+
+    def apply(self, update: Callable[[], None]) -> None:
+        """Run and record the optimiser's step."""
+        self.context.at(self.step, "update")
+        with self.context.recorder.span("update", self.step):
+            update()
+
+    def close(self) -> None:
+        """Release threads and views of the transport's memory."""
+        self.gradients, self.buckets = [], []

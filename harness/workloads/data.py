@@ -1,0 +1,115 @@
+"""Data of a workload: synthetic tensors of the true shape, or scikit-learn's digits. A global minibatch depends on (seed, step) only."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from harness.spec.case import TrainCase
+from harness.spec.errors import SpecError
+from harness.workloads.networks import Network
+
+POOL = 2
+"""Synthetic global minibatches made before the clock starts; step s uses number s modulo this."""
+TEST_SHARE = 5
+"""One digit in five is kept for the test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Inputs float32 (n, *input_shape), images as (maps, side, side); labels int64 (n,)."""
+
+    inputs: np.ndarray
+    labels: np.ndarray
+
+
+class Data(Protocol):
+    """What a rank trains on. `test` is empty where there is nothing to test on."""
+
+    test: Batch
+
+    def batch(self, step: int) -> Batch:
+        """This rank's slice of the global minibatch of a step."""
+
+
+def rank_slice(minibatch: int, rank: int, world_size: int) -> slice:
+    """Samples of the global minibatch that a rank takes: consecutive, equal shares."""
+    share = minibatch // world_size
+    return slice(rank * share, (rank + 1) * share)
+
+
+class Synthetic:
+    """Standard normal inputs and uniform labels, each sample from a generator of its own, so that every world size sees the same minibatches."""
+
+    def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
+        mine = range(minibatch)[rank_slice(minibatch, rank, world_size)]
+        self._pool = [self._make(network, seed, number, mine) for number in range(POOL)]
+        self.test = Batch(np.empty((0, *network.input_shape), np.float32), np.empty(0, np.int64))
+
+    @staticmethod
+    def _make(network: Network, seed: int, number: int, samples: range) -> Batch:
+        batch = Batch(np.empty((len(samples), *network.input_shape), np.float32), np.empty(len(samples), np.int64))
+        for row, sample in enumerate(samples):
+            generator = np.random.default_rng([seed, number, sample])
+            generator.standard_normal(out=batch.inputs[row], dtype=np.float32)
+            batch.labels[row] = generator.integers(network.classes)
+        return batch
+
+    def batch(self, step: int) -> Batch:
+        """No work at all: the slice was made before."""
+        return self._pool[step % POOL]
+
+
+class Digits:
+    """1797 images of 8x8 pixels, 10 classes; split and shuffled by the seed. An epoch is a permutation; its last, incomplete minibatch is left out."""
+
+    def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
+        images, labels = load_digits()
+        order = np.random.default_rng([seed, 0]).permutation(len(labels))
+        held_out = len(labels) // TEST_SHARE
+        images = images.reshape(-1, *network.input_shape)
+        self.test = Batch(images[order[:held_out]], labels[order[:held_out]])
+        self._train = Batch(images[order[held_out:]], labels[order[held_out:]])
+        self._seed, self._minibatch, self._mine = seed, minibatch, rank_slice(minibatch, rank, world_size)
+        self._steps_per_epoch = len(self._train.labels) // minibatch
+        if not self._steps_per_epoch:
+            raise SpecError(f"minibatch {minibatch} is larger than the digits' training set of {len(self._train.labels)}")
+        self._epoch, self._permutation = -1, order
+
+    def batch(self, step: int) -> Batch:
+        """Gathers the rank's rows of the step's minibatch."""
+        epoch, position = divmod(step, self._steps_per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._permutation = epoch, np.random.default_rng([self._seed, 1, epoch]).permutation(len(self._train.labels))
+        rows = self._permutation[position * self._minibatch : (position + 1) * self._minibatch][self._mine]
+        return Batch(self._train.inputs[rows], self._train.labels[rows])
+
+
+def load_digits() -> tuple[np.ndarray, np.ndarray]:
+    """Images float32 (1797, 64), scaled to [-1, 1], and labels, from the file inside scikit-learn: importing it would cost each parent a second."""
+    spec = importlib.util.find_spec("sklearn")
+    if spec is None or spec.origin is None:
+        raise SpecError("data 'digits' needs scikit-learn; type `make env`")
+    with gzip.open(Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz") as file:
+        table = np.loadtxt(file, delimiter=",", dtype=np.float32)
+    return table[:, :-1] / 8 - 1, table[:, -1].astype(np.int64)
+
+
+def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
+    """The case's data for one rank."""
+    return (Digits if case.data == "digits" else Synthetic)(network, case.minibatch, seed, rank, case.ranks)
+
+
+def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
+    """Canonical float32 values in parameter order: weights normal with variance 2/fan-in (He et al. 2015), biases zero; one generator per layer."""
+    values = []
+    for number, layer in enumerate(network.trainable):
+        weight = np.random.default_rng([seed, 2, number]).standard_normal(layer.weight_shape, dtype=np.float32)
+        weight *= np.float32((2 * layer.biases / layer.weights) ** 0.5)
+        values += [weight, np.zeros(layer.biases, np.float32)]
+    return values

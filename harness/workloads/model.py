@@ -1,0 +1,39 @@
+"""What the train program asks of a framework: one file per framework implements it, from the same layer table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from harness.workloads.data import Batch
+from harness.workloads.networks import Network
+
+
+class Model(Protocol):
+    """A network with parameters, loss (softmax cross-entropy) and optimiser (SGD with momentum: v = m v + g; p = p - lr v)."""
+
+    def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
+        """Take canonical initial values (they may be used in place)."""
+
+    def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
+        """Where gradients go: flat float32 views in parameter order; `ready(index)` is called as each is final. Gradients are of the local mean loss times `scale`."""
+
+    def forward(self, batch: Batch) -> float:
+        """Mean loss over the batch."""
+
+    def backward(self) -> None:
+        """Gradients of the last forward pass, written to the bound views."""
+
+    def update(self) -> None:
+        """One optimiser step with the gradients as they now are in the bound views."""
+
+    def values(self) -> list[np.ndarray]:
+        """Parameters in canonical shape and order (views or copies)."""
+
+    def load(self, values: Sequence[np.ndarray]) -> None:
+        """Set the parameters from canonical values."""
+
+    def accuracy(self, batch: Batch) -> float:
+        """Share of the batch whose largest output is its label."""

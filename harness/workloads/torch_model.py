@@ -1,0 +1,93 @@
+"""A network in PyTorch, eager, float32, CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from harness.workloads.data import Batch
+from harness.workloads.networks import Conv, Layer, Linear, Network, Pool
+
+
+class TorchModel:
+    """Implements workloads/model.py. Autograd's fresh gradient is copied into the bucket by a hook: a read and a write, where zeroing and accumulating in place takes two of each."""
+
+    def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
+        torch.set_num_threads(threads)
+        self._module = nn.Sequential(*(module for layer in network.layers for module in _modules(layer)))
+        self._parameters = list(self._module.parameters())
+        for parameter, value in zip(self._parameters, values, strict=True):
+            parameter.data = torch.from_numpy(value)
+        self._optimizer = torch.optim.SGD(self._parameters, lr=learning_rate, momentum=momentum, fused=True)
+        self._scale = 1.0
+        self._loss = torch.zeros(())
+
+    def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
+        """See Model."""
+        self._scale = scale
+        for index, (parameter, gradient) in enumerate(zip(self._parameters, gradients, strict=True)):
+            view = torch.from_numpy(gradient).view_as(parameter)
+            parameter.register_post_accumulate_grad_hook(_hook(view, ready, index))
+
+    def forward(self, batch: Batch) -> float:
+        """See Model."""
+        loss = nn.functional.cross_entropy(self._module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))
+        self._loss = loss * self._scale
+        return loss.item()
+
+    def backward(self) -> None:
+        """See Model."""
+        self._optimizer.zero_grad(set_to_none=True)
+        self._loss.backward()  # type: ignore[no-untyped-call]
+
+    def update(self) -> None:
+        """See Model."""
+        self._optimizer.step()
+
+    def values(self) -> list[np.ndarray]:
+        """Views of the parameters."""
+        return [parameter.detach().numpy() for parameter in self._parameters]
+
+    def load(self, values: Sequence[np.ndarray]) -> None:
+        """See Model."""
+        for own, value in zip(self.values(), values, strict=True):
+            np.copyto(own, value)
+
+    def accuracy(self, batch: Batch) -> float:
+        """See Model."""
+        with torch.inference_mode():
+            found = self._module(torch.from_numpy(batch.inputs)).argmax(dim=1).numpy()
+        return float((found == batch.labels).mean())
+
+
+def _modules(layer: Layer) -> list[nn.Module]:
+    spec = layer.spec
+    if isinstance(spec, Pool):
+        return [nn.MaxPool2d(spec.kernel)]
+    # Empty: the values come from data.py, so that both frameworks start from the same ones.
+    if isinstance(spec, Conv):
+        conv = nn.utils.skip_init(nn.Conv2d, layer.input_shape[0], layer.biases, spec.kernel, stride=spec.stride, padding=spec.pad)
+        return [conv, nn.ReLU(inplace=True)]
+    return [*_flatten(layer), *_linear(layer, spec)]
+
+
+def _flatten(layer: Layer) -> list[nn.Module]:
+    return [nn.Flatten()] if len(layer.input_shape) > 1 else []
+
+
+def _linear(layer: Layer, spec: Linear) -> list[nn.Module]:
+    linear = nn.utils.skip_init(nn.Linear, layer.weight_shape[1], layer.biases)
+    return [linear] if spec.classifier else [linear, nn.ReLU(inplace=True)]
+
+
+def _hook(view: torch.Tensor, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:
+    def gradient_done(parameter: torch.Tensor) -> None:
+        assert parameter.grad is not None
+        view.copy_(parameter.grad)
+        parameter.grad = view
+        ready(index)
+
+    return gradient_done

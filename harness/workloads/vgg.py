@@ -1,0 +1,31 @@
+"""VGG-A (Simonyan and Zisserman 2014, configuration A) and a small net of the same style for 8x8 digits."""
+
+from __future__ import annotations
+
+from harness.workloads.networks import Conv, Linear, Network, Pool, build
+
+_VGG_A = (
+    Conv("conv1", 64, 3, pad=1), Pool("pool1"),
+    Conv("conv2", 128, 3, pad=1), Pool("pool2"),
+    Conv("conv3_1", 256, 3, pad=1), Conv("conv3_2", 256, 3, pad=1), Pool("pool3"),
+    Conv("conv4_1", 512, 3, pad=1), Conv("conv4_2", 512, 3, pad=1), Pool("pool4"),
+    Conv("conv5_1", 512, 3, pad=1), Conv("conv5_2", 512, 3, pad=1), Pool("pool5"),
+    Linear("fc6", 4096), Linear("fc7", 4096), Linear("fc8", 1000, classifier=True),
+)  # fmt: skip
+_VGG_DIGITS = (
+    Conv("conv1", 16, 3, pad=1), Pool("pool1"),
+    Conv("conv2_1", 32, 3, pad=1), Conv("conv2_2", 32, 3, pad=1), Pool("pool2"),
+    Linear("fc3", 64), Linear("fc4", 10, classifier=True),
+)  # fmt: skip
+
+
+def vgg_a(image_side: int | None = None, width: float = 1.0) -> Network:
+    """VGG-A; 224 pixels a side, 1000 classes. Five poolings: the side must be at least 32."""
+    side = image_side or 224
+    return build("vgg_a", (3, side, side), _VGG_A, width)
+
+
+def vgg_digits(image_side: int | None = None, width: float = 1.0) -> Network:
+    """Blocks of 3x3 convolutions and pooling, then two fully connected layers; 8 pixels a side, 10 classes."""
+    side = image_side or 8
+    return build("vgg_digits", (1, side, side), _VGG_DIGITS, width)
