@@ -37,11 +37,8 @@ def messages(algorithm: str, operation: Operation, world_size: int, count: int, 
     `count`: elements of the work buffer. all_reduce and broadcast: the array. reduce_scatter and all_gather: world_size * n, rank r's block is
     [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
     """
-    module = registry.load("collective", algorithm)
-    if operation == "broadcast":
-        found = module.broadcast(world_size, count, root, rank)
-    else:
-        found = getattr(module, operation)(world_size, count, rank)
+    generator = getattr(registry.load("collective", algorithm), operation)
+    found = generator(world_size, count, *((root, rank) if operation == "broadcast" else (rank,)))
     return (message for message in found if message.stop > message.start)
 
 
@@ -52,4 +49,4 @@ def bound(index: int, parts: int, count: int) -> int:
 
 def involved(rank: int | None, source: int, destination: int) -> bool:
     """Whether a message concerns `rank` (None: every message does)."""
-    return rank is None or rank == source or rank == destination
+    return rank is None or rank in (source, destination)
