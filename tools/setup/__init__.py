@@ -1,0 +1,1 @@
+"""Makes the environment of a clone: `python3 -m tools.setup`. Standard library only, since nothing else is there yet."""

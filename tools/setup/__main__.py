@@ -1,0 +1,22 @@
+"""Looks at the Python version before anything is imported that an older Python could not even read."""
+
+import sys
+
+WANTED = (3, 11)
+
+
+def python_problem(version):  # type: ignore[no-untyped-def]
+    """One line if this Python cannot be used, else an empty string."""
+    if tuple(version[:2]) == WANTED:
+        return ""
+    found = ".".join(str(part) for part in version[:2])
+    return "Python 3.11 is needed and this is {}; if you have it, type: make env PYTHON=python3.11".format(found)  # noqa: UP032
+
+
+if __name__ == "__main__":
+    problem = python_problem(sys.version_info)
+    if problem:
+        sys.exit("set-up: " + problem)
+    from tools.setup.run import main
+
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,108 @@
+"""What must be true of the machine: processor, system packages, disk."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.setup.console import CommandError, SetupError, Steps, run
+
+GB = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPackage:
+    """A Debian package, how to see that it is there, and what it is for."""
+
+    name: str
+    present: Callable[[], bool]
+    why: str
+
+
+def _command(name: str) -> Callable[[], bool]:
+    return lambda: shutil.which(name) is not None
+
+
+def _python_headers() -> bool:
+    return Path(sysconfig.get_path("include"), "Python.h").is_file()
+
+
+def _python_venv() -> bool:
+    try:
+        import ensurepip  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+ALWAYS = (
+    SystemPackage("g++", _command("g++"), "builds Horovod"),
+    SystemPackage("make", _command("make"), "builds Horovod"),
+    SystemPackage("git", _command("git"), "patches Horovod, tells which commit ran"),
+    SystemPackage("python3-venv", _python_venv, "makes .venv"),
+    SystemPackage("python3-dev", _python_headers, "builds Horovod"),
+)
+FOR_TESTS = (
+    SystemPackage("chromium", _command("chromium"), "browser tests"),
+    SystemPackage("fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"),
+)
+
+
+def check_processor(machine: str, system: str) -> None:
+    """Raise unless this is x86-64 Linux, for which the pinned wheels exist."""
+    if system != "Linux" or machine not in ("x86_64", "AMD64"):
+        raise SetupError(f"the pinned packages exist for Linux on x86-64 only, and this is {system} on {machine}")
+
+
+def missing_packages(with_tests: bool) -> list[SystemPackage]:
+    """System packages that are not there."""
+    return [package for package in (*ALWAYS, *(FOR_TESTS if with_tests else ())) if not package.present()]
+
+
+def install_command(names: list[str], prefix: str = "") -> str:
+    """The line that a person would type."""
+    return f"{prefix}apt-get update && {prefix}apt-get install -y --no-install-recommends " + " ".join(names)
+
+
+def need_packages(missing: list[SystemPackage], is_root: bool, has_apt: bool) -> None:
+    """Raise, with the one line to type, unless we may install what is missing ourselves."""
+    names = [package.name for package in missing]
+    if not missing or (is_root and has_apt):
+        return
+    if not has_apt:
+        raise SetupError("system packages are missing, and this is not Debian; install what Debian calls: " + " ".join(names))
+    raise SetupError("system packages are missing, and only root can install them; type: " + install_command(names, "sudo "))
+
+
+def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> None:
+    """apt-get them. A dpkg that was interrupted earlier is put right first."""
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    wait = ["-o", "DPkg::Lock::Timeout=300"]
+    commands = [
+        ["dpkg", "--configure", "-a"],
+        ["apt-get", *wait, "update"],
+        ["apt-get", *wait, "install", "-y", "--no-install-recommends", *[package.name for package in missing]],
+    ]
+    for argv in commands:
+        try:
+            run(argv, log, env=env, line=lambda text: steps.tell(text[:28]))
+        except CommandError as error:
+            raise SetupError(f"`{' '.join(argv)}` failed (is the machine offline?); its output is in {log}") from error
+
+
+def check_disk(folder: Path, needed: int) -> None:
+    """Raise unless the file system of `folder` has `needed` bytes free."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if free < needed:
+        raise SetupError(f"{needed / GB:.1f} GB are needed under {folder}, and {free / GB:.1f} GB are free; XDG_CACHE_HOME can name another disk")
+
+
+def machine_and_system() -> tuple[str, str]:
+    """Processor and operating system of this machine."""
+    return platform.machine(), platform.system()

@@ -1,0 +1,156 @@
+"""The pinned packages: read the lock, download wheels once into the user's cache, lay out environments from there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.setup.console import CommandError, SetupError, Steps, run
+
+DEFAULT_TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
+FROM_SOURCE = "horovod"
+CHUNK = 12  # packages a pip call: an interrupted download repeats at most this many
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One line of the lock."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name}=={self.version}"
+
+
+def normal(name: str) -> str:
+    """A package name as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read_lock(path: Path) -> list[Pin]:
+    """The pins of the lock file, in its order."""
+    pins = []
+    for line in path.read_text().splitlines():
+        text = line.split("#")[0].strip()
+        if text:
+            name, _, version = text.partition("==")
+            pins.append(Pin(normal(name), version))
+    return pins
+
+
+def digest(*paths: Path) -> str:
+    """First 12 hex digits of the SHA-256 of some files' content."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12]
+
+
+def cached_wheels(folder: Path) -> set[tuple[str, str]]:
+    """(name, version) of every wheel in a folder."""
+    parts = [path.name.split("-") for path in folder.glob("*.whl")]
+    return {(normal(part[0]), part[1]) for part in parts}
+
+
+def missing_pins(pins: Sequence[Pin], folder: Path) -> list[Pin]:
+    """Pins whose wheel is not in the cache yet; Horovod has a build of its own."""
+    there = cached_wheels(folder)
+    return [pin for pin in pins if (pin.name, pin.version) not in there and pin.name != FROM_SOURCE]
+
+
+def torch_places(given: str | None) -> list[str | None]:
+    """Where to look for the CPU build of torch, in turn: what TORCH_INDEX names, else pip's own settings, else PyTorch's index."""
+    return [given] if given else [None, DEFAULT_TORCH_INDEX]
+
+
+class Wheels:
+    """The folder of downloaded wheels. `execute` runs a command and raises CommandError; tests give their own."""
+
+    def __init__(self, folder: Path, python: Path, log: Path, execute: Callable[..., str] = run) -> None:
+        self.folder, self.python, self.log, self.execute = folder, python, log, execute
+
+    def fetch(self, pins: Sequence[Pin], steps: Steps, torch_index: str | None) -> None:
+        """Download every wheel that is missing, torch first; what was fetched before an interruption is not fetched again."""
+        missing = missing_pins(pins, self.folder)
+        steps.tell(f"{len(missing)} packages")
+        torch = [pin for pin in missing if pin.name == "torch"]
+        rest = [pin for pin in missing if pin.name != "torch"]
+        chunks = ([torch] if torch else []) + [rest[at : at + CHUNK] for at in range(0, len(rest), CHUNK)]
+        done = 0
+        for chunk in chunks:
+            text = f"{done} of {len(missing)} packages"
+            places = torch_places(torch_index) if chunk is torch else [None]
+            self._fetch_chunk(chunk, places, lambda _line, text=text: steps.tell(text))  # type: ignore[misc]
+            done += len(chunk)
+
+    def _fetch_chunk(self, chunk: Sequence[Pin], places: Sequence[str | None], line: Callable[[str], None]) -> None:
+        part = self.folder / f".part-{os.getpid()}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for old in self.folder.glob(".part-*"):
+            shutil.rmtree(old)
+        for place in places:
+            extra = ["--extra-index-url", place] if place else []
+            argv = [str(self.python), "-m", "pip", "wheel", "--no-deps", "--retries", "2", "-w", str(part), *extra, *map(str, chunk)]
+            try:
+                self.execute(argv, self.log, line=line)
+            except CommandError as error:
+                if place == places[-1]:
+                    raise SetupError(_download_problem(error.output, chunk, self.log)) from error
+                continue
+            break
+        for wheel in part.glob("*.whl"):
+            wheel.replace(self.folder / wheel.name)
+        shutil.rmtree(part)
+
+
+def _download_problem(output: str, chunk: Sequence[Pin], log: Path) -> str:
+    unreachable = re.search(r"Failed to establish|name resolution|Connection ?Error|NewConnectionError|Max retries|timed out|Network is unreachable", output)
+    if chunk[0].name == "torch" and "No matching distribution" in output:
+        return f"pip finds no CPU build {chunk[0]}; set TORCH_INDEX to an index that has it (default {DEFAULT_TORCH_INDEX}); see {log}"
+    if unreachable:
+        return "pip cannot reach its package index (offline?); connect and type the same command again, what is downloaded is kept"
+    return f"pip could not fetch one of {', '.join(map(str, chunk))}; its output is in {log}"
+
+
+def make_venv(folder: Path, log: Path, execute: Callable[..., str] = run) -> Path:
+    """A fresh virtual environment in place of whatever is there; its Python."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    execute([sys.executable, "-m", "venv", "--clear", str(folder)], log)
+    return folder / "bin" / "python"
+
+
+def install(uv: Path, python: Path, requirements: Sequence[str], links: Sequence[Path], cache: Path, log: Path, *options: str) -> None:
+    """Lay packages out with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file system has them."""
+    env = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "hardlink", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
+    found = [word for folder in links for word in ("--find-links", str(folder))]
+    run([str(uv), "pip", "install", "--python", str(python), "--no-index", "--no-deps", *found, *options, *requirements], log, env=env)
+
+
+def share_bytecode(source: Path, target: Path) -> int:
+    """Hard-link compiled modules from one environment into another of the same packages; the number of files.
+
+    Python itself checks each against the time and size of its source, so a stale one is compiled anew. Without this every rank of a
+    clone whose user has PYTHONDONTWRITEBYTECODE set would compile torch and TensorFlow at every start (6 s).
+    """
+    linked = 0
+    for folder, _, files in os.walk(source):
+        if not folder.endswith("__pycache__"):
+            continue
+        there = target / os.path.relpath(folder, source)
+        if not there.parent.is_dir():
+            continue
+        there.mkdir(exist_ok=True)
+        for name in files:
+            try:
+                os.link(os.path.join(folder, name), there / name)
+            except FileExistsError:
+                continue
+            except OSError:  # another file system: Python compiles when it imports
+                return linked
+            linked += 1
+    return linked

@@ -1,0 +1,196 @@
+"""The story of a set-up: look at the machine, fetch, build Horovod once, lay out `.venv`."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from tools.build_horovod import build
+from tools.setup import machine, packages
+from tools.setup.console import CommandError, SetupError, Steps, clock
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+LOCK = ROOT / "requirements.lock"
+STAMP = VENV / ".scaleproof"
+STEPS = 6
+PACKAGES_GB, HOROVOD_GB, VENV_GB = 5.5, 1.5, 0.3  # measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; build folder; the rest
+
+
+class Cache:
+    """Places in the user's cache folder."""
+
+    def __init__(self, key: str, horovod_key: str) -> None:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        self.root = home.absolute() / "scaleproof"
+        self.wheels = self.root / "wheels"
+        self.horovod = self.wheels / "horovod" / horovod_key
+        self.build = self.root / "build" / horovod_key
+        self.unpacked = self.root / "uv"
+        self.reference = self.root / "reference" / key
+        self.log = self.root / "setup.log"
+
+    @property
+    def python(self) -> Path:
+        """Python of the reference environment: what is in the lock, compiled, from which every clone's `.venv` is laid out."""
+        return self.reference / "bin" / "python"
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point; the exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m tools.setup", description="make .venv and all that it needs")
+    parser.add_argument("--with-tests", action="store_true", help="also what only the tests need (a browser)")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        set_up(options.with_tests)
+    except SetupError as error:
+        print(f"\nset-up: {error}", file=sys.stderr)
+        return 1
+    except CommandError as error:
+        print(f"\nset-up: {error}; its last lines:\n{error.output[-2000:]}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nset-up: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def set_up(with_tests: bool) -> None:
+    """Do what is not done yet."""
+    started = time.monotonic()
+    machine.check_processor(*machine.machine_and_system())
+    pins = packages.read_lock(LOCK)
+    key = f"cp{sys.version_info.major}{sys.version_info.minor}-{packages.digest(LOCK)}"
+    cache = Cache(key, build.wheel_key(pins, build.PATCH.read_bytes()))
+    missing = machine.missing_packages(with_tests)
+    if not missing and ready(cache):
+        return
+    machine.need_packages(missing, os.geteuid() == 0, shutil.which("apt-get") is not None)
+    _say_what_it_takes(cache, pins)
+    cache.root.mkdir(parents=True, exist_ok=True)
+    steps = Steps(STEPS)
+    with alone(cache.root / "lock", steps):
+        cache.log.unlink(missing_ok=True)
+        _system_packages(missing, cache, steps)
+        _fetch(pins, cache, steps)
+        _reference(pins, cache, steps)
+        _horovod(cache, steps)
+        _compile(cache, steps)
+        _lay_out(pins, cache, steps)
+    print(f"Environment ready in {clock(time.monotonic() - started)}: {VENV}")
+
+
+def stamp_text(cache: Cache) -> str:
+    """What a finished `.venv` was made from."""
+    return "\n".join([str(VENV), cache.reference.name, cache.horovod.name, packages.digest(ROOT / "pyproject.toml"), ""])
+
+
+def ready(cache: Cache) -> bool:
+    """Whether `.venv` is finished and was made from the lock as it is now."""
+    return STAMP.is_file() and STAMP.read_text() == stamp_text(cache) and (VENV / "bin" / "python").exists()
+
+
+@contextmanager
+def alone(path: Path, steps: Steps) -> Iterator[None]:
+    """Only one set-up at a time works in the cache; another waits."""
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another set-up is at work in the same cache; waiting for it", file=steps.out, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _say_what_it_takes(cache: Cache, pins: list[packages.Pin]) -> None:
+    lacking = packages.missing_pins(pins, cache.wheels)
+    share = len(lacking) / len(pins)
+    horovod = build.cached_wheel(cache.horovod) is None
+    compiled = (cache.reference / "complete").exists()
+    needed = PACKAGES_GB * share + HOROVOD_GB * horovod + VENV_GB
+    minutes = 2 * share + 7 * horovod + 1 * (not compiled) + 0.3
+    print(f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; log: {cache.log}", flush=True)
+    machine.check_disk(cache.root, int(needed * machine.GB))
+    machine.check_disk(ROOT, int(VENV_GB * machine.GB))
+
+
+def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: Steps) -> None:
+    steps.begin("system packages")
+    if missing:
+        machine.install_packages(missing, cache.log, steps)
+    steps.end(", ".join(package.name for package in missing) or "all there")
+
+
+def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
+    steps.begin("download pinned packages")
+    count = len(packages.missing_pins(pins, cache.wheels))
+    if not (cache.python.exists() and (cache.python.parent / "pip").exists()):  # new, half-made, or its Python was removed from the machine
+        packages.make_venv(cache.reference, cache.log)
+    if count:
+        packages.Wheels(cache.wheels, cache.python, cache.log).fetch(pins, steps, os.environ.get("TORCH_INDEX"))
+    steps.end(f"{count} fetched, {len(pins) - 1 - count} in the cache")
+
+
+def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
+    steps.begin("unpack packages")
+    done = cache.reference / "unpacked"
+    if not done.exists():
+        uv = next(pin for pin in pins if pin.name == "uv")
+        steps.tell("uv")
+        python = packages.make_venv(cache.reference, cache.log)
+        packages.run([str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--find-links", str(cache.wheels), str(uv)], cache.log)
+        others = [str(pin) for pin in pins if pin.name != packages.FROM_SOURCE]
+        packages.install(python.parent / "uv", python, others, [cache.wheels], cache.unpacked, cache.log)
+        done.touch()
+    steps.end()
+
+
+def _horovod(cache: Cache, steps: Steps) -> None:
+    steps.begin("build Horovod")
+    cached = build.cached_wheel(cache.horovod) is not None
+    if not cached:
+        build.build_wheel(cache.python, cache.build, cache.horovod, cache.log, steps)
+    steps.end("in the cache" if cached else "built")
+
+
+def _compile(cache: Cache, steps: Steps) -> None:
+    steps.begin("compile Python modules")
+    done = cache.reference / "complete"
+    if not done.exists():
+        pin = f"{packages.FROM_SOURCE}=={build.VERSION}"
+        packages.install(cache.python.parent / "uv", cache.python, [pin], [cache.horovod], cache.unpacked, cache.log, "--compile-bytecode")
+        packages.run([str(cache.python.parent / "uv"), "pip", "check", "--python", str(cache.python)], cache.log)
+        packages.run([str(cache.python), "-c", "import horovod.torch, horovod.tensorflow"], cache.log)
+        done.touch()
+        for old in cache.reference.parent.iterdir():  # those of other locks: cheap to make again, a compiled one takes 0.5 GB
+            if old != cache.reference:
+                shutil.rmtree(old)
+    steps.end()
+
+
+def _lay_out(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
+    steps.begin("lay out .venv")
+    python = packages.make_venv(VENV, cache.log)
+    uv = cache.python.parent / "uv"
+    packages.install(uv, python, [str(pin) for pin in pins], [cache.wheels, cache.horovod], cache.unpacked, cache.log)
+    site = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
+    packages.share_bytecode(cache.reference / site, VENV / site)
+    packages.install(uv, python, ["--editable", str(ROOT)], [], cache.unpacked, cache.log, "--no-build-isolation")
+    part = STAMP.with_suffix(".part")
+    part.write_text(stamp_text(cache))
+    part.replace(STAMP)
+    steps.end()
