@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 import time
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import Literal
 
 LINE = 128
 _FORMAT = struct.Struct("<qqqi16s40s")
+_PID = struct.Struct("<i")
+_PID_AT = 120
 State = Literal["starting", "running", "done"]
 
 
@@ -40,6 +43,15 @@ class Board:
         """Say what this rank does now."""
         now = time.monotonic_ns()
         _FORMAT.pack_into(self._memory, rank * LINE, now, now, step, peer, state.encode(), operation.encode()[:40])
+
+    def enrol(self, rank: int) -> None:
+        """Say which process this rank is."""
+        _PID.pack_into(self._memory, rank * LINE + _PID_AT, os.getpid())
+        self.beat(rank)
+
+    def pid(self, rank: int) -> int:
+        """The process of a rank; 0 before it enrolled."""
+        return int(_PID.unpack_from(self._memory, rank * LINE + _PID_AT)[0])
 
     def beat(self, rank: int) -> None:
         """Say that this rank's process still runs."""

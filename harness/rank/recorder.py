@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,8 @@ class Recorder:
         self.path = path
         self.warmup = False
         self._count = 0
-        self._rows = np.memmap(path, dtype=EVENT_DTYPE, mode="w+", shape=(capacity,))
+        path.touch()
+        self._rows = self._map(capacity)
 
     def add(self, event: str, step: int, start_ns: int, end_ns: int, nbytes: int = 0, value: float = float("nan")) -> None:
         """Record one interval, or a value when start equals end."""
@@ -42,9 +44,13 @@ class Recorder:
     def _grow(self) -> None:
         size = len(self._rows) + GROW
         self._rows.flush()
+        self._rows = self._map(size)
+
+    def _map(self, rows: int) -> np.memmap:
+        """Space is taken now: on a full disk this raises ENOSPC, where a sparse file would end the rank by SIGBUS later."""
         with self.path.open("r+b") as file:
-            file.truncate(size * EVENT_DTYPE.itemsize)
-        self._rows = np.memmap(self.path, dtype=EVENT_DTYPE, mode="r+", shape=(size,))
+            os.posix_fallocate(file.fileno(), 0, rows * EVENT_DTYPE.itemsize)
+        return np.memmap(self.path, dtype=EVENT_DTYPE, mode="r+", shape=(rows,))
 
 
 def read_events(path: Path) -> np.ndarray:
