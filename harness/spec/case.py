@@ -58,10 +58,14 @@ class CommonCase(BaseModel):
         transport = registry.entry("transport", self.transport)
         if transport.point_to_point == (self.collective == NATIVE) and not isinstance(self, TransferCase):
             wanted = "an algorithm (" + ", ".join(registry.names("collective")) + ")" if transport.point_to_point else f"{NATIVE!r}"
-            raise FieldError("collective", f"{self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
+            raise FieldError(self._given("collective"), f"collective {self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
         if (transport.launcher or "local") != self.launcher:
-            raise FieldError("launcher", f"{self.launcher!r} does not fit transport {self.transport!r}; it needs {transport.launcher or 'local'!r}")
+            raise FieldError(self._given("launcher"), f"transport {self.transport!r} needs launcher {transport.launcher or 'local'!r}, not {self.launcher!r}")
         return self
+
+    def _given(self, field: str) -> str:
+        """Which of two fields that do not fit to point at: this one where it was given, else the transport."""
+        return field if field in self.model_fields_set else "transport"
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces; the seed is no part of a case."""

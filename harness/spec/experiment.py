@@ -83,7 +83,7 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
     base = _Layers(document).over(form.base, (*path, "base"))
     for arm, fields in form.arms.items():
         base.over(fields, (*path, "arms", arm))
-    sizes = {}
+    sizes: dict[str, Size] = {}
     for size, found in form.sizes.items():
         cases = _resolve_size(base, (suite, name), path, form, found, (*path, "sizes", size))
         sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases)
@@ -144,7 +144,7 @@ def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path
     """The first error of a case, at the line that its field came from."""
     document = layers.document
     error = failed.errors(include_url=False)[0]
-    loc = [part for part in error["loc"] if part not in CASES]
+    loc = error["loc"][1:]  # the first part is the program
     field = field_of(error) or (str(loc[0]) if loc else "")
     if error["type"] == "missing":
         return document.error(row_path, f"program {program!r} needs {field!r}; set it in base, an arm, 'set' or 'sweep'")
@@ -152,7 +152,7 @@ def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path
     if error["type"] == "extra_forbidden":
         return document.error(path, f"program {program!r} has no such key; {registry.nearest(field, layers.known())}")
     inner = tuple(part for part in loc[1:] if isinstance(part, int))
-    return document.error((*path, *inner), phrase({**error, "loc": tuple(loc)}, layers.known(), options_of(CASES[program], field)))
+    return document.error((*path, *inner), phrase({**error, "loc": loc}, layers.known(), options_of(CASES[program], field)))
 
 
 def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:

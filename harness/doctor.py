@@ -1,0 +1,226 @@
+"""What works on this machine, what does not and why, what to do about it, and what dead launches left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.spec import registry
+from harness.spec.registry import Kind
+
+IMPORT_TIMEOUT_S = 120
+# The distribution that brings a module, where it has another name.
+_DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
+# What to import to know that a library works, where its top module does not tell.
+_IMPORTS = {"mpi4py": "mpi4py.MPI", "horovod": "horovod.torch"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A row of the table: a registered name, or a tool (`kind` 'tool') that some part needs."""
+
+    kind: str
+    name: str
+    available: bool
+    version: str
+    summary: str
+    why: str = ""
+    advice: str = ""
+
+
+def survey(import_libraries: bool = False) -> list[Finding]:
+    """Every registered name and every tool. `import_libraries`: also import each library, in a process of its own (seconds)."""
+    broken = _broken_imports() if import_libraries else {}
+    rows = [_finding(kind, name, broken) for kind, table in registry.TABLES.items() for name in table]
+    return rows + [_chromium(), _snakemake()]
+
+
+def _finding(kind: Kind, name: str, broken: dict[str, str]) -> Finding:
+    entry, state = registry.entry(kind, name), registry.availability(kind, name)
+    version = ", ".join(f"{_distribution(module)} {_version(module)}" for module in entry.requires)
+    row = Finding(kind, name, state.available, version if state.available else "", entry.summary, state.why, state.advice)
+    checks = [lambda: _implemented(entry), lambda: next((broken[module] for module in entry.requires if module in broken), "")]
+    checks += [_CHECKS[kind, name]] if (kind, name) in _CHECKS else []
+    why = next((found for found in (check() for check in checks) if found), "") if state.available else ""
+    return replace(row, available=False, why=why, advice=entry.advice) if why else row
+
+
+def _implemented(entry: registry.Entry) -> str:
+    module = entry.target.partition(":")[0]
+    return "" if importlib.util.find_spec(module) else f"module {module} is missing from this installation"
+
+
+def _mpirun() -> str:
+    program = shutil.which("mpirun", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    if program is None:
+        return "the program mpirun is on no path"
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    if done.returncode:
+        return f"mpirun --version ended with {done.returncode}: {done.stderr.strip()[:80]}"
+    return "" if "Open MPI" in done.stdout else f"mpirun is {done.stdout.splitlines()[0][:60]}; Open MPI is needed"
+
+
+def _horovod() -> str:
+    """Horovod's native libraries are the only place that says what it was built with, short of importing a framework."""
+    spec = importlib.util.find_spec("horovod")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    for framework in ("torch", "tensorflow"):
+        libraries = list((folder / framework).glob("mpi_lib*.so"))
+        if not libraries:
+            return f"built without {framework}"
+        if not any(b"GlooContext" in library.read_bytes() for library in libraries):
+            return f"built without Gloo for {framework}"
+    return ""
+
+
+def _loopback() -> str:
+    import psutil
+
+    state = psutil.net_if_stats().get("lo")
+    return "" if state and state.isup else "interface lo is down"
+
+
+def _shared_memory() -> str:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return f"needs the store order of x86-64, this is {platform.machine()}"
+    return "" if hasattr(os, "memfd_create") else "this kernel has no memfd_create"
+
+
+_CHECKS: dict[tuple[str, str], Callable[[], str]] = {
+    ("transport", "mpi"): _mpirun,
+    ("launcher", "mpirun"): _mpirun,
+    ("transport", "horovod"): _horovod,
+    ("transport", "shm"): _shared_memory,
+    ("fabric", "host"): _loopback,
+}
+
+
+def _chromium() -> Finding:
+    found = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+    summary = "a browser, for the tests of the pages only"
+    if found:
+        return Finding("tool", "chromium", True, found, summary)
+    return Finding("tool", "chromium", False, "", summary, "no such program", "type `apt-get install chromium`; nothing else needs it")
+
+
+def _snakemake() -> Finding:
+    found = shutil.which("snakemake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    summary = "runs whole suites: `snakemake das2016`"
+    if found:
+        return Finding("tool", "snakemake", True, f"snakemake {_version('snakemake')}", summary)
+    return Finding("tool", "snakemake", False, "", summary, "no such program", "type `make env`")
+
+
+def _distribution(module: str) -> str:
+    return _DISTRIBUTIONS.get(module, module)
+
+
+def _version(module: str) -> str:
+    for name in (_distribution(module), module):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "of unknown version"
+
+
+def _broken_imports() -> dict[str, str]:
+    """Modules that are installed and cannot be imported, with the last line of what they said."""
+    modules = sorted({module for table in registry.TABLES.values() for entry in table.values() for module in entry.requires})
+    present = [module for module in modules if importlib.util.find_spec(module)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return {module: said for module, said in zip(present, pool.map(_import_error, present), strict=True) if said}
+
+
+def _import_error(module: str) -> str:
+    name = _IMPORTS.get(module, module)
+    try:
+        done = subprocess.run([sys.executable, "-c", f"import {name}"], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"import {name} took longer than {IMPORT_TIMEOUT_S} s"
+    if done.returncode == 0:
+        return ""
+    last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    return f"import {name} fails: {last[:160]}"
+
+
+def machine(results: Path) -> dict[str, Any]:
+    """Cores, memory, disk of the results folder (bytes), kernel, Python."""
+    import psutil
+
+    memory = psutil.virtual_memory()
+    existing = next(folder for folder in (results.absolute(), *results.absolute().parents) if folder.is_dir())
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": _processor(),
+        "memory_bytes": memory.total,
+        "memory_available_bytes": memory.available,
+        "disk_free_bytes": shutil.disk_usage(existing).free,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+def leftovers(results: Path) -> list[dict[str, str]]:
+    """Staging folders, processes and shared memory of launches that nobody supervises any more."""
+    staged = [] if supervised(results) else [folder.name for folder in sorted((results / "staging").glob("*")) if folder.is_dir()]
+    found = [{"kind": "folder", "what": str(results / "staging" / launch), "launch": launch} for launch in staged]
+    found += [{"kind": "process", "what": str(pid), "launch": launch} for pid, ppid, launch in launch_processes() if launch in staged or ppid == 1]
+    return found + [{"kind": "shared memory", "what": str(path), "launch": "unknown"} for path in _unmapped_segments()]
+
+
+def supervised(results: Path) -> bool:
+    """Whether a supervisor holds the lock of this folder right now."""
+    try:
+        with (results / ".lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def launch_processes() -> list[tuple[int, int, str]]:
+    """Pid, parent's pid and launch of every process that carries a launch's name in its environment."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        try:
+            launch = process.environ().get("SCALEPROOF_LAUNCH")
+            if launch:
+                found.append((process.pid, process.ppid(), launch))
+        except (psutil.Error, OSError):  # gone meanwhile, or another user's
+            continue
+    return found
+
+
+def _unmapped_segments() -> list[Path]:
+    """Segments of ours and of Open MPI in /dev/shm that no process has mapped."""
+    segments = [path for pattern in ("scaleproof*", "sm_segment*", "vader_segment*") for path in Path("/dev/shm").glob(pattern)]
+    if not segments:
+        return []
+    mapped = ""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            mapped += maps.read_text()
+        except OSError:  # gone meanwhile, or another user's
+            continue
+    return [path for path in segments if str(path) not in mapped]

@@ -1,0 +1,92 @@
+"""What a launch will cost in time and memory: from earlier launches of the same case, else by formula with the assumptions stated here."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from harness.spec import registry
+from harness.spec.case import TrainCase, TransferCase
+from harness.spec.experiment import AnyCase
+
+FLOP_PER_CORE_S = 2e10
+"""Float32 training on one core of a small server, well below its peak."""
+BYTES_PER_S = 1e9
+"""All ranks of a machine together, through any transport; small messages are bound by CALL_S instead."""
+CALL_S = 2e-4
+IMPORT_S = {"none": 1.0, "torch": 4.0, "tensorflow": 9.0}
+"""From the start of a process to its first step; forked ranks pay it once, ranks under mpirun each."""
+RESIDENT = {"none": 100 * 2**20, "torch": 350 * 2**20, "tensorflow": 650 * 2**20}
+FORKED = 60 * 2**20
+"""What a forked rank adds before it has any tensor."""
+ASSUMPTIONS = (
+    f"{FLOP_PER_CORE_S / 1e9:g} GFLOP/s a core, {BYTES_PER_S / 1e9:g} GB/s between ranks, framework start {IMPORT_S['torch']:g} to {IMPORT_S['tensorflow']:g} s"
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds and bytes of one launch; `launches` earlier ones stand behind the seconds (0: by formula)."""
+
+    seconds: float
+    nbytes: int
+    launches: int
+
+
+def estimate(case: AnyCase, earlier: Mapping[str, Sequence[float]], cores: int | None = None) -> Estimate:
+    """One launch of a case. `earlier`: case id to the wall seconds of its finished launches."""
+    seconds = earlier.get(case.case_id, ())
+    if seconds:
+        return Estimate(statistics.median(seconds), _memory(case), len(seconds))
+    cores = cores or os.cpu_count() or 1
+    return Estimate(_start(case, cores) + _work(case, cores), _memory(case), 0)
+
+
+def _framework(case: AnyCase) -> str:
+    """What a rank imports: the case's framework, or torch where the transport stands on it."""
+    if isinstance(case, TrainCase):
+        return case.framework
+    needed = registry.entry("transport", case.transport).requires if case.transport else ()
+    return "torch" if {"torch", "horovod"} & set(needed) else "none"
+
+
+def _start(case: AnyCase, cores: int) -> float:
+    imports = ceil(case.ranks / cores) if case.launcher != "local" else 1
+    return IMPORT_S[_framework(case)] * imports + 0.1 * case.ranks
+
+
+def _work(case: AnyCase, cores: int) -> float:
+    if isinstance(case, TransferCase):
+        rounds = case.iterations + case.warmup
+        return 2 * rounds * sum(CALL_S + nbytes / BYTES_PER_S for nbytes in case.sizes)
+    if not isinstance(case, TrainCase):
+        rounds = case.iterations + case.warmup
+        return rounds * sum(CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S for nbytes in case.sizes)
+    from harness.workloads.networks import network_of
+
+    network = network_of(case)
+    compute = case.minibatch * network.train_flop / (FLOP_PER_CORE_S * min(cores, case.ranks * case.threads_per_rank))
+    exchange = _reduced_bytes(case, 4 * network.parameters) / BYTES_PER_S if case.transport else 0.0
+    return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
+
+
+def _reduced_bytes(case: AnyCase, nbytes: int) -> int:
+    """What all ranks together send in an all-reduce that is optimal in bytes: 2 (n - 1) times the array."""
+    return 2 * (case.ranks - 1) * nbytes
+
+
+def _memory(case: AnyCase) -> int:
+    """All ranks together: the framework (shared after a fork), parameters with gradients, momentum and two buffers, activations there and back."""
+    framework = _framework(case)
+    processes = RESIDENT[framework] + FORKED * case.ranks if case.launcher == "local" else RESIDENT[framework] * case.ranks
+    if not isinstance(case, TrainCase):
+        return processes + 3 * case.ranks * max(case.sizes)
+    from harness.workloads.networks import network_of
+
+    network = network_of(case)
+    copies = 2 + (case.momentum > 0) + (2 if case.transport else 0)
+    activations = 2 * (prod(network.input_shape) + sum(prod(layer.output_shape) for layer in network.layers))
+    return processes + 4 * (copies * case.ranks * network.parameters + case.minibatch * activations)
