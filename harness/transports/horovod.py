@@ -1,0 +1,258 @@
+"""Horovod over Gloo, without ssh: rank 0 serves its rendezvous while the ranks join. The binding (torch or TensorFlow) follows the case's framework."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Traffic, TransportError
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
+
+POLL_S = 50e-6
+"""Horovod's own wait spins, which takes the core from a peer when ranks are as many as cores."""
+NAMES = 64
+"""Calls of the same kind, type and size that may be under way: Horovod keys a call by its name and negotiates a repeated name from its cache."""
+JOIN_S = 60
+PEER_IS_GONE = ("has been shut down", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
+
+
+class Binding(Protocol):
+    """What this transport needs of Horovod's binding for one framework. `then` gets the result as an array when the call is done."""
+
+    dtypes: frozenset[str]
+    library: str
+
+    def init(self) -> None:
+        """Join the ranks that the environment names."""
+
+    def shutdown(self) -> None:
+        """Leave."""
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation, name: str, then: Callable[[Array], None]) -> Handle:
+        """Reduce a copy or the buffer itself."""
+
+    def all_gather(self, source: Array, name: str, then: Callable[[Array], None]) -> Handle:
+        """Horovod allocates the result."""
+
+    def broadcast(self, buffer: Array, root: int, name: str, then: Callable[[Array], None]) -> Handle:
+        """Send the root's buffer to all."""
+
+
+class Horovod:
+    """Collectives only: Horovod has no sends and receives."""
+
+    def __init__(self, context: RankContext) -> None:
+        self.rank, self.world_size = context.rank, context.world_size
+        self.traffic = Traffic()
+        self._binding: Binding = TensorflowBinding() if getattr(context.case, "framework", "torch") == "tensorflow" else TorchBinding()
+        self._calls: Counter[str] = Counter()
+        self._closed = False
+        dtypes, library = self._binding.dtypes, self._binding.library
+        self.capabilities = Capabilities(
+            point_to_point=False, one_sided=False, collective=True, dtypes=dtypes, progress="background", path="socket", library=library
+        )
+        _join(context, self._binding)
+        context.facts["horovod"] = {name: value for name, value in sorted(os.environ.items()) if name.startswith("HOROVOD_")}
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """See Transport.connect."""
+        return cls(context)
+
+    def allocate(self, nbytes: int) -> Array:
+        """Plain memory: Horovod registers none."""
+        return np.empty(nbytes, np.uint8)
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """See Collectives.all_reduce."""
+        return self._start("all_reduce", buffer, buffer.nbytes, lambda name: self._binding.all_reduce(buffer, operation, name, _into(buffer)))
+
+    def reduce_scatter(self, source: Array, target: Array) -> Handle:
+        """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part, because Horovod's own harms the process (docs)."""
+
+        def keep(result: Array) -> None:
+            np.copyto(target, result[self.rank * target.size : (self.rank + 1) * target.size])
+
+        return self._start("reduce_scatter", source, source.nbytes, lambda name: self._binding.all_reduce(source.copy(), "sum", name, keep))
+
+    def all_gather(self, source: Array, target: Array) -> Handle:
+        """See Collectives.all_gather; one copy more than the others, out of the array that Horovod allocates."""
+        return self._start("all_gather", source, source.nbytes, lambda name: self._binding.all_gather(source, name, _into(target)))
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """See Collectives.broadcast; only the root counts its bytes."""
+        nbytes = buffer.nbytes if self.rank == root else 0
+        return self._start(f"broadcast.{root}", buffer, nbytes, lambda name: self._binding.broadcast(buffer, root, name, _into(buffer)))
+
+    def barrier(self) -> None:
+        """See Transport.barrier; an all-reduce of one number."""
+        mark = np.zeros(1, np.float32)
+        self._start("barrier", mark, 0, lambda name: self._binding.all_reduce(mark, "sum", name, _into(mark))).wait()
+
+    def close(self) -> None:
+        """See Transport.close; every rank's Horovod ends when the first one asks for it."""
+        if not self._closed:
+            self._closed = True
+            self._binding.shutdown()
+
+    def _start(self, kind: str, buffer: Array, nbytes: int, call: Callable[[str], Handle]) -> Handle:
+        if buffer.dtype.name not in self.capabilities.dtypes:
+            raise TransportError(f"horovod does not take {buffer.dtype.name}; it takes {', '.join(sorted(self.capabilities.dtypes))}")
+        self.traffic.count(nbytes)
+        if buffer.size == 0:
+            return Done()
+        key = f"{kind}.{buffer.dtype.name}.{buffer.size}"
+        self._calls[key] += 1
+        with _translated():
+            return call(f"{key}.{self._calls[key] % NAMES}")
+
+
+class TorchBinding:
+    """horovod.torch: asynchronous, in place on NumPy's memory."""
+
+    dtypes = frozenset({"float16", "float32", "float64", "int32", "int64"})
+
+    def __init__(self) -> None:
+        import horovod.torch
+        import torch
+
+        self._hvd, self._torch = horovod.torch, torch
+        self.library = f"horovod {horovod.__version__} Gloo, torch {torch.__version__}"
+        self.init, self.shutdown = horovod.torch.init, horovod.torch.shutdown
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation, name: str, then: Callable[[Array], None]) -> Handle:
+        """See Binding."""
+        reduction = self._hvd.Sum if operation == "sum" else self._hvd.Max
+        return _TorchCall(self._hvd, self._hvd.allreduce_async_(self._torch.from_numpy(buffer), op=reduction, name=name), then)
+
+    def all_gather(self, source: Array, name: str, then: Callable[[Array], None]) -> Handle:
+        """See Binding."""
+        return _TorchCall(self._hvd, self._hvd.allgather_async(self._torch.from_numpy(source), name=name), then)
+
+    def broadcast(self, buffer: Array, root: int, name: str, then: Callable[[Array], None]) -> Handle:
+        """See Binding."""
+        return _TorchCall(self._hvd, self._hvd.broadcast_async_(self._torch.from_numpy(buffer), root_rank=root, name=name), then)
+
+
+class TensorflowBinding:
+    """horovod.tensorflow: eager, so a call is done when it returns; results are copied back."""
+
+    dtypes = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})
+
+    def __init__(self) -> None:
+        import horovod.tensorflow
+        import tensorflow
+
+        self._hvd, self._tensor = horovod.tensorflow, tensorflow.convert_to_tensor
+        self.library = f"horovod {horovod.__version__} Gloo, tensorflow {tensorflow.__version__}"
+        self.init, self.shutdown = horovod.tensorflow.init, horovod.tensorflow.shutdown
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation, name: str, then: Callable[[Array], None]) -> Handle:
+        """See Binding."""
+        reduction = self._hvd.Sum if operation == "sum" else self._hvd.Max
+        then(self._hvd.allreduce(self._tensor(buffer), op=reduction, name=name).numpy())
+        return Done()
+
+    def all_gather(self, source: Array, name: str, then: Callable[[Array], None]) -> Handle:
+        """See Binding."""
+        then(self._hvd.allgather(self._tensor(source), name=name).numpy())
+        return Done()
+
+    def broadcast(self, buffer: Array, root: int, name: str, then: Callable[[Array], None]) -> Handle:
+        """See Binding."""
+        then(self._hvd.broadcast(self._tensor(buffer), root_rank=root, name=name).numpy())
+        return Done()
+
+
+class _TorchCall:
+    """Handle over Horovod's handle number."""
+
+    def __init__(self, hvd: Any, handle: int, then: Callable[[Array], None]) -> None:
+        self._hvd, self._handle, self._then = hvd, handle, then
+        self._done = False
+
+    def test(self) -> bool:
+        with _translated():
+            if not self._done and self._hvd.poll(self._handle):
+                self._done = True
+                self._then(self._hvd.synchronize(self._handle).numpy())
+        return self._done
+
+    def wait(self) -> None:
+        while not self.test():
+            time.sleep(POLL_S)
+
+
+def _into(target: Array) -> Callable[[Array], None]:
+    """Copies a result to where it belongs unless it is there already."""
+
+    def copy(result: Array) -> None:
+        if result.ctypes.data != target.ctypes.data:
+            np.copyto(target, result)
+
+    return copy
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Horovod raises RuntimeErrors, TensorFlow its OpError; both name the cause only in their text."""
+    try:
+        yield
+    except TransportError:
+        raise
+    except Exception as error:
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if any(words in str(error) for words in PEER_IS_GONE):
+            raise PeerLost(-1, text) from error
+        raise TransportError(text) from error
+
+
+def _join(context: RankContext, binding: Binding) -> None:
+    """All ranks are one host to Horovod. The rendezvous server lives only until all have joined."""
+    with _served(context) as port:
+        place = {
+            "RANK": context.rank,
+            "SIZE": context.world_size,
+            "LOCAL_RANK": context.rank,
+            "LOCAL_SIZE": context.world_size,
+            "CROSS_RANK": 0,
+            "CROSS_SIZE": 1,
+        }
+        gloo = {"GLOO_RENDEZVOUS_ADDR": context.address, "GLOO_RENDEZVOUS_PORT": port, "GLOO_IFACE": context.case.interface, "GLOO_TIMEOUT_SECONDS": JOIN_S}
+        choice = {"CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo", "HOSTNAME": context.address}
+        os.environ.update({f"HOROVOD_{name}": str(value) for name, value in (place | gloo | choice).items()})
+        with _translated():
+            binding.init()
+        context.rendezvous.exchange("horovod.joined", context.rank, context.world_size, True)
+
+
+@contextmanager
+def _served(context: RankContext) -> Iterator[int]:
+    """Port of the rendezvous server. Horovod's own starter binds every interface; this one binds the fabric's."""
+    if context.rank != 0:
+        yield context.rendezvous.get("horovod.port")
+        return
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+
+    server = RendezvousHTTPServer((context.address, 0), RendezvousHandler, 0)
+    server.daemon_threads = True
+    server.init(get_host_assignments(parse_hosts(f"{context.address}:{context.world_size}"), context.world_size))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="horovod rendezvous", daemon=True)
+    thread.start()
+    try:
+        context.rendezvous.put("horovod.port", server.server_address[1])
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

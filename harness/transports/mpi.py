@@ -1,0 +1,154 @@
+"""Open MPI through mpi4py: its blocking collectives and its non-blocking sends and receives, on NumPy's memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from harness.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic, TransportError
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
+
+DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int16", "int32", "int64"})
+"""What MPI reduces of NumPy's types; the standard has no half precision."""
+LEAVE_S = 5.0
+"""How long `close` waits for the other ranks before it leaves without MPI_Finalize, which would block for ever beside a failed rank."""
+SETTINGS = ("pml", "btl", "btl_tcp_if_include", "btl_sm_backing_directory")
+"""Open MPI's parameters that decide the path of the bytes; mpirun hands them down in the environment."""
+
+
+class Mpi:
+    """World communicator of the processes that mpirun started. Collectives run inside the call: Open MPI's non-blocking ones use slower algorithms."""
+
+    def __init__(self, context: RankContext) -> None:
+        if "OMPI_COMM_WORLD_RANK" not in os.environ:
+            raise TransportError("transport 'mpi' needs ranks that mpirun started: use launcher 'mpirun'")
+        import mpi4py
+
+        # One thread at a time calls MPI: the communication thread, or the main thread when that one is idle.
+        mpi4py.rc.thread_level = "serialized"
+        from mpi4py import MPI
+
+        self._mpi, self._world = MPI, MPI.COMM_WORLD
+        self._world.Set_errhandler(MPI.ERRORS_RETURN)
+        self._leaving = self._world.Dup()
+        self.rank, self.world_size = context.rank, context.world_size
+        if (self._world.rank, self._world.size) != (self.rank, self.world_size):
+            raise TransportError(f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}")
+        settings = {name: os.environ[f"OMPI_MCA_{name}"] for name in SETTINGS if f"OMPI_MCA_{name}" in os.environ}
+        context.facts["mpi"] = {"thread_level": _thread_level(MPI), **settings}
+        self.traffic = Traffic()
+        self.capabilities = Capabilities(
+            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="caller", path=_path(settings), library=_library(MPI)
+        )  # fmt: skip
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """See Transport.connect; calls MPI_Init."""
+        return cls(context)
+
+    def allocate(self, nbytes: int) -> Array:
+        """Plain memory: Open MPI copies between processes without registration."""
+        return np.empty(nbytes, np.uint8)
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """See Collectives.all_reduce."""
+        reduction = self._mpi.SUM if operation == "sum" else self._mpi.MAX
+        return self._collective(buffer, buffer.nbytes, lambda: self._world.Allreduce(self._mpi.IN_PLACE, buffer, reduction))
+
+    def reduce_scatter(self, source: Array, target: Array) -> Handle:
+        """See Collectives.reduce_scatter."""
+        return self._collective(source, source.nbytes, lambda: self._world.Reduce_scatter_block(source, target, self._mpi.SUM))
+
+    def all_gather(self, source: Array, target: Array) -> Handle:
+        """See Collectives.all_gather."""
+        return self._collective(source, source.nbytes, lambda: self._world.Allgather(source, target))
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """See Collectives.broadcast; only the root counts its bytes."""
+        return self._collective(buffer, buffer.nbytes if self.rank == root else 0, lambda: self._world.Bcast(buffer, root))
+
+    def barrier(self) -> None:
+        """See Transport.barrier."""
+        self.traffic.count(0)
+        self._call(self._world.Barrier)
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        self.traffic.count(buffer.nbytes)
+        return _Request(self, self._call(lambda: self._world.Isend(_bytes(buffer), peer)))
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        return _Request(self, self._call(lambda: self._world.Irecv(_bytes(buffer), peer)))
+
+    def close(self) -> None:
+        """MPI_Finalize once every rank wants to leave; after LEAVE_S without it, and then mpirun ends the other ranks."""
+        if self._mpi.Is_finalized():
+            return
+        waiting, deadline = self._leaving.Ibarrier(), time.monotonic() + LEAVE_S
+        while not waiting.Test():
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.001)
+        self._leaving.Free()
+        self._mpi.Finalize()
+
+    def _collective(self, buffer: Array, nbytes: int, call: Callable[[], Any]) -> Handle:
+        if buffer.dtype.name not in DTYPES:
+            raise TransportError(f"mpi does not take {buffer.dtype.name}; it takes {', '.join(sorted(DTYPES))}")
+        self.traffic.count(nbytes)
+        if buffer.size:
+            self._call(call)
+        return Done()
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except self._mpi.Exception as error:
+            raise TransportError(error.Get_error_string()) from error
+
+
+class _Request:
+    """Handle over an MPI request."""
+
+    def __init__(self, transport: Mpi, request: Any) -> None:
+        self._transport = transport
+        self._request = request
+
+    def test(self) -> bool:
+        return bool(self._transport._call(self._request.Test))
+
+    def wait(self) -> None:
+        self._transport._call(self._request.Wait)
+
+
+def _bytes(buffer: Array) -> Array:
+    return buffer.reshape(-1).view(np.uint8)
+
+
+def _library(mpi: Any) -> str:
+    return f"{mpi.Get_library_version().split(',')[0]}, mpi4py {_mpi4py_version()}"
+
+
+def _mpi4py_version() -> str:
+    import mpi4py
+
+    return str(mpi4py.__version__)
+
+
+def _thread_level(mpi: Any) -> str:
+    levels = {mpi.THREAD_SINGLE: "single", mpi.THREAD_FUNNELED: "funneled", mpi.THREAD_SERIALIZED: "serialized", mpi.THREAD_MULTIPLE: "multiple"}
+    return levels[mpi.Query_thread()]
+
+
+def _path(settings: dict[str, str]) -> Literal["shared memory", "socket", "library's choice"]:
+    ways = set(settings.get("btl", "").split(",")) - {"self", ""}
+    if settings.get("pml") == "ob1" and ways == {"sm"}:
+        return "shared memory"
+    return "socket" if settings.get("pml") == "ob1" and ways == {"tcp"} else "library's choice"
