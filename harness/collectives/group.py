@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from harness.collectives.engine import MessageEngine
+from harness.collectives.mapped import MappedEngine
 from harness.spec import registry
 from harness.spec.case import Operation
-from harness.transports.base import Array, Collectives, Done, Handle, PointToPoint, ReduceOperation, TransportError
+from harness.transports.base import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation, TransportError
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -37,7 +38,7 @@ class Group:
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
-        self._engine = MessageEngine(transport)
+        self._engine = MappedEngine(transport) if isinstance(transport, Mapped) else MessageEngine(transport)
         self._calls: deque[_Call] = deque()
 
     def allocate(self, nbytes: int) -> Array:
@@ -74,26 +75,33 @@ class Group:
 
     def _start(self, name: Operation, buffer: Array, reduction: ReduceOperation, root: int = 0) -> Handle:
         self._expect(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")
-        if self.world_size == 1 or buffer.size == 0:
-            return Done()
-        return self._submit(self._engine.run(self.algorithm, name, buffer, reduction, root))
+        return self._submit(self._run(name, buffer, reduction, root))
+
+    def _run(self, name: Operation, work: Array, reduction: ReduceOperation = "sum", root: int = 0) -> Iterator[Handle]:
+        return iter(()) if self.world_size == 1 or work.size == 0 else self._engine.run(self.algorithm, name, work, reduction, root)
 
     def _reduce_scatter(self, source: Array, target: Array) -> Iterator[Handle]:
-        work = self._work(source)
+        work = self.allocate(source.nbytes).view(source.dtype)
         np.copyto(work, source)
-        yield from self._engine.run(self.algorithm, "reduce_scatter", work, "sum", 0)
+        yield from self._run("reduce_scatter", work)
         np.copyto(target, self._block(work))
 
     def _all_gather(self, source: Array, target: Array) -> Iterator[Handle]:
-        np.copyto(self._block(target), source)
-        yield from self._engine.run(self.algorithm, "all_gather", target, "sum", 0)
+        work = self._work(target)
+        np.copyto(self._block(work), source)
+        yield from self._run("all_gather", work)
+        if work is not target:
+            np.copyto(target, work)
 
     def _block(self, work: Array) -> Array:
         size = work.size // self.world_size
         return work[self.rank * size : (self.rank + 1) * size]
 
-    def _work(self, like: Array) -> Array:
-        return self.allocate(like.nbytes).view(like.dtype)
+    def _work(self, target: Array) -> Array:
+        """The target itself, unless peers could reach another buffer better."""
+        if not isinstance(self.transport, Mapped) or self.transport.locate(target) is not None:
+            return target
+        return self.allocate(target.nbytes).view(target.dtype)
 
     def _submit(self, steps: Iterator[Handle]) -> Handle:
         call = _Call(self._calls, steps)

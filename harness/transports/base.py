@@ -143,6 +143,33 @@ class OneSided(PointToPoint, Protocol):
         """The last flag value that `writer` set on the own region."""
 
 
+@runtime_checkable
+class Mapped(Protocol):
+    """What a one-sided transport adds when peers' memory can be addressed like the own one: collectives then need no copies between ranks' buffers."""
+
+    rank: int
+    world_size: int
+    traffic: Traffic
+
+    def register(self, nbytes: int) -> Region:
+        """See OneSided.register; the region is zeroed."""
+
+    def remote(self, region: Region, peer: int) -> Region:
+        """See OneSided.remote; `local` is set."""
+
+    def allocate(self, nbytes: int) -> Array:
+        """See Transport.allocate."""
+
+    def locate(self, buffer: Array) -> int | None:
+        """Offset of a buffer in the own memory; None when it lies elsewhere."""
+
+    def memory(self, rank: int) -> Array:
+        """All bytes of a rank's memory, as seen from here."""
+
+    def check_peer(self, peer: int) -> None:
+        """Raise PeerLost when a peer has ended."""
+
+
 class Collectives(Protocol):
     """What strategies and programs call: a collective transport itself, or a Group that lifts a point-to-point one (collectives/group.py)."""
 

@@ -43,7 +43,7 @@ class SharedMemory:
         self.traffic = Traffic()
         self.arena = arena
         self._rendezvous = context.rendezvous
-        self._regions = 0
+        self._registered: list[Array] = []
         self._peers = [os.pidfd_open(pid) for pid in arena.pids]
         channels = arena.allocate(HALF_BYTES * self.world_size)
         channels[:] = 0
@@ -67,6 +67,14 @@ class SharedMemory:
         """Bytes in the own shared memory: what peers can reach without staging."""
         return self.arena.allocate(nbytes)
 
+    def locate(self, buffer: Array) -> int | None:
+        """See Mapped.locate."""
+        return self.arena.offset(buffer)
+
+    def memory(self, rank: int) -> Array:
+        """See Mapped.memory."""
+        return self.arena.memory[rank]
+
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
@@ -85,10 +93,10 @@ class SharedMemory:
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register; flags lie before the bytes, one cache line per writer."""
-        self._regions += 1
         memory = self.arena.allocate(self.world_size * LINE + nbytes)
-        memory[: self.world_size * LINE] = 0
-        starts = self._exchange_offset(f"region-{self._regions}", memory)
+        memory[:] = 0
+        starts = self._exchange_offset(f"region-{len(self._registered)}", memory)
+        self._registered.append(memory)
         return _MappedRegion(self.rank, starts[self.rank] + self.world_size * LINE, nbytes, memory[self.world_size * LINE :], starts)
 
     def remote(self, region: Region, peer: int) -> Region:
