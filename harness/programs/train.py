@@ -164,7 +164,7 @@ def _check_equal(training: Training, name: str) -> None:
     """All ranks hold the same bits."""
     context, digest = training.context, hashlib.blake2b(digest_size=16)
     for value in training.model.values():
-        digest.update(np.ascontiguousarray(value))
+        digest.update(np.ascontiguousarray(value).data)
     digests = context.rendezvous.exchange(name, context.rank, context.world_size, digest.hexdigest())
     different = [rank for rank, other in enumerate(digests) if other != digests[0]]
     detail = f"rank {different[0]} differs from rank 0" if different else f"the same bits on {context.world_size} ranks"

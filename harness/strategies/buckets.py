@@ -37,16 +37,15 @@ class Bucket:
 
 
 def plan(parameters: Sequence[Parameter], limit_nbytes: float) -> list[list[int]]:
-    """Indices per bucket: from the last parameter to the first, a new bucket when the limit would be passed; a larger parameter has a bucket of its own."""
+    """Indices per bucket, from the last parameter to the first; a bucket is closed once it holds the limit or more, as torch's DDP does."""
     groups: list[list[int]] = []
-    filled = 0
+    filled = limit_nbytes
     for index in reversed(range(len(parameters))):
-        size = _padded(parameters[index].elements) * ITEM
-        if not groups or filled + size > limit_nbytes:
+        if filled >= limit_nbytes:
             groups.append([])
             filled = 0
         groups[-1].append(index)
-        filled += size
+        filled += _padded(parameters[index].elements) * ITEM
     return groups
 
 

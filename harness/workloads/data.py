@@ -12,12 +12,10 @@ import numpy as np
 
 from harness.spec.case import TrainCase
 from harness.spec.errors import SpecError
-from harness.workloads.networks import Network
+from harness.workloads.networks import DIGITS_TEST, Network
 
 POOL = 2
 """Synthetic global minibatches made before the clock starts; step s uses number s modulo this."""
-TEST_SHARE = 5
-"""One digit in five is kept for the test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +69,11 @@ class Digits:
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         images, labels = load_digits()
         order = np.random.default_rng([seed, 0]).permutation(len(labels))
-        held_out = len(labels) // TEST_SHARE
         images = images.reshape(-1, *network.input_shape)
-        self.test = Batch(images[order[:held_out]], labels[order[:held_out]])
-        self._train = Batch(images[order[held_out:]], labels[order[held_out:]])
+        self.test = Batch(images[order[:DIGITS_TEST]], labels[order[:DIGITS_TEST]])
+        self._train = Batch(images[order[DIGITS_TEST:]], labels[order[DIGITS_TEST:]])
         self._seed, self._minibatch, self._mine = seed, minibatch, rank_slice(minibatch, rank, world_size)
         self._steps_per_epoch = len(self._train.labels) // minibatch
-        if not self._steps_per_epoch:
-            raise SpecError(f"minibatch {minibatch} is larger than the digits' training set of {len(self._train.labels)}")
         self._epoch, self._permutation = -1, order
 
     def batch(self, step: int) -> Batch:

@@ -18,7 +18,7 @@ class Model(Protocol):
         """Take canonical initial values (they may be used in place)."""
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
-        """Where gradients go: flat float32 views in parameter order; `ready(index)` is called as each is final. Gradients are of the local mean loss times `scale`."""
+        """Where gradients go: flat float32 views in parameter order, of the local mean loss times `scale`; `ready(index)` is called as each is final."""
 
     def forward(self, batch: Batch) -> float:
         """Mean loss over the batch."""

@@ -9,18 +9,17 @@ import torch
 from torch import nn
 
 from harness.workloads.data import Batch
-from harness.workloads.networks import Conv, Layer, Linear, Network, Pool
+from harness.workloads.networks import Conv, Layer, Network, Pool
 
 
 class TorchModel:
-    """Implements workloads/model.py. Autograd's fresh gradient is copied into the bucket by a hook: a read and a write, where zeroing and accumulating in place takes two of each."""
+    """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write; zeroing and accumulating take two of each."""
 
     def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
         torch.set_num_threads(threads)
-        self._module = nn.Sequential(*(module for layer in network.layers for module in _modules(layer)))
+        self._module = module_of(network)
+        self._module.load_state_dict(dict(zip(self._module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
         self._parameters = list(self._module.parameters())
-        for parameter, value in zip(self._parameters, values, strict=True):
-            parameter.data = torch.from_numpy(value)
         self._optimizer = torch.optim.SGD(self._parameters, lr=learning_rate, momentum=momentum, fused=True)
         self._scale = 1.0
         self._loss = torch.zeros(())
@@ -63,24 +62,21 @@ class TorchModel:
         return float((found == batch.labels).mean())
 
 
+def module_of(network: Network) -> nn.Sequential:
+    """The network as a module without memory (device meta): values come from data.py, so that both frameworks start from the same ones."""
+    with torch.device("meta"):
+        return nn.Sequential(*(module for layer in network.layers for module in _modules(layer)))
+
+
 def _modules(layer: Layer) -> list[nn.Module]:
     spec = layer.spec
     if isinstance(spec, Pool):
         return [nn.MaxPool2d(spec.kernel)]
-    # Empty: the values come from data.py, so that both frameworks start from the same ones.
     if isinstance(spec, Conv):
-        conv = nn.utils.skip_init(nn.Conv2d, layer.input_shape[0], layer.biases, spec.kernel, stride=spec.stride, padding=spec.pad)
-        return [conv, nn.ReLU(inplace=True)]
-    return [*_flatten(layer), *_linear(layer, spec)]
-
-
-def _flatten(layer: Layer) -> list[nn.Module]:
-    return [nn.Flatten()] if len(layer.input_shape) > 1 else []
-
-
-def _linear(layer: Layer, spec: Linear) -> list[nn.Module]:
-    linear = nn.utils.skip_init(nn.Linear, layer.weight_shape[1], layer.biases)
-    return [linear] if spec.classifier else [linear, nn.ReLU(inplace=True)]
+        return [nn.Conv2d(layer.input_shape[0], layer.biases, spec.kernel, stride=spec.stride, padding=spec.pad), nn.ReLU(inplace=True)]
+    flatten: list[nn.Module] = [nn.Flatten()] if len(layer.input_shape) > 1 else []
+    relu: list[nn.Module] = [] if spec.classifier else [nn.ReLU(inplace=True)]
+    return [*flatten, nn.Linear(layer.weight_shape[1], layer.biases), *relu]
 
 
 def _hook(view: torch.Tensor, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:

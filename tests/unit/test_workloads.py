@@ -1,0 +1,151 @@
+"""Networks resolve to the counts of the papers, in every framework; reductions and data follow their rules."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import harness.workloads.networks
+from harness.spec import registry
+from harness.spec.case import TrainCase, parse_case
+from harness.spec.errors import SpecError
+from harness.workloads.data import initial_parameters, open_data
+from harness.workloads.networks import Conv, Layer, Network, check_workload, reduced
+
+REFERENCE: dict[str, Any] = yaml.safe_load(Path(harness.workloads.networks.__file__).with_name("networks.yaml").read_text())
+
+
+def resolved(name: str, image_side: int | None = None, width: float = 1.0) -> Network:
+    network: Network = registry.load("workload", name)(image_side, width)
+    return network
+
+
+def train_case(**fields: Any) -> TrainCase:
+    values = {
+        "suite": "test", "experiment": "test", "arm": "test", "program": "train", "ranks": 1, "strategy": "local_only",
+        "workload": "dnn_digits", "minibatch": 8, "steps": 1,
+    }  # fmt: skip
+    case = parse_case(values | fields)
+    assert isinstance(case, TrainCase)
+    return case
+
+
+def row(layer: Layer) -> dict[str, int | str]:
+    spec, image = layer.spec, isinstance(layer.spec, Conv)
+    kernel, stride, pad = (spec.kernel, spec.stride, spec.pad) if isinstance(spec, Conv) else (1, 1, 0)
+    return {
+        "name": layer.name, "ifm": layer.weight_shape[1], "ofm": layer.weight_shape[0],
+        "k": kernel, "stride": stride, "pad": pad,
+        "in_hw": layer.input_shape[-1] if image else 1, "out_hw": layer.output_shape[-1] if image else 1,
+        "weights": layer.weights, "bias": layer.biases, "mac": layer.mac,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", registry.names("workload"))
+def test_every_layer_has_the_counts_of_the_reference(name: str) -> None:
+    network, reference = resolved(name), REFERENCE[name]
+    assert [row(layer) for layer in network.trainable] == reference["layers"]
+    assert network.parameters == reference["params"] == reference["weights"] + reference["biases"]
+    assert network.mac == reference["forward_mac_per_sample"]
+
+
+def test_published_parameter_counts() -> None:
+    assert [resolved(name).parameters for name in ("vgg_a", "overfeat_fast", "cd_dnn")] == [132_863_336, 145_920_872, 45_122_648]
+
+
+@pytest.mark.parametrize(("name", "gflop"), [("vgg_a", 45.4811), ("overfeat_fast", 16.5899), ("cd_dnn", 0.2688)])
+def test_training_flop_leave_out_the_input_gradient_of_the_first_layer(name: str, gflop: float) -> None:
+    assert round(resolved(name).train_flop / 1e9, 4) == gflop
+
+
+@pytest.mark.parametrize("name", registry.names("workload"))
+def test_torch_builds_the_same_parameters_and_outputs(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    from harness.workloads.torch_model import module_of
+
+    network = resolved(name)
+    module = module_of(network)
+    assert tuple(module(torch.empty(2, *network.input_shape, device="meta")).shape) == (2, network.classes)
+    assert [tuple(parameter.shape) for parameter in module.parameters()] == [shape for _, shape in network.parameter_shapes]
+    assert sum(parameter.numel() for parameter in module.parameters()) == REFERENCE[name]["params"]
+
+
+@pytest.mark.parametrize("name", registry.names("workload"))
+def test_tensorflow_accepts_the_same_parameters(name: str) -> None:
+    tf = pytest.importorskip("tensorflow")
+    from harness.workloads.tensorflow_model import outputs
+
+    network = resolved(name)
+    shapes = [tuple(shape[axis] for axis in (2, 3, 1, 0)) if len(shape) == 4 else shape for _, shape in network.parameter_shapes]
+    assert sum(prod(shape) for shape in shapes) == REFERENCE[name]["params"]
+    traced = tf.function(lambda inputs, values: outputs(network, inputs, values))
+    found = traced.get_concrete_function(tf.TensorSpec((2, *network.input_shape)), [tf.TensorSpec(shape) for shape in shapes])
+    assert tuple(found.structured_outputs.shape) == (2, network.classes)
+
+
+def test_width_rounds_to_the_nearest_multiple_of_eight() -> None:
+    assert [reduced(96, width) for width in (1.0, 0.25, 0.125, 0.05, 0.01)] == [96, 24, 16, 8, 8]
+    assert reduced(10, 1.0) == 10
+
+
+def test_width_leaves_inputs_and_classes_alone() -> None:
+    network = resolved("cd_dnn", width=0.25)
+    assert (network.input_shape, network.classes, network.trainable[3].weight_shape) == ((429,), 9304, (512, 512))
+
+
+def test_a_smaller_side_shrinks_the_first_fully_connected_layer() -> None:
+    assert resolved("vgg_a", 64).trainable[8].weight_shape == (4096, 512 * 2 * 2)
+
+
+@pytest.mark.parametrize(("name", "side"), [("vgg_a", 32), ("overfeat_fast", 71), ("vgg_digits", 4)])
+def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -> None:
+    assert resolved(name, side).trainable
+    with pytest.raises(SpecError, match=f"image_side {side - 1} leaves no pixels after layer"):
+        resolved(name, side - 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"workload": "cd_dnn", "image_side": 8}, "takes no images"),
+        ({"workload": "vgg_a", "data": "digits"}, "does not fit data 'digits'"),
+        ({"data": "digits", "minibatch": 2000}, "larger than the training set"),
+    ],
+)
+def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message) as caught:
+        check_workload(train_case(**fields))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("data", ["synthetic", "digits"])
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, ranks: int) -> None:
+    one, several = train_case(data=data), train_case(data=data, ranks=ranks)
+    network = check_workload(one)
+    whole, parts = open_data(one, network, 7, 0), [open_data(several, network, 7, rank) for rank in range(ranks)]
+    for step in (0, 1, 200):
+        assert np.array_equal(whole.batch(step).inputs, np.concatenate([part.batch(step).inputs for part in parts]))
+        assert np.array_equal(whole.batch(step).labels, np.concatenate([part.batch(step).labels for part in parts]))
+
+
+def test_digits_train_and_test_are_apart_and_depend_on_the_seed() -> None:
+    case = train_case(data="digits", minibatch=1438)
+    data, other = (open_data(case, check_workload(case), seed, 0) for seed in (1, 2))
+    assert (len(data.batch(0).labels), len(data.test.labels)) == (1438, 359)
+    rows = [image.tobytes() for image in np.concatenate([data.batch(0).inputs, data.test.inputs])]
+    assert len(set(rows)) == len(rows) == 1797
+    assert not np.array_equal(data.test.inputs, other.test.inputs)
+
+
+def test_initial_parameters_follow_the_seed_and_keep_the_variance() -> None:
+    network = resolved("cd_dnn", width=0.25)
+    first, again, other = (initial_parameters(network, seed) for seed in (3, 3, 4))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not np.array_equal(first[0], other[0])
+    assert first[2].std() == pytest.approx((2 / 512) ** 0.5, rel=0.01)
