@@ -19,12 +19,14 @@ def parse_bytes(value: object) -> object:
 
 
 def format_bytes(nbytes: float) -> str:
-    """'512 B', '1.5 MiB': at most three digits before the unit."""
+    """'512 B', '1.5 MiB', '132 MiB'."""
     for unit in ("B", "KiB", "MiB"):
         if nbytes < 1024:
-            return f"{nbytes:.3g} {unit}"
+            break
         nbytes /= 1024
-    return f"{nbytes:.3g} GiB"
+    else:
+        unit = "GiB"
+    return f"{nbytes:.0f} {unit}" if nbytes >= 100 or unit == "B" else f"{nbytes:.3g} {unit}"
 
 
 def format_seconds(seconds: float) -> str:

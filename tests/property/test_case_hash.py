@@ -1,0 +1,83 @@
+"""A case's id is its content: stable under the order of keys, changed by every field, free of the seed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.spec.case import parse_case
+
+NAMES = {"suite": "x", "experiment": "e", "arm": "a"}
+TRANSFER: dict[str, Any] = {**NAMES, "program": "transfer", "transport": "tcp", "sizes": [8, 1024], "iterations": 4, "warmup": 1}
+COLLECTIVE: dict[str, Any] = {**NAMES, "program": "collective", "transport": "tcp", "collective": "ring", "ranks": 2, "sizes": [8]}
+TRAIN: dict[str, Any] = {
+    **NAMES, "program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "cd_dnn", "minibatch": 64, "steps": 3, "width": 0.5,
+}  # fmt: skip
+# For each program a second valid value of every field that may change alone.
+OTHERS: dict[str, dict[str, Any]] = {
+    "transfer": {
+        "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "shm", "interface": "eth0", "threads_per_rank": 2, "sizes": [1024, 8],
+        "iterations": 5, "warmup": 2,
+    },
+    "collective": {
+        "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "shm", "collective": "tree", "interface": "eth0", "threads_per_rank": 2,
+        "operation": "broadcast", "dtype": "float64", "sizes": [8, 8], "iterations": 5, "warmup": 2,
+    },
+    "train": {
+        "suite": "y", "experiment": "f", "arm": "b", "ranks": 4, "transport": "horovod", "interface": "eth0", "threads_per_rank": 2, "framework": "tensorflow",
+        "strategy": "sync_overlap", "workload": "vgg_a", "image_side": 32, "width": 0.25, "minibatch": 128, "steps": 4, "warmup": 3, "data": "digits",
+        "learning_rate": 0.02, "momentum": 0.5, "bucket_mib": 1.0, "evaluate_every": 1,
+    },
+}  # fmt: skip
+BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN}
+# Fields with one value so far, or that only change together with another.
+_TIED = {"program", "fabric", "launcher"}
+
+
+@given(st.permutations(sorted(TRAIN)))
+def test_the_order_of_keys_does_not_matter(keys: list[str]) -> None:
+    assert parse_case({key: TRAIN[key] for key in keys}).case_id == parse_case(TRAIN).case_id
+
+
+@pytest.mark.parametrize("program", BASES)
+def test_every_field_changes_the_id(program: str) -> None:
+    base = parse_case(BASES[program])
+    assert set(OTHERS[program]) | _TIED | ({"collective"} if program != "collective" else set()) == set(type(base).model_fields)
+    ids = [parse_case({**BASES[program], field: value}).case_id for field, value in OTHERS[program].items()]
+    assert len({base.case_id, *ids}) == len(ids) + 1
+
+
+@given(st.dictionaries(st.sampled_from(sorted(OTHERS["collective"])), st.none()))
+def test_equal_content_has_equal_ids_and_unequal_content_has_not(changed: dict[str, None]) -> None:
+    values = {**COLLECTIVE, **{field: OTHERS["collective"][field] for field in changed}}
+    assert (parse_case(values).case_id == parse_case(COLLECTIVE).case_id) == (not changed)
+
+
+@pytest.mark.parametrize("program", BASES)
+def test_a_case_read_back_from_its_canonical_text_is_the_same(program: str) -> None:
+    case = parse_case(BASES[program])
+    again = parse_case(json.loads(case.canonical()))
+    assert again == case and again.canonical() == case.canonical()
+
+
+@pytest.mark.parametrize("program", BASES)
+def test_the_defaults_written_out_give_the_same_id(program: str) -> None:
+    case = parse_case(BASES[program])
+    assert parse_case(case.model_dump()).case_id == case.case_id
+
+
+def test_the_seed_is_no_part_of_a_case() -> None:
+    assert "seed" not in json.loads(parse_case(TRAIN).canonical())
+
+
+def test_another_process_with_another_hash_seed_gives_the_same_id() -> None:
+    program = f"from harness.spec.case import parse_case; print(parse_case({TRAIN!r}).case_id)"
+    for seed in ("1", "2"):
+        printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."})
+        assert printed.stdout.strip() == parse_case(TRAIN).case_id
