@@ -1,0 +1,168 @@
+"""Buckets hold every gradient once; strategies exchange each bucket once, complete, and in the same order on every rank."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.rank.context import RankContext
+from harness.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
+from harness.strategies.local_only import LocalOnly
+from harness.strategies.sync import Sync
+from harness.strategies.sync_overlap import SyncOverlap
+from harness.transports.base import Collectives, Done, PeerLost
+
+SIZES = st.lists(st.integers(1, 5000), min_size=1, max_size=12)
+LIMIT = st.floats(1, 40_000)
+
+
+def parameters_of(sizes: list[int]) -> list[Parameter]:
+    return [Parameter(f"p{number}", size) for number, size in enumerate(sizes)]
+
+
+def plain(nbytes: int) -> np.ndarray:
+    return np.full(nbytes, 255, np.uint8)
+
+
+class FakeRecorder:
+    """Keeps the names of events."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def add(self, event: str, *_: Any, **__: Any) -> None:
+        self.events.append(event)
+
+    @contextlib.contextmanager
+    def span(self, event: str, *_: Any) -> Iterator[None]:
+        yield
+        self.events.append(event)
+
+
+class FakeContext:
+    """As much of a RankContext as strategies use."""
+
+    def __init__(self, world_size: int = 2) -> None:
+        self.world_size, self.recorder = world_size, FakeRecorder()
+
+    def at(self, *_: Any) -> None:
+        """Nobody watches."""
+
+
+class DoublingGroup:
+    """Two ranks that give the same: a sum doubles. Remembers what it was asked to reduce."""
+
+    def __init__(self, fail_at: int = -1) -> None:
+        self.reduced: list[np.ndarray] = []
+        self._fail_at = fail_at
+
+    def allocate(self, nbytes: int) -> np.ndarray:
+        return plain(nbytes)
+
+    def all_reduce(self, buffer: np.ndarray) -> Done:
+        if len(self.reduced) == self._fail_at:
+            raise PeerLost(1, "rank 1 is gone")
+        self.reduced.append(buffer.copy())
+        buffer *= 2
+        return Done()
+
+
+def make(kind: type[Sync] | type[SyncOverlap], sizes: list[int], limit: float, group: DoublingGroup) -> Sync | SyncOverlap:
+    return kind(cast(RankContext, FakeContext()), cast(Collectives, group), parameters_of(sizes), limit / (1 << 20))
+
+
+@given(SIZES, LIMIT)
+def test_every_parameter_is_in_one_bucket_in_backward_order(sizes: list[int], limit: float) -> None:
+    groups = plan(parameters_of(sizes), limit)
+    assert [index for group in groups for index in group] == list(reversed(range(len(sizes))))
+
+
+@given(SIZES, LIMIT)
+def test_a_bucket_is_closed_when_it_holds_the_limit(sizes: list[int], limit: float) -> None:
+    def nbytes(members: list[int]) -> int:
+        return sum(-(-sizes[index] // ALIGN) * ALIGN * ITEM for index in members)
+
+    groups = plan(parameters_of(sizes), limit)
+    assert all(nbytes(group) >= limit for group in groups[:-1])
+    assert all(nbytes(group[:-1]) < limit for group in groups)
+
+
+@given(SIZES, LIMIT)
+def test_views_are_aligned_apart_and_part_of_their_bucket(sizes: list[int], limit: float) -> None:
+    buckets, views = allocate(parameters_of(sizes), limit, plain)
+    assert all(not bucket.buffer.any() for bucket in buckets)
+    for index, view in enumerate(views):
+        assert view.size == sizes[index]
+        assert not view.any()
+        view[:] = index + 1
+    for bucket in buckets:
+        for index in bucket.members:
+            assert (views[index].ctypes.data - bucket.buffer.ctypes.data) % (ALIGN * ITEM) == 0
+            assert np.count_nonzero(bucket.buffer == index + 1) == sizes[index]
+
+
+@pytest.mark.parametrize("kind", [Sync, SyncOverlap])
+@given(SIZES, LIMIT, st.randoms(use_true_random=False))
+def test_whatever_order_gradients_come_in_each_bucket_leaves_once_complete_and_in_order(
+    kind: type[Sync] | type[SyncOverlap], sizes: list[int], limit: float, random: Any
+) -> None:
+    group = DoublingGroup()
+    strategy = make(kind, sizes, limit, group)
+    stepped: list[bool] = []
+    for step in range(2):
+        strategy.begin(step)
+        order = list(range(len(sizes)))
+        random.shuffle(order)
+        for index in order:
+            strategy.gradients[index][:] = index + 1
+            strategy.gradient_ready(index)
+        strategy.finish(lambda: stepped.append(True))
+        assert all((view == 2 * (index + 1)).all() for index, view in enumerate(strategy.gradients))
+    members = [bucket.members for bucket in strategy.buckets]
+    assert [set(np.unique(buffer)) - {0} for buffer in group.reduced] == [{index + 1 for index in group_members} for group_members in members * 2]
+    assert len(stepped) == 2
+    strategy.close()
+
+
+@given(SIZES)
+def test_the_sum_of_scaled_gradients_is_the_gradient_of_the_global_mean(sizes: list[int]) -> None:
+    strategy = make(Sync, sizes, 1e6, DoublingGroup())
+    assert strategy.gradient_scale * 2 == 1.0
+    assert LocalOnly(cast(RankContext, FakeContext()), None, parameters_of(sizes), 1.0).gradient_scale == 1.0
+
+
+def test_what_the_communication_thread_meets_is_raised_in_finish_and_nothing_is_stepped() -> None:
+    strategy = make(SyncOverlap, [100, 100, 100], 1, DoublingGroup(fail_at=1))
+    strategy.begin(0)
+    for index in (2, 1, 0):
+        strategy.gradient_ready(index)
+    stepped: list[bool] = []
+    with pytest.raises(PeerLost, match="rank 1 is gone"):
+        strategy.finish(lambda: stepped.append(True))
+    assert not stepped
+    strategy.close()
+
+
+def test_a_backward_pass_that_forgets_a_gradient_is_an_error() -> None:
+    strategy = make(SyncOverlap, [100, 100], 1, DoublingGroup())
+    strategy.begin(0)
+    strategy.gradient_ready(1)
+    with pytest.raises(RuntimeError, match="1 of 2 buckets incomplete"):
+        strategy.finish(lambda: None)
+    strategy.close()
+
+
+def test_every_exchange_is_recorded_and_the_update_comes_last() -> None:
+    strategy = make(SyncOverlap, [100, 100, 100], 1, DoublingGroup())
+    strategy.begin(0)
+    for index in (2, 1, 0):
+        strategy.gradient_ready(index)
+    strategy.finish(lambda: None)
+    assert cast(FakeContext, strategy.context).recorder.events == ["wait", "communication", "communication", "communication", "update"]
+    strategy.close()
