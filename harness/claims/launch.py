@@ -1,0 +1,30 @@
+"""What a metric gets to see of a launch: its record, its samples and, when asked, its trained parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from harness.record.schema import Record
+
+
+def _nothing() -> np.ndarray | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch with status ok. `samples` has the columns of record.schema.SAMPLES."""
+
+    record: Record
+    samples: pd.DataFrame
+    parameters: Callable[[], np.ndarray | None] = _nothing
+    """The trained parameters (flat float32), None when the record kept none."""
+
+
+def timed(samples: pd.DataFrame, *events: str) -> pd.DataFrame:
+    """The rows of these events outside the warm-up."""
+    return samples[samples["event"].isin(events) & ~samples["warmup"]]

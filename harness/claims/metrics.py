@@ -1,0 +1,106 @@
+"""Every metric by name, with its unit and which way is better; each has a page in docs/metrics/."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from harness.claims import metrics_pairs, metrics_sizes, metrics_train
+from harness.claims.launch import Launch
+from harness.claims.metrics_sizes import by_size
+from harness.record.schema import Record
+from harness.spec.errors import SpecError
+from harness.spec.registry import nearest
+
+__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "find", "suite_metrics"]
+
+Direction = Literal["higher", "lower"] | None
+PerLaunch = Callable[[Record, pd.DataFrame], float | None]
+PerSize = Callable[[Record, pd.DataFrame, int], float | None]
+PerPair = Callable[[Launch, Launch], float | None]
+Model = Callable[[Mapping[str, Any]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A named estimator. Exactly one of the functions is set; `scaled_by_ranks` divides a ratio by the ratio of ranks."""
+
+    name: str
+    unit: str
+    direction: Direction
+    launch: PerLaunch | None = None
+    size: PerSize | None = None
+    pair: PerPair | None = None
+    ratio_of: str | None = None
+    model: Model | None = None
+    scaled_by_ranks: bool = False
+
+    @property
+    def page(self) -> str:
+        """Where its formula, unit and pitfalls are written down."""
+        return f"docs/metrics/{self.name}.md"
+
+
+def _size(column: str) -> PerSize:
+    return partial(_at_size, column=column)
+
+
+def _at_size(record: Record, samples: pd.DataFrame, nbytes: int, column: str) -> float | None:
+    return metrics_sizes.at_size(record, samples, column, nbytes)
+
+
+_ALL = (
+    Metric("throughput", "samples/s", "higher", launch=metrics_train.throughput),
+    Metric("step_s", "s", "lower", launch=metrics_train.step_s),
+    Metric("input_s", "s", "lower", launch=metrics_train.input_s),
+    Metric("forward_s", "s", "lower", launch=metrics_train.forward_s),
+    Metric("backward_s", "s", "lower", launch=metrics_train.backward_s),
+    Metric("exposed_communication_s", "s", "lower", launch=metrics_train.exposed_communication_s),
+    Metric("update_s", "s", "lower", launch=metrics_train.update_s),
+    Metric("other_s", "s", "lower", launch=metrics_train.other_s),
+    Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),
+    Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
+    Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),
+    Metric("transfer_latency", "s", "lower", size=_size("time_s")),
+    Metric("transfer_bandwidth", "GB/s", "higher", size=_size("algbw_gbs")),
+    Metric("collective_latency", "s", "lower", size=_size("time_s")),
+    Metric("algbw", "GB/s", "higher", size=_size("algbw_gbs")),
+    Metric("busbw", "GB/s", "higher", size=_size("busbw_gbs")),
+    Metric("speedup", "x", "higher", ratio_of="throughput"),
+    Metric("parallel_efficiency", "fraction", "higher", ratio_of="throughput", scaled_by_ranks=True),
+    Metric("max_parameter_difference", "1", "lower", pair=metrics_pairs.max_parameter_difference),
+    Metric("max_loss_difference", "1", "lower", pair=metrics_pairs.max_loss_difference),
+    Metric("training_difference", "1", "lower", pair=metrics_pairs.training_difference),
+    Metric("same_convergence", "bool", "higher", pair=metrics_pairs.same_convergence),
+)
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+PER_LAUNCH: dict[str, PerLaunch] = {metric.name: metric.launch for metric in _ALL if metric.launch is not None}
+"""Columns of the run table: one number or None per launch, from its record and samples."""
+
+
+def suite_metrics(folder: Path) -> dict[str, Metric]:
+    """METRICS and those that the suite's own models.py adds (`METRICS`, a list of Metric); SpecError when it redefines one."""
+    path = folder / "models.py"
+    if not path.exists():
+        return METRICS
+    spec = importlib.util.spec_from_file_location(f"scaleproof_suite_{folder.name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    own = {metric.name: metric for metric in module.METRICS}
+    if twice := sorted(own.keys() & METRICS.keys()):
+        raise SpecError(f"{path}: metric {twice[0]!r} is already one of the harness's; give it another name")
+    return {**METRICS, **own}
+
+
+def find(metrics: Mapping[str, Metric], name: str) -> Metric:
+    """A metric by name; SpecError with the nearest one."""
+    if name not in metrics:
+        raise SpecError(f"unknown metric {name!r}; {nearest(name, list(metrics))}")
+    return metrics[name]

@@ -1,0 +1,67 @@
+"""Metrics per message size of `transfer` and `collective`, as nccl-tests defines them, and the bytes a rank was asked to send."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from harness.claims.launch import timed
+from harness.record.schema import Record
+from harness.spec.case import CollectiveCase, TransferCase
+
+SECOND = 1e9
+GIGA = 1e9
+COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs")
+WHOLE = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """busbw / algbw: how many times the array's bytes cross the busiest link (nccl-tests, doc/PERFORMANCE.md)."""
+    if operation == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if operation in ("reduce_scatter", "all_gather"):
+        return (ranks - 1) / ranks
+    return 1.0
+
+
+def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
+    """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s."""
+    case = record.case
+    if isinstance(case, TransferCase):
+        rows = timed(samples, "transfer")
+        times = (rows["end_ns"] - rows["start_ns"]) / 2
+        operation = "transfer"
+    elif isinstance(case, CollectiveCase):
+        rows = timed(samples, case.operation)
+        times = (rows["end_ns"] - rows["start_ns"]).groupby([rows["nbytes"], rows["step"]]).max()
+        operation = case.operation
+    else:
+        return pd.DataFrame(columns=COLUMNS)
+    keys = rows["nbytes"] if operation == "transfer" else times.index.get_level_values("nbytes")
+    grouped = times.groupby(keys)
+    table = pd.DataFrame({"time_s": grouped.median() / SECOND, "samples": grouped.size()}).rename_axis("nbytes").reset_index()
+    table["operation"] = operation
+    table["algbw_gbs"] = table["nbytes"] / table["time_s"] / GIGA
+    table["busbw_gbs"] = table["algbw_gbs"] * bus_factor(operation, case.ranks)
+    return table[list(COLUMNS)]
+
+
+def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> float | None:
+    """One value of `by_size`; None when the launch has no such size."""
+    table = by_size(record, samples)
+    found = table.loc[table["nbytes"] == nbytes, column]
+    return float(found.iloc[0]) if len(found) else None
+
+
+def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+    """Bytes that the busiest rank was asked to send in all all-reduces, over 2V(N-1)/N, the least that an all-reduce of V bytes needs."""
+    case = record.case
+    if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
+        return None
+    sent = [rank.facts["traffic"]["nbytes"] for rank in record.ranks if "traffic" in rank.facts]
+    calls = samples[(samples["event"] == case.operation) & (samples["rank"] == 0)]
+    if len(sent) < case.ranks or calls.empty:
+        return None
+    # Verified calls move bytes but have no sample: as many per size as there are checks, and every size has as many samples as the others.
+    verified = sum(check.rank == 0 and check.name.startswith(f"{case.operation}.") for check in record.checks)
+    reduced = float(calls["nbytes"].sum()) * (len(calls) + verified) / len(calls)
+    return max(sent) / (reduced * bus_factor(case.operation, case.ranks))

@@ -1,0 +1,55 @@
+"""Nonparametric intervals of a median, with the coverage they attain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where the true value lies with probability `coverage` (the attained one, not the one asked for)."""
+
+    low: float
+    high: float
+    coverage: float
+    method: str
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval, in the value's unit."""
+        return (self.high - self.low) / 2
+
+
+def median(values: Sequence[float] | np.ndarray) -> float:
+    """The sample median; ValueError when there are no values."""
+    if not len(values):
+        raise ValueError("a median needs at least one value")
+    return float(np.median(np.asarray(values, dtype=float)))
+
+
+def median_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDENCE) -> Interval | None:
+    """Order statistics k and n+1-k with the largest k that covers the median with at least `confidence`; None when even [min, max] does not.
+
+    Coverage 1 - 2 P(Binomial(n, 1/2) < k) holds for any continuous distribution: 6 values give [min, max] at 96.9 %, fewer give no 95 % interval.
+    """
+    ordered = np.sort(np.asarray(values, dtype=float))
+    count = len(ordered)
+    coverages = [1 - 2 * float(binom.cdf(k - 1, count, 0.5)) for k in range(1, count // 2 + 1)]
+    depth = sum(coverage >= confidence for coverage in coverages)
+    if depth == 0:
+        return None
+    return Interval(float(ordered[depth - 1]), float(ordered[count - depth]), coverages[depth - 1], "order statistics")
+
+
+def smallest_count(confidence: float = CONFIDENCE) -> int:
+    """Fewest values for which an interval exists: 6 at 95 %."""
+    count = 2
+    while median_interval(range(count), confidence) is None:
+        count += 1
+    return count

@@ -1,0 +1,112 @@
+"""Metrics on hand-made samples whose answers are known."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from claims_samples import TRAIN, record, samples, step
+
+from harness.claims.launch import Launch
+from harness.claims.metrics import METRICS, PER_LAUNCH, by_size
+from harness.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
+from harness.claims.metrics_sizes import bytes_per_rank_ratio
+from harness.claims.metrics_train import step_split
+from harness.record.schema import Check
+
+COLLECTIVE: dict[str, Any] = {
+    "program": "collective", "suite": "s", "experiment": "e", "arm": "a",
+    "ranks": 4, "transport": "tcp", "collective": "ring", "sizes": [4000], "iterations": 2,
+}  # fmt: skip
+
+
+def two_ranks(communication: tuple[float, float] | None) -> pd.DataFrame:
+    """Two timed steps on two ranks, the second of which starts and ends 10 ms later, and one step of warm-up."""
+    rows: list[Any] = [(0, "step", -1, -500, -100, 0, float("nan"), True)]
+    for rank in range(2):
+        late = 10 * rank
+        rows += [
+            (rank, "start", 0, late, late),
+            *step(rank, 0, late, communication),
+            *step(rank, 1, late + 100, communication),
+            (rank, "end", 1, late + 200, late + 200),
+        ]
+    return samples(*rows)
+
+
+def test_throughput_is_all_samples_over_the_common_wall_time() -> None:
+    assert PER_LAUNCH["throughput"](record(TRAIN), two_ranks((50, 85))) == pytest.approx(16 / 0.210)
+
+
+def test_throughput_needs_the_end_of_every_rank() -> None:
+    rows = two_ranks(None)
+    assert PER_LAUNCH["throughput"](record(TRAIN), rows[~((rows["rank"] == 1) & (rows["event"] == "end"))]) is None
+
+
+def test_the_parts_of_a_step_add_up_to_it() -> None:
+    split = step_split(two_ranks((50, 85)))
+    assert split is not None
+    assert sum(split.values()) == pytest.approx(0.1)
+    assert split == pytest.approx({"input": 0.005, "forward": 0.025, "backward": 0.04, "update": 0.01, "exposed_communication": 0.015, "other": 0.005})
+
+
+def test_communication_behind_the_backward_pass_is_not_exposed() -> None:
+    assert PER_LAUNCH["exposed_communication_s"](record(TRAIN), two_ranks((35, 70))) == 0
+    assert PER_LAUNCH["exposed_communication_s"](record(TRAIN), two_ranks(None)) == 0
+
+
+def test_buckets_under_way_together_are_exposed_once() -> None:
+    rows = pd.concat([two_ranks((65, 85)), samples((0, "communication", 0, 70, 85), (1, "communication", 0, 80, 95))])
+    assert PER_LAUNCH["exposed_communication_s"](record(TRAIN), rows) == pytest.approx(0.015)
+
+
+def test_step_time_is_the_slowest_ranks() -> None:
+    rows = samples(
+        (0, "step", 0, 0, 100), (1, "step", 0, 0, 130), (0, "step", 1, 130, 230), (1, "step", 1, 130, 250), (0, "step", 2, 250, 350), (1, "step", 2, 250, 340)
+    )
+    assert PER_LAUNCH["step_s"](record(TRAIN), rows) == pytest.approx(0.12)
+
+
+def test_metrics_of_another_program_are_none() -> None:
+    empty = samples().astype({"event": "object"})
+    assert all(metric(record(COLLECTIVE), empty) is None for metric in PER_LAUNCH.values())
+
+
+def test_all_reduce_bandwidths_are_those_of_nccl_tests() -> None:
+    rows = [(rank, "all_reduce", call, 0, 2 if rank == 3 else 1, 4000) for rank in range(4) for call in range(2)]
+    table = by_size(record(COLLECTIVE), samples(*rows))
+    assert list(table["time_s"]) == [0.002]
+    assert table["algbw_gbs"].iloc[0] == pytest.approx(4000 / 0.002 / 1e9)
+    assert table["busbw_gbs"].iloc[0] == pytest.approx(4000 / 0.002 / 1e9 * 1.5)
+
+
+def test_a_transfer_is_half_a_round_trip_per_size() -> None:
+    case = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [10, 1000]}
+    table = by_size(record(case), samples((0, "transfer", 0, 0, 4, 10), (0, "transfer", 0, 4, 14, 1000)))
+    assert list(table["time_s"]) == [0.002, 0.005]
+    assert METRICS["transfer_bandwidth"].size is not None
+    assert METRICS["transfer_bandwidth"].size(record(case), samples((0, "transfer", 0, 4, 14, 1000)), 1000) == pytest.approx(0.0002)
+
+
+@pytest.mark.parametrize(("sent", "expected"), [(24_000, 1.0), (32_000, 4 / 3)])
+def test_bytes_are_counted_over_timed_and_verified_calls(sent: int, expected: float) -> None:
+    checks = [Check(rank=rank, name=f"all_reduce.4000.{salt}", passed=True, detail="") for rank in range(4) for salt in (1, 2)]
+    rows = [(rank, "all_reduce", call, 0, 1, 4000) for rank in range(4) for call in range(2)]
+    found = bytes_per_rank_ratio(record(COLLECTIVE, facts={"traffic": {"nbytes": sent, "messages": 1}}, checks=checks), samples(*rows))
+    assert found == pytest.approx(expected)
+
+
+def trained(loss: float, parameter: float) -> Launch:
+    rows = samples((0, "loss", 0, 0, 0, 0, 2.0), (0, "loss", 1, 0, 0, 0, loss), (1, "loss", 0, 0, 0, 0, 2.0), (1, "loss", 1, 0, 0, 0, loss))
+    return Launch(record(TRAIN), rows, lambda: np.array([parameter, -4.0], dtype=np.float32))
+
+
+def test_differences_are_relative_to_the_largest_value_of_the_base() -> None:
+    assert max_loss_difference(trained(1.5, 1), trained(1.0, 1)) == pytest.approx(0.25)
+    assert max_parameter_difference(trained(1.0, 3), trained(1.0, 1)) == pytest.approx(0.5)
+
+
+def test_trainings_are_the_same_within_rounding_only() -> None:
+    assert same_convergence(trained(1.00001, 1), trained(1.0, 1)) == 1
+    assert same_convergence(trained(1.0, 1.01), trained(1.0, 1)) == 0
+    assert same_convergence(Launch(record(TRAIN), trained(1, 1).samples), trained(1, 1)) is None

@@ -1,0 +1,76 @@
+"""Intervals, bootstrap and interval union against values worked out by hand."""
+
+import numpy as np
+import pytest
+
+from harness.stats.bootstrap import attained_coverage, ratio, ratio_interval
+from harness.stats.intervals import median_interval, smallest_count
+from harness.stats.union import merge, uncovered_length, union_length
+
+
+def test_six_values_give_their_range_at_96_9_percent() -> None:
+    interval = median_interval([5, 1, 4, 2, 6, 3])
+    assert interval is not None
+    assert (interval.low, interval.high) == (1, 6)
+    assert interval.coverage == pytest.approx(1 - 2 / 64)
+
+
+def test_nine_values_drop_the_extremes() -> None:
+    interval = median_interval(range(9))
+    assert interval is not None
+    assert (interval.low, interval.high) == (1, 7)
+    assert interval.coverage == pytest.approx(1 - 2 * (1 + 9) / 512)
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_fewer_than_six_values_have_no_interval(count: int) -> None:
+    assert median_interval([1.0] * count) is None
+    assert smallest_count() == 6
+
+
+def test_a_ratio_is_of_medians_not_a_median_of_ratios() -> None:
+    assert ratio([1, 2, 9], [1, 4, 2]) == 1.0
+
+
+def test_a_paired_ratio_cancels_what_its_blocks_share() -> None:
+    block = np.array([1.0, 1.5, 0.7, 1.2, 0.9, 1.1])
+    paired, unpaired = ratio_interval(2 * block, block, paired=True), ratio_interval(2 * block, block)
+    assert paired is not None and unpaired is not None
+    assert paired.low == paired.high == 2.0
+    assert unpaired.low < 1.6 and unpaired.high > 2.4
+
+
+def test_the_same_results_give_the_same_interval() -> None:
+    above, below = [2.0, 2.1, 1.9, 2.2, 2.0, 2.05], [1.0, 1.1, 0.9, 1.0, 1.02, 0.98]
+    assert ratio_interval(above, below) == ratio_interval(above, below)
+
+
+def test_a_ratio_needs_six_launches_a_side_and_no_zero_below() -> None:
+    assert ratio_interval([1.0] * 5, [1.0] * 6) is None
+    assert ratio_interval([1.0] * 6, [1.0] * 5 + [0.0]) is None
+    with pytest.raises(ValueError, match="paired sides differ"):
+        ratio_interval([1.0] * 6, [1.0] * 7, paired=True)
+
+
+def test_bootstrap_over_six_launches_covers_about_what_it_says() -> None:
+    assert 0.93 <= attained_coverage(6) <= 0.99
+
+
+def test_overlapping_intervals_count_once() -> None:
+    starts, ends = np.array([0, 5, 3, 20]), np.array([2, 9, 6, 21])
+    assert union_length(starts, ends) == 2 + 6 + 1
+    assert [list(side) for side in merge(starts, ends)] == [[0, 3, 20], [2, 9, 21]]
+
+
+def test_an_interval_inside_another_adds_nothing() -> None:
+    assert union_length(np.array([0, 2, 3]), np.array([10, 4, 5])) == 10
+
+
+def test_uncovered_is_what_the_cover_leaves() -> None:
+    assert uncovered_length(np.array([0, 8]), np.array([4, 12]), np.array([2, 3]), np.array([5, 10])) == 2 + 2
+    assert uncovered_length(np.array([]), np.array([]), np.array([0]), np.array([5])) == 0
+
+
+def test_a_backward_interval_is_refused() -> None:
+    with pytest.raises(ValueError, match="ends before it starts"):
+        union_length(np.array([3]), np.array([2]))
