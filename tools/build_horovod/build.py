@@ -51,17 +51,16 @@ def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps)
     resumed = (work / "patched").exists()
     try:
         built = _compile(python, _source(python, work, log), work, log, steps)
+        _prove(python, built, log)
     except CommandError as error:
         if not resumed:
             raise SetupError(f"Horovod did not build; the end of {log} says why") from error
         shutil.rmtree(work)  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
         return build_wheel(python, work, target, log, steps)
     target.mkdir(parents=True, exist_ok=True)
-    built = built.replace(work / (built.name + ".done"))
-    final = target / built.name.removesuffix(".done")
     part = target / f".part-{os.getpid()}"
     shutil.copyfile(built, part)
-    part.replace(final)
+    final = part.replace(target / built.name)
     shutil.rmtree(work)
     return final
 
@@ -129,6 +128,12 @@ def _compile(python: Path, source: Path, work: Path, log: Path, steps: Steps) ->
     argv = [str(python), "-m", "pip", "wheel", "-v", "--no-deps", "--no-build-isolation", "-w", str(out), str(source)]
     run(argv, log, env=build_environment(python, work), line=percent_of(steps.tell))
     return next(out.glob("horovod-*.whl"))
+
+
+def _prove(python: Path, wheel: Path, log: Path) -> None:
+    """Install into the building environment and load both bindings; nothing that fails this gets into the cache."""
+    run([str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel)], log)
+    run([str(python), "-c", "import horovod.torch, horovod.tensorflow"], log)
 
 
 def percent_of(tell: Callable[[str], None]) -> Callable[[str], None]:
