@@ -87,6 +87,12 @@ class TransferCase(CommonCase):
     iterations: PositiveInt = 20
     warmup: NonNegativeInt = 3
 
+    @model_validator(mode="after")
+    def _can_send(self) -> TransferCase:
+        if not registry.entry("transport", self.transport).sends:
+            raise FieldError("transport", f"{self.transport!r} has collectives only, no sends and receives; it cannot run program 'transfer'")
+        return self
+
 
 class CollectiveCase(CommonCase):
     """One operation over array sizes in bytes (total array, as nccl-tests counts); a sample is one call on one rank."""

@@ -23,6 +23,8 @@ class Entry:
     point_to_point: bool = False
     launcher: str | None = None
     advice: str = "type `make env`"
+    sends: bool = True
+    """A transport with send and recv of its own; without them it cannot run program transfer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ _TRANSPORTS = {
     "grpc": Entry("harness.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
     "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
-    "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",)),
+    "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False),
 }
 _COLLECTIVES = {
     "ring": Entry("harness.collectives.ring", "ring reduce-scatter and all-gather"),
