@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from harness.rank.board import Board
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
 from harness.spec.case import CollectiveCase, TrainCase, TransferCase
-
-if TYPE_CHECKING:
-    from harness.transports.base import Capabilities, Traffic
-
-
-class Moves(Protocol):
-    """What the record keeps of a transport or of a group over one."""
-
-    capabilities: Capabilities
-    traffic: Traffic
 
 
 @dataclass(slots=True)
@@ -43,8 +33,6 @@ class RankContext:
     facts: dict[str, Any] = field(default_factory=dict)
     artifacts: dict[str, Path] = field(default_factory=dict)
     """Files to keep in the record beside the samples, by name."""
-    transport: Moves | None = None
-    """Set by whoever connects the transport: its capabilities and traffic enter the record."""
 
     def at(self, step: int, operation: str, peer: int = -1) -> None:
         """Tell the supervisor what this rank is about to do."""

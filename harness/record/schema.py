@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 Status = Literal["ok", "failed", "not_runnable"]
 FailureCode = Literal[
     "rank_killed", "rank_stopped", "rank_raised", "rank_exited", "rank_silent", "peer_lost", "transport_error", "rendezvous_timeout", "deadline",
-    "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full",
+    "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full", "wrong_interface",
 ]  # fmt: skip
 Evidence = Literal["measured", "emulated", "simulated"]
 

@@ -1,0 +1,28 @@
+"""The network of this machine as it is: nothing to set up, nothing to tear down."""
+
+from __future__ import annotations
+
+import socket
+
+import psutil
+
+from harness.spec.errors import SpecError
+
+
+class Host:
+    """Ranks are processes of this machine and bind an address of one of its interfaces."""
+
+    evidence = "measured"
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+
+    def address(self) -> str:
+        """The interface's IPv4 address; SpecError names the interfaces that exist."""
+        found = psutil.net_if_addrs()
+        if self.interface not in found:
+            raise SpecError(f"unknown interface {self.interface!r}; known: {', '.join(sorted(found))}")
+        addresses = [entry.address for entry in found[self.interface] if entry.family == socket.AF_INET]
+        if not addresses:
+            raise SpecError(f"interface {self.interface!r} has no IPv4 address")
+        return addresses[0]

@@ -1,0 +1,23 @@
+"""What to do about each failure; docs/failures.md says more."""
+
+from __future__ import annotations
+
+ADVICE = {
+    "rank_killed": "SIGKILL without a person behind it is usually the kernel running out of memory (see `dmesg`); any other signal: the rank's log has its stack",
+    "rank_stopped": "something stopped the process (SIGSTOP, Ctrl-Z, a debugger); its stacks are in the rank's log",
+    "rank_raised": "the rank's log has the traceback",
+    "rank_exited": "a library ended the process without an exception; read the end of the rank's log",
+    "rank_silent": "the process is there but does not run, even its heartbeat; look for a machine without memory or a library that holds the interpreter's lock",
+    "peer_lost": "a rank lost its peer although no rank was seen to die; read both ranks' logs",
+    "transport_error": "the transport could not do what it was asked; the rank's log has the traceback",
+    "rendezvous_timeout": "a rank waited for another one before any transport existed; read the other rank's log",
+    "deadline": "raise `deadline_s` of the experiment if the launch was only slow; the stacks of all ranks are in their logs",
+    "start_failed": "the ranks never started; launcher.log has the reason",
+    "check_failed": "the result is wrong, so its times mean nothing; the record's checks say which values differ",
+    "diverged": "the loss is no finite number; lower the learning rate or check the data",
+    "empty_result": "the program ended without a single sample; check its sizes, steps and iterations",
+    "interrupted": "start the same command again: finished launches are kept",
+    "not_runnable": "type `scaleproof doctor` to see what is missing",
+    "disk_full": "free space on the file system of the results folder and start the same command again: finished launches are kept",
+    "wrong_interface": "bind the transport to the requested interface, or name the interface that really carries the traffic in the case",
+}

@@ -1,0 +1,137 @@
+"""From a launch that ended to its record."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from harness.launch.advice import ADVICE
+from harness.launch.execute import Ended
+from harness.launch.watch import Sign, Watch, signal_name
+from harness.rank.orders import Orders
+from harness.record.counters import Counters, other_carrier
+from harness.record.digest import code_version, machine_id
+from harness.record.environment import cores
+from harness.record.schema import Check, Failure, FailureCode, RankStatus, Record, Warning
+from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+
+MOMENTS = (b"start", b"end")
+"""Events that mark the timed region; a launch with nothing else has measured nothing."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """The machine around a launch: `fixed` stays, load and interface counters are read before and after."""
+
+    fixed: dict[str, Any]
+    started_at: str
+    load: dict[str, Any] = field(default_factory=dict)
+    counters_before: Counters = field(default_factory=dict)
+    counters_after: Counters = field(default_factory=dict)
+
+
+def compose(
+    case: TransferCase | CollectiveCase | TrainCase,
+    orders: Orders,
+    ended: Ended,
+    watch: Watch,
+    events: Mapping[int, np.ndarray],
+    around: Surroundings,
+    evidence: Any,
+) -> Record:
+    """The record of a launch that was started."""
+    failure = failure_of(ended.cause, watch) if ended.cause else _silent_failure(case, watch, events, around)
+    status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
+    transport = {"ranks": _per_rank(watch, "transport"), "traffic": _per_rank(watch, "traffic"), "interface": case.interface}
+    transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
+    return Record(
+        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
+        oversubscribed=case.ranks * case.threads_per_rank > cores(), status=status, failure=failure, ranks=[_rank_status(rank, watch) for rank in watch.ranks],
+        checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
+        warnings=_warnings(ended, case), code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load},
+        transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders), artifacts=dict.fromkeys(_artifacts(watch), ""),
+    )  # fmt: skip
+
+
+def not_started(case: TransferCase | CollectiveCase | TrainCase, orders: Orders, reason: str, advice: str, around: Surroundings) -> Record:
+    """The record of a case that cannot run here."""
+    failure = Failure(code="not_runnable", rank=-1, message=reason, step=-1, operation="", advice=advice)
+    return Record(
+        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence="measured",
+        oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(), machine=machine_id(),
+        environment=around.fixed, transport={}, started_at=around.started_at, wall_s=0.0, command=command(case, orders),
+    )  # fmt: skip
+
+
+def command(case: TransferCase | CollectiveCase | TrainCase, orders: Orders) -> list[str]:
+    """What a person types to run this launch again."""
+    chosen = ["--size", orders.size, "--case", orders.case_id, "--launch", str(orders.plan_index), "--again"]
+    return ["scaleproof", "run", case.suite, case.experiment, *chosen]
+
+
+def failure_of(sign: Sign, watch: Watch) -> Failure:
+    """A sign with what its rank was doing, and advice."""
+    known = sign.rank in watch.ranks
+    line = watch.board.read(sign.rank) if known else None
+    code: Any = sign.code if sign.code in get_args(FailureCode) else "rank_raised"
+    step, operation = (line.step, line.operation) if line else (-1, "")
+    return Failure(code=code, rank=sign.rank, message=sign.message, step=step, operation=operation, advice=ADVICE[code])
+
+
+def disk_full(error: OSError) -> bool:
+    """Whether an error says that the file system has no room."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _silent_failure(case: TransferCase | CollectiveCase | TrainCase, watch: Watch, events: Mapping[int, np.ndarray], around: Surroundings) -> Failure | None:
+    """All ranks ended well; is there a result, and did it travel where it should?"""
+    if not any(len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()):
+        return Failure(code="empty_result", rank=-1, message="no sample outside the warm-up", step=-1, operation="", advice=ADVICE["empty_result"])
+    if not any((found or {}).get("path") == "socket" for found in _per_rank(watch, "transport")):
+        return None
+    asked = sum((found or {}).get("nbytes", 0) for found in _per_rank(watch, "traffic"))
+    carrier = other_carrier(case.interface, asked, around.counters_before, around.counters_after)
+    if carrier is None:
+        return None
+    message = f"{carrier!r} carried the traffic of {asked} bytes, not {case.interface!r}"
+    return Failure(code="wrong_interface", rank=-1, message=message, step=-1, operation="", advice=ADVICE["wrong_interface"])
+
+
+def _rank_status(rank: int, watch: Watch) -> RankStatus:
+    """A rank that has not ended was ended by the supervisor."""
+    end, report, line = watch.ends.get(rank), watch.reports.get(rank), watch.board.read(rank)
+    code: Any = report["code"] if report and report["code"] in get_args(FailureCode) else "rank_raised" if report and report["code"] else None
+    message = report["message"] if report else "" if end is None else f"killed by {signal_name(end['signal'])}" if end["signal"] else ""
+    facts = {key: value for key, value in (report or {"facts": {}})["facts"].items() if key not in ("traffic", "transport")}
+    status: Any = "killed" if end is None or end["signal"] is not None else "ok" if report and report["status"] == "ok" and end["exit_code"] == 0 else "failed"
+    return RankStatus(
+        rank=rank, pid=watch.board.pid(rank), exit_code=end["exit_code"] if end else None, signal=end["signal"] if end else None, status=status,
+        code=code, message=message, step=line.step, operation=line.operation, facts=facts,
+    )  # fmt: skip
+
+
+def _per_rank(watch: Watch, fact: str) -> list[dict[str, Any] | None]:
+    return [watch.reports[rank]["facts"].get(fact) if rank in watch.reports else None for rank in watch.ranks]
+
+
+def _warnings(ended: Ended, case: TransferCase | CollectiveCase | TrainCase) -> list[Warning]:
+    found = []
+    if ended.leftovers:
+        message = f"the launch ended but left {', '.join(ended.leftovers)}; all was removed"
+        found.append(Warning(code="leftovers", message=message, advice="a library does not clean up after itself; see its rank logs"))
+    if case.ranks * case.threads_per_rank > cores():
+        message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {cores()} cores"
+        found.append(Warning(code="oversubscribed", message=message, advice="times include waiting for a core; do not read them as scaling"))
+    return found
+
+
+def _artifacts(watch: Watch) -> list[str]:
+    """Names of files in the launch's folder that ranks want to keep; a path outside it is not theirs to give."""
+    folder = watch.folder.resolve()
+    paths = [Path(path) for _, report in sorted(watch.reports.items()) for path in report["artifacts"].values()]
+    return sorted({path.name for path in paths if path.resolve().parent == folder and path.is_file()})

@@ -1,0 +1,33 @@
+"""Ranks started by Open MPI's mpirun, one parent process each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from harness.rank.orders import Orders
+
+_SHARED = Path("/dev/shm")
+
+
+class Mpirun:
+    """`mpirun` of this Python's environment. Its session and backing files lie in a folder that carries the launch's id and goes with it."""
+
+    def command(self, folder: Path, orders: Orders) -> list[str]:
+        """mpirun tied to the supervisor's life; each of its processes forks the rank whose number it got."""
+        program = Path(sys.executable).parent / "mpirun"
+        scratch = self.scratch(orders)[0]
+        options = ["-n", str(orders.case["ranks"]), "--oversubscribe", "--bind-to", "none"]
+        # Without the tcp module no rank listens on any port; shared memory is what one machine uses anyway.
+        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm", "--mca", "btl_sm_backing_directory", str(scratch)]
+        rank = [sys.executable, "-m", "harness.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
+        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), str(program), *options, *rank]
+
+    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+        """Root is allowed: containers and continuous integration run as root."""
+        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": str(self.scratch(orders)[0])}
+
+    def scratch(self, orders: Orders) -> list[Path]:
+        """A short path: socket names inside it are limited to 107 bytes."""
+        return [_SHARED / f"scaleproof-{orders.launch}"]

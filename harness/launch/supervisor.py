@@ -1,0 +1,208 @@
+"""Runs a plan: one launch after the other, each recorded once, whatever happens to it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from harness.launch.base import Launcher
+from harness.launch.compose import Surroundings, compose, disk_full, not_started
+from harness.launch.execute import Ended, execute, launch_environment, new_watch
+from harness.launch.lock import locked
+from harness.launch.preflight import obstacle
+from harness.launch.progress import Progress
+from harness.launch.teardown import clean_leftovers
+from harness.launch.watch import Sign
+from harness.rank.board import Board
+from harness.rank.orders import Orders
+from harness.rank.recorder import read_events
+from harness.rank.tie import adopt_orphans
+from harness.record.counters import read_counters
+from harness.record.digest import code_digest, machine_id
+from harness.record.environment import environment, load
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.record.write import samples_table
+from harness.spec import registry
+
+if TYPE_CHECKING:
+    from harness.spec.plan import PlannedLaunch
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a plan. `skipped`: finished before. `stopped` says in one line why the rest was not tried, empty when all was."""
+
+    planned: int = 0
+    skipped: int = 0
+    done: int = 0
+    failed: int = 0
+    not_runnable: int = 0
+    launches: list[str] = field(default_factory=list)
+    stopped: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned launch has an ok record."""
+        return self.skipped + self.done == self.planned
+
+
+class _Silent:
+    """Nobody watches."""
+
+    def begin(self, planned: int, finished: int) -> None:
+        """See Progress."""
+
+    def note(self, text: str) -> None:
+        """See Progress."""
+
+    def ended(self, record: Record) -> None:
+        """See Progress."""
+
+    def finish(self) -> None:
+        """See Progress."""
+
+
+def run_plan(plan: list[PlannedLaunch], results: Path, *, size: str, deadline_s: float, progress: Progress | None = None, again: bool = False) -> Outcome:
+    """Run the launches of a plan in its order, skipping finished ones unless `again`. SpecError when another supervisor holds the folder;
+    KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
+    results = results.resolve()
+    watcher = progress if progress is not None else _Silent()
+    with locked(results), _interruptible():
+        store = Store(results, watcher.note)
+        for left in clean_leftovers(store.staging):
+            watcher.note(f"removed what a dead supervisor left: {left}")
+        return _Run(store, size, deadline_s, watcher).all(sorted(plan, key=lambda launch: launch.order), again)
+
+
+class _Run:
+    """One call of `run_plan`, under the lock."""
+
+    def __init__(self, store: Store, size: str, deadline_s: float, progress: Progress) -> None:
+        self.store, self.size, self.deadline_s, self.progress = store, size, deadline_s, progress
+        self.outcome = Outcome()
+
+    def all(self, plan: list[PlannedLaunch], again: bool) -> Outcome:
+        """Every launch in order; a full disk ends the run, since nothing could be recorded."""
+        todo = [launch for launch in plan if again or not self._finished(launch)]
+        self.outcome.planned, self.outcome.skipped = len(plan), len(plan) - len(todo)
+        self.progress.begin(len(plan), self.outcome.skipped)
+        try:
+            for launch in todo:
+                self._count(self._one(launch))
+                if self.outcome.stopped:
+                    break
+        except OSError as error:
+            if not disk_full(error):
+                raise
+            self.outcome.stopped = f"disk_full: no room in {self.store.results}; free some and start again, finished launches are kept"
+        finally:
+            self.progress.finish()
+        return self.outcome
+
+    def _finished(self, launch: PlannedLaunch) -> bool:
+        return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), machine_id()) is not None
+
+    def _count(self, record: Record) -> None:
+        self.outcome.launches.append(record.launch)
+        if record.status == "ok":
+            self.outcome.done += 1
+        elif record.status == "failed":
+            self.outcome.failed += 1
+        else:
+            self.outcome.not_runnable += 1
+        if record.failure is not None and record.failure.code == "disk_full":
+            self.outcome.stopped = f"disk_full: {record.failure.message}; {record.failure.advice}"
+        self.progress.ended(record)
+
+    def _one(self, planned: PlannedLaunch) -> Record:
+        hindrance = obstacle(planned.case)
+        if hindrance is not None:
+            return self._not_runnable(planned, *hindrance)
+        fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
+        orders = self._orders(planned, fabric.address())
+        folder = self.store.staging / orders.launch
+        try:
+            return self._launch(planned, orders, folder, fabric.evidence)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _launch(self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str) -> Record:
+        _prepare(folder, orders)
+        launcher: Launcher = registry.load("launcher", planned.case.launcher)()
+        variables = launch_environment(orders, launcher, folder)
+        watch = new_watch(folder, planned.case.ranks)
+        around = Surroundings(environment(variables), _utc(), {"before": load()}, read_counters())
+        interrupted = False
+        try:
+            ended = execute(folder, orders, launcher, variables, watch)
+        except KeyboardInterrupt:
+            ended, interrupted = Ended(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
+        around.load["after"], around.counters_after = load(), read_counters()
+        events = {rank: read_events(folder / f"rank-{rank}.events") for rank in watch.ranks}
+        record = compose(planned.case, orders, ended, watch, events, around, evidence)
+        watch.board.close()
+        self.store.commit(folder, record, samples_table(events))
+        if interrupted:
+            raise KeyboardInterrupt
+        return record
+
+    def _not_runnable(self, planned: PlannedLaunch, reason: str, advice: str) -> Record:
+        """Recorded once per code and machine, not at every start."""
+        for known in self.store.records(planned.case.case_id):
+            same = known.plan_index == planned.plan_index and known.code.digest == code_digest() and known.machine == machine_id()
+            if same and known.failure is not None and known.status == "not_runnable" and known.failure.message == reason:
+                return known
+        orders = self._orders(planned, "")
+        folder = self.store.staging / orders.launch
+        folder.mkdir(parents=True)
+        record = not_started(planned.case, orders, reason, advice, Surroundings(environment(dict(os.environ)), _utc()))
+        self.store.commit(folder, record, samples_table({}))
+        return record
+
+    def _orders(self, planned: PlannedLaunch, address: str) -> Orders:
+        case = planned.case
+        return Orders(
+            launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=self.size, plan_index=planned.plan_index,
+            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s,
+        )  # fmt: skip
+
+
+def _prepare(folder: Path, orders: Orders) -> None:
+    """The folder is private: it holds the launch's token."""
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "rendezvous").mkdir()
+    Board(folder / "board", int(orders.case["ranks"])).close()
+    orders.write(folder)
+
+
+def _utc() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a run as Ctrl-C does; orphans of a launch become this process's children, so that none stays a zombie."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    adopt_orphans()
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)} if main else {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        adopt_orphans(False)

@@ -1,0 +1,103 @@
+"""Ends whatever belongs to a launch, by the launch's id in each process's environment and in names of shared memory, and finds what a dead supervisor left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+from harness.rank.orders import ENVIRONMENT
+
+_SHARED = Path("/dev/shm")
+_POLL_S = 0.01
+
+
+def processes(launch: str) -> list[int]:
+    """Living processes of a launch (zombies have no environment any more)."""
+    mark = f"{ENVIRONMENT}={launch}".encode()
+    found = []
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            variables = Path(entry.path, "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in variables.split(b"\0"):
+            found.append(int(entry.name))
+    return found
+
+
+def shared_memory(launch: str) -> list[Path]:
+    """Entries of /dev/shm that carry a launch's id in their name."""
+    return [Path(entry.path) for entry in os.scandir(_SHARED) if launch in entry.name] if _SHARED.is_dir() else []
+
+
+def end_processes(launch: str, grace_s: float) -> list[int]:
+    """SIGTERM, then SIGKILL after the grace; returns the processes that were there. Reaps those that this process adopted."""
+    found = processes(launch)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in processes(launch):
+            _send(pid, number)
+            _send(pid, signal.SIGCONT)
+        if _gone(found, launch, grace_s if number == signal.SIGTERM else 5.0):
+            break
+    return found
+
+
+def clean(launch: str) -> list[str]:
+    """Remove everything that a launch left outside its folder; returns what there was, in words."""
+    left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
+    for path in shared_memory(launch):
+        left.append(str(path))
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return left
+
+
+def clean_leftovers(staging: Path) -> list[str]:
+    """After a supervisor that died: end the processes of its unfinished launches and remove their folders. Call only under the lock."""
+    left = []
+    for folder in sorted(staging.iterdir()) if staging.exists() else []:
+        left += clean(folder.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        left.append(f"unfinished launch {folder.name}")
+    return left
+
+
+def dump_stacks(pids: list[int], wait_s: float = 0.2) -> None:
+    """Make ranks write the stacks of all their threads into their logs; stopped ones are continued for it."""
+    for pid in pids:
+        _send(pid, signal.SIGUSR1)
+        _send(pid, signal.SIGCONT)
+    time.sleep(wait_s)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _gone(pids: list[int], launch: str, within_s: float) -> bool:
+    until = time.monotonic() + within_s
+    while True:
+        for pid in pids:
+            _reap(pid)
+        if not processes(launch):
+            return True
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_POLL_S)
+
+
+def _reap(pid: int) -> None:
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

@@ -1,0 +1,161 @@
+"""Watches the ranks of one launch from outside, and says which of them failed first and how."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.rank.board import Board
+
+LOOK_S = 0.25
+STOPPED_S = 1.5
+SILENT_S = 6.0
+_ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
+"""Signals by which a library ends its own process, often because a peer is gone."""
+_BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), message."""
+
+    code: str
+    rank: int
+    at_ns: int
+    message: str
+    signal: int | None = None
+
+    @property
+    def is_first_hand(self) -> bool:
+        """Whether no other rank's failure explains this sign."""
+        return self.weight()[0] < 3
+
+    def weight(self) -> tuple[int, int]:
+        """Signs that cannot be the consequence of another rank's failure come first, then the earliest."""
+        if self.code == "rank_killed":
+            return (3 if self.signal in _ABORTS else 0), self.at_ns
+        order = {"rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
+        return (5 if self.code in _BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
+
+
+@dataclass(slots=True)
+class Watch:
+    """Polls exit files, reports, the board and /proc. `ends` and `reports` hold what has come so far, by rank."""
+
+    folder: Path
+    board: Board
+    ends: dict[int, dict[str, Any]] = field(default_factory=dict)
+    reports: dict[int, dict[str, Any]] = field(default_factory=dict)
+    _stopped_since: dict[int, float] = field(default_factory=dict)
+    _signs: dict[int, Sign] = field(default_factory=dict)
+    _seen_ns: int = -1
+    _looked: float = 0.0
+
+    @property
+    def ranks(self) -> range:
+        """All ranks."""
+        return range(self.board.world_size)
+
+    def poll(self) -> list[Sign]:
+        """All signs so far, at most one per rank. Cheap unless a file came or LOOK_S passed: this runs beside what is measured."""
+        changed_ns = self.folder.stat().st_mtime_ns
+        if changed_ns != self._seen_ns:
+            self._seen_ns = changed_ns
+            self._read_ends()
+        if time.monotonic() - self._looked > LOOK_S:
+            self._read_ends()
+            for rank in self.ranks:
+                if rank not in self.ends and (pid := self.board.pid(rank)):
+                    self._look_at_process(rank, pid)
+            self._looked = time.monotonic()
+        return list(self._signs.values())
+
+    def all_ended(self) -> bool:
+        """Whether every rank has ended, well or not."""
+        return len(self.ends) == self.board.world_size
+
+    def living(self) -> list[int]:
+        """Processes of ranks that have not ended."""
+        return [pid for rank in self.ranks if rank not in self.ends and (pid := self.board.pid(rank))]
+
+    def least_advanced(self) -> int:
+        """Among ranks that have not ended: the lowest step, then the one that has not moved for longest; -1 when all have ended."""
+        lines = {rank: self.board.read(rank) for rank in self.ranks if rank not in self.ends}
+        return min(lines, key=lambda rank: (lines[rank].step, lines[rank].moved_ns), default=-1)
+
+    def _read_ends(self) -> None:
+        for rank in self.ranks:
+            end = _json(self.folder / f"exit-{rank}.json") if rank not in self.ends else None
+            if end is None:
+                continue
+            self.ends[rank] = end
+            report = _json(self.folder / f"rank-{rank}.json")
+            if report is not None:
+                self.reports[rank] = report
+            sign = ended_badly(rank, end, report)
+            if sign is None:
+                self._signs.pop(rank, None)
+            elif self._signs.get(rank, sign).code not in ("rank_stopped", "rank_silent"):
+                self._signs[rank] = sign
+
+    def _look_at_process(self, rank: int, pid: int) -> None:
+        now = time.monotonic()
+        if process_state(pid) not in ("T", "t"):
+            self._stopped_since.pop(rank, None)
+            silent_s = now - self.board.read(rank).beat_ns / 1e9
+            if silent_s > SILENT_S:
+                self._sign("rank_silent", rank, f"no heartbeat for {silent_s:.1f} s")
+            return
+        since = self._stopped_since.setdefault(rank, now)
+        if now - since > STOPPED_S:
+            self._sign("rank_stopped", rank, f"the process has been stopped (SIGSTOP or a debugger) for {now - since:.1f} s")
+
+    def _sign(self, code: str, rank: int, message: str) -> None:
+        if rank not in self._signs:
+            self._signs[rank] = Sign(code, rank, time.monotonic_ns(), message)
+
+
+def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -> Sign | None:
+    """What an ended rank's exit and report say; None when it ended well."""
+    at = int(end["at_ns"])
+    if end["signal"] is not None:
+        return Sign("rank_killed", rank, at, f"killed by {signal_name(end['signal'])}", end["signal"])
+    if report is not None and report["status"] != "ok":
+        return Sign(report["code"], rank, at, report["message"])
+    if report is None or end["exit_code"] != 0:
+        return Sign("rank_exited", rank, at, f"exited with code {end['exit_code']}" + ("" if report else " and left no report"))
+    return None
+
+
+def root_cause(signs: list[Sign]) -> Sign:
+    """The sign that the others follow from."""
+    return min(signs, key=Sign.weight)
+
+
+def process_state(pid: int) -> str:
+    """The letter of /proc/PID/stat: R, S, D, T, Z, ...; empty when there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[0]
+
+
+def signal_name(number: int) -> str:
+    """SIGKILL for 9."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return found

@@ -1,0 +1,82 @@
+"""`python -m harness.rank.parent FOLDER`: imports the case's framework once, forks the ranks, tells how each ended."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from harness.rank.main import run_rank
+from harness.rank.orders import Orders, read_orders
+from harness.rank.tie import die_with_creator
+from harness.spec import registry
+
+_FRAMEWORKS = ("torch", "tensorflow")
+
+
+def frameworks(case: dict[str, object]) -> list[str]:
+    """Packages worth importing before the fork: the case's framework and what its transport stands on."""
+    transport = case.get("transport")
+    needed = registry.entry("transport", str(transport)).requires if transport else ()
+    wanted = [str(case["framework"])] if "framework" in case else []
+    if "horovod" in needed and not wanted:
+        wanted.append("torch")
+    return wanted + [name for name in _FRAMEWORKS if name in needed and name not in wanted]
+
+
+def fork_rank(folder: Path, rank: int, orders: Orders) -> int:
+    """Start one rank; returns its pid. The child never returns."""
+    creator = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        die_with_creator(creator)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        code = run_rank(folder, rank, orders)
+    finally:
+        os._exit(code)
+
+
+def reap(folder: Path, ranks: dict[int, int]) -> int:
+    """Write exit-R.json as each rank ends; returns 0 when all ended with 0."""
+    worst = 0
+    while ranks:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED)
+        if ended is None or ended.si_pid not in ranks:
+            continue
+        at, rank = time.monotonic_ns(), ranks.pop(ended.si_pid)
+        exited = ended.si_code == os.CLD_EXITED
+        end = {"pid": ended.si_pid, "exit_code": ended.si_status if exited else None, "signal": None if exited else ended.si_status, "at_ns": at}
+        draft = folder / f".exit-{rank}.json"
+        draft.write_text(json.dumps(end))
+        draft.rename(folder / f"exit-{rank}.json")
+        worst = max(worst, ended.si_status if exited else 1)
+    return worst
+
+
+def main() -> int:
+    """Fork all ranks, or the one whose number is in the environment variable of `--rank-from`."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--rank-from")
+    arguments.add_argument("--creator", type=int, default=os.getppid())
+    given = arguments.parse_args()
+    die_with_creator(given.creator)
+    # A launcher that tears its job down must not end this process before it has told how the rank ended.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    orders = read_orders(given.folder)
+    for name in frameworks(orders.case):
+        importlib.import_module(name)
+    mine = [int(os.environ[given.rank_from])] if given.rank_from else range(int(orders.case["ranks"]))
+    return reap(given.folder, {fork_rank(given.folder, rank, orders): rank for rank in mine})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

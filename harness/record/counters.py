@@ -1,0 +1,35 @@
+"""Byte and packet counters of the network interfaces, and whether the requested one carried the traffic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+Counters = dict[str, dict[str, int]]
+NOTICED = 1 << 20
+"""Bytes: below this, background traffic of the machine hides what a launch sent."""
+
+
+def read_counters() -> Counters:
+    """Received and sent bytes and packets of every interface since boot, from /proc/net/dev."""
+    found: Counters = {}
+    for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        fields = [int(number) for number in numbers.split()]
+        found[name.strip()] = {"rx_bytes": fields[0], "rx_packets": fields[1], "tx_bytes": fields[8], "tx_packets": fields[9]}
+    return found
+
+
+def sent(before: Counters, after: Counters) -> dict[str, int]:
+    """Bytes that each interface sent in between."""
+    return {name: counters["tx_bytes"] - before.get(name, {}).get("tx_bytes", 0) for name, counters in after.items()}
+
+
+def other_carrier(interface: str, asked_bytes: int, before: Counters, after: Counters) -> str | None:
+    """The interface that carried the bytes instead of the requested one, None when nothing speaks against the requested one.
+
+    Only meant for transports that send through sockets between ranks that do not share an address."""
+    moved = sent(before, after)
+    if asked_bytes < NOTICED or moved.get(interface, 0) >= asked_bytes // 2:
+        return None
+    busiest = max((name for name in moved if name != interface), key=lambda name: moved[name], default=None)
+    return busiest if busiest is not None and moved[busiest] >= asked_bytes // 2 else None

@@ -1,0 +1,53 @@
+"""Which code ran on which machine: two numbers that a record carries and a resumed run compares."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import subprocess
+from pathlib import Path
+
+import harness
+from harness.record.environment import cores, cpu_model, memory_mib
+from harness.record.schema import Code
+
+_PACKAGE = Path(harness.__file__).parent
+ROOMS = ("rank", "programs", "strategies", "collectives", "transports", "workloads", "fabric")
+_FILES = ("spec/case.py",)
+
+
+@functools.cache
+def code_digest() -> str:
+    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch."""
+    found = [path for room in ROOMS for pattern in ("*.py", "*.yaml", "*.proto") for path in (_PACKAGE / room).rglob(pattern)]
+    total = hashlib.sha256()
+    for path in sorted([*found, *(_PACKAGE / name for name in _FILES)]):
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(_PACKAGE)} {len(content)}\n".encode() + content)
+    return total.hexdigest()[:16]
+
+
+@functools.cache
+def machine_id() -> str:
+    """First 12 hex digits of the SHA-256 of processor model, architecture, cores, memory in two digits, and the kernel's first two numbers."""
+    memory = f"{memory_mib():.1e}"
+    kernel = ".".join(platform.release().split(".")[:2])
+    text = "/".join([cpu_model(), platform.machine(), str(cores()), memory, kernel])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@functools.cache
+def code_version() -> Code:
+    """Version, commit and dirty flag; commit and flag are None outside a git checkout."""
+    commit = _git("rev-parse", "HEAD")
+    status = _git("status", "--porcelain", "--", str(_PACKAGE)) if commit else None
+    return Code(version=harness.__version__, commit=commit, dirty=None if status is None else bool(status), digest=code_digest())
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        ended = subprocess.run(["git", "-C", str(_PACKAGE), *arguments], capture_output=True, text=True, timeout=10)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    return ended.stdout.strip() if ended.returncode == 0 else None

@@ -1,0 +1,95 @@
+"""The append-only store of launches: results/runs/<case>/<launch>/."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from harness.record.schema import SAMPLES, Record
+from harness.record.write import RUN, SAMPLES_FILE, write_record
+from harness.spec.errors import SpecError
+
+
+class Store:
+    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and left in place."""
+
+    def __init__(self, results: Path, warn: Callable[[str], None] | None = None) -> None:
+        self.results = results
+        self.runs = results / "runs"
+        self.staging = results / "staging"
+        self.warnings: list[str] = []
+        self._tell = warn
+        self._known: dict[Path, Record | None] = {}
+
+    def find(self, case_id: str, plan_index: int, digest: str, machine: str) -> Record | None:
+        """The finished record (status ok) of this launch of a plan, None when there is none."""
+        for record in self.records(case_id):
+            if record.status == "ok" and record.plan_index == plan_index and record.code.digest == digest and record.machine == machine:
+                return record
+        return None
+
+    def records(self, case_id: str | None = None) -> Iterator[Record]:
+        """Every readable record, of one case or of all, oldest first within a case."""
+        cases = [self.runs / case_id] if case_id is not None else sorted(self.runs.iterdir()) if self.runs.exists() else []
+        for folder in cases:
+            found = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
+            yield from sorted((record for record in found if record is not None), key=lambda record: record.started_at)
+
+    def load(self, launch: str) -> tuple[Record, Path]:
+        """The record and folder of a launch id or of an unambiguous beginning of one; SpecError otherwise."""
+        found = sorted(self.runs.glob(f"*/{launch}*")) if launch.isalnum() else []
+        if len(found) != 1:
+            raise SpecError(f"no launch {launch!r} in {self.runs}" if not found else f"{launch!r} is the beginning of {len(found)} launches")
+        record = self._read(found[0])
+        if record is None:
+            raise SpecError(self.warnings[-1])
+        return record, found[0]
+
+    def folder(self, record: Record) -> Path:
+        """Where a record lies."""
+        return self.runs / record.case_id / record.launch
+
+    def samples(self, record: Record) -> pa.Table:
+        """All samples of a record, in the schema's form."""
+        return pq.read_table(self.folder(record) / SAMPLES_FILE, schema=SAMPLES)
+
+    def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
+        """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""
+        logs = sorted(staging_folder.glob("*.log"))
+        kept = [staging_folder / name for name in record.artifacts]
+        try:
+            return write_record(staging_folder / "record", self.runs / record.case_id / record.launch, record, samples, [*logs, *kept])
+        finally:
+            shutil.rmtree(staging_folder, ignore_errors=True)
+
+    def _read(self, folder: Path) -> Record | None:
+        if folder not in self._known:
+            self._known[folder] = self._parse(folder)
+        return self._known[folder]
+
+    def _parse(self, folder: Path) -> Record | None:
+        try:
+            record = Record.model_validate_json((folder / RUN).read_bytes())
+        except (OSError, ValidationError) as error:
+            reason = error.strerror if isinstance(error, OSError) else _first_line(error)
+            return self._ignored(folder / RUN, str(reason))
+        if (record.case_id, record.launch) != (folder.parent.name, folder.name):
+            return self._ignored(folder / RUN, "it says another case or launch than its folder")
+        if not (folder / SAMPLES_FILE).exists():
+            return self._ignored(folder / SAMPLES_FILE, "missing")
+        return record
+
+    def _ignored(self, path: Path, reason: str) -> None:
+        self.warnings.append(f"{path} is not a record of this version and is ignored: {reason}")
+        if self._tell is not None:
+            self._tell(self.warnings[-1])
+
+
+def _first_line(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}".lstrip(": ")
