@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 SERVICE, METHOD = "scaleproof.Messages", "Deliver"
+CONSENT = ("consent", "yes")
 CHUNK = 1 << 20
 """Bytes per gRPC message."""
 WINDOW = 4 << 20
@@ -73,12 +74,13 @@ class Grpc:
         port = self._server.add_insecure_port(f"{context.address}:0")
         self._server.start()
         self._outboxes: dict[int, Outbox] = {}
-        self._closed = False
+        self._joined = self._closed = False
         try:
             addresses = context.rendezvous.exchange("grpc", self.rank, self.world_size, f"{context.address}:{port}")
             self._outboxes.update({peer: Outbox(grpc, peer, addresses[peer], self._metadata()) for peer in self._peers})
             for outbox in self._outboxes.values():
                 outbox.joined()
+            self._joined = True
         except Exception:
             self.close()
             raise
@@ -114,13 +116,13 @@ class Grpc:
         if self._closed:
             return
         self._closed = True
-        deadline = time.monotonic() + GRACE_S
+        deadline = time.monotonic() + (GRACE_S if self._joined else 0)
         for outbox in self._outboxes.values():
             outbox.end()
         for outbox in self._outboxes.values():
             outbox.drain(deadline)
         for inbox in self._inboxes.values():
-            inbox.ended.wait(max(deadline - time.monotonic(), 0) if self._outboxes else 0)
+            inbox.ended.wait(max(deadline - time.monotonic(), 0))
             inbox.close(f"rank {self.rank} closed its transport")
         for outbox in self._outboxes.values():
             outbox.close()
@@ -133,7 +135,7 @@ class Grpc:
     def _deliver(self, chunks: Iterator[bytes], call: Any) -> bytes:
         """Serve one peer's stream until it ends."""
         inbox = self._inbox_of(call)
-        call.send_initial_metadata(())
+        call.send_initial_metadata((CONSENT,))
         reason = f"rank {inbox.peer} closed its stream"
         try:
             for chunk in chunks:
@@ -176,8 +178,7 @@ class Outbox:
 
     def joined(self) -> None:
         """Wait for the peer's consent; raises PeerLost when it refuses or is gone."""
-        self._call.initial_metadata()
-        if self._call.done():
+        if CONSENT not in (self._call.initial_metadata() or ()):
             raise PeerLost(self.peer, f"rank {self.peer} does not take our stream: {self._call.details()}")
 
     def send(self, data: Array) -> Send:

@@ -1,0 +1,181 @@
+"""The checks of one process set: every operation, type and count against NumPy. Runs inside a rank, also under mpirun."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.rank.context import RankContext
+from harness.spec.case import NATIVE
+from harness.transports.base import Array, Collectives, PointToPoint, ReduceOperation, TransportError
+
+FEW = (0, 1, 3, 17, 1021)
+"""Elements for every type and operation: nothing, fewer than ranks, odd, primes."""
+MANY = (16_384, 65_537, 786_433)
+"""Elements of float32: 64 KiB, beyond a socket buffer, 3 MiB and odd."""
+MESSAGES = (0, 1, 5, 0, 4096, 300_001, 3 << 20, 7)
+"""Bytes of the messages that every rank sends every other, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One result: `name` says transport, collective, operation, type, count, ranks and rank."""
+
+    collective: str
+    name: str
+    passed: bool
+    detail: str
+
+
+class Checks:
+    """Collects results of one rank for one collective algorithm."""
+
+    def __init__(self, context: RankContext, group: Collectives, collective: str, keep: Callable[[Checked], None]) -> None:
+        self.context, self.group, self.collective = context, group, collective
+        self.rank, self.world_size = group.rank, group.world_size
+        self._keep = keep
+
+    def collectives(self) -> None:
+        """Every operation at every count and type, then what concerns several calls at once."""
+        for dtype in sorted(self.group.capabilities.dtypes):
+            for count in FEW + (MANY if dtype == "float32" else ()):
+                self.all_reduce(dtype, count, "sum")
+                self.all_reduce(dtype, count, "max")
+                self.reduce_scatter(dtype, count)
+                self.all_gather(dtype, count)
+                for root in range(self.world_size):
+                    self.broadcast(dtype, count, root)
+        self.same_bits_everywhere()
+        self.several_under_way()
+        self.polled()
+        self.barrier_waits()
+        if self.collective == NATIVE:
+            self.undeclared_type()
+
+    def all_reduce(self, dtype: str, count: int, operation: ReduceOperation) -> None:
+        inputs = [values(rank, dtype, count) for rank in range(self.world_size)]
+        buffer = self._allocate(dtype, count)
+        buffer[:] = inputs[self.rank]
+        self.group.all_reduce(buffer, operation).wait()
+        ufunc = np.add if operation == "sum" else np.maximum
+        self.same(f"all_reduce {operation}", dtype, count, buffer, ufunc.reduce(inputs))
+
+    def reduce_scatter(self, dtype: str, count: int) -> None:
+        inputs = [values(rank, dtype, count * self.world_size) for rank in range(self.world_size)]
+        target = self._allocate(dtype, count)
+        source = inputs[self.rank].copy()
+        self.group.reduce_scatter(source, target).wait()
+        expected = np.add.reduce(inputs)[self.rank * count : (self.rank + 1) * count]
+        self.same("reduce_scatter", dtype, count, target, expected)
+        self.same("reduce_scatter keeps its source", dtype, count, source, inputs[self.rank])
+
+    def all_gather(self, dtype: str, count: int) -> None:
+        inputs = [values(rank, dtype, count) for rank in range(self.world_size)]
+        target = self._allocate(dtype, count * self.world_size)
+        target.fill(0)
+        self.group.all_gather(inputs[self.rank], target).wait()
+        self.same("all_gather", dtype, count, target, np.concatenate(inputs))
+
+    def broadcast(self, dtype: str, count: int, root: int) -> None:
+        buffer = values(self.rank, dtype, count)
+        self.group.broadcast(buffer, root).wait()
+        self.same(f"broadcast from {root}", dtype, count, buffer, values(root, dtype, count))
+
+    def same_bits_everywhere(self) -> None:
+        """Sums of arbitrary numbers agree with float64 closely and between ranks exactly, else replicas drift apart."""
+        inputs = [np.random.default_rng(rank).standard_normal(40_003).astype(np.float32) for rank in range(self.world_size)]
+        buffer = inputs[self.rank].copy()
+        self.group.all_reduce(buffer).wait()
+        expected = np.add.reduce(inputs, dtype=np.float64)
+        self.record("all_reduce sum near float64", "float32", buffer.size, bool(np.allclose(buffer, expected, rtol=1e-5, atol=1e-5)), "beyond 1e-5")
+        digests = self._exchange("bits", int(np.bitwise_xor.reduce(buffer.view(np.uint32) * np.arange(1, buffer.size + 1, dtype=np.uint32))))
+        self.record("all_reduce sum same bits on all ranks", "float32", buffer.size, len(set(digests)) == 1, f"digests {digests}")
+
+    def several_under_way(self) -> None:
+        buffers = [values(self.rank, "float32", count) for count in (5, 70_001, 1, 9973)]
+        for handle in [self.group.all_reduce(buffer) for buffer in buffers]:
+            handle.wait()
+        for buffer in buffers:
+            expected = np.add.reduce([values(rank, "float32", buffer.size) for rank in range(self.world_size)])
+            self.same("all_reduce, four under way", "float32", buffer.size, buffer, expected)
+
+    def polled(self) -> None:
+        buffer = values(self.rank, "float32", 50_021)
+        handle, deadline = self.group.all_reduce(buffer), time.monotonic() + 20
+        while not handle.test() and time.monotonic() < deadline:
+            time.sleep(0.0002)
+        handle.wait()
+        expected = np.add.reduce([values(rank, "float32", buffer.size) for rank in range(self.world_size)])
+        self.same("all_reduce, polled", "float32", buffer.size, buffer, expected)
+
+    def barrier_waits(self) -> None:
+        """The last rank comes late; nobody may leave before it came."""
+        if self.rank == self.world_size - 1:
+            time.sleep(0.05)
+        entered = time.monotonic_ns()
+        self.group.barrier()
+        left = time.monotonic_ns()
+        last = max(self._exchange("barrier", entered))
+        self.record("barrier", "-", 0, left >= last, f"left {(last - left) / 1e6:.2f} ms before the last rank came")
+
+    def undeclared_type(self) -> None:
+        """What the library cannot reduce ends in an error on every rank, not in a wrong result."""
+        try:
+            self.group.all_reduce(np.zeros(4, np.complex64)).wait()
+        except TransportError as error:
+            self.record("all_reduce refuses", "complex64", 4, "complex64" in str(error), str(error))
+        else:
+            self.record("all_reduce refuses", "complex64", 4, False, "took a type that it does not declare")
+
+    def _allocate(self, dtype: str, count: int) -> Array:
+        return self.group.allocate(count * np.dtype(dtype).itemsize).view(dtype)
+
+    def _exchange(self, key: str, value: int) -> list[int]:
+        return self.context.rendezvous.exchange(f"test.{self.collective}.{key}", self.rank, self.world_size, value)
+
+    def same(self, operation: str, dtype: str, count: int, got: Array, expected: Array) -> None:
+        wrong = np.flatnonzero(got != expected)
+        detail = f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {got[wrong[0]]} instead of {expected[wrong[0]]}" if wrong.size else ""
+        self.record(operation, dtype, count, not wrong.size, detail)
+
+    def record(self, operation: str, dtype: str, count: int, passed: bool, detail: str) -> None:
+        where = f"{self.context.case.transport} {self.collective}: {operation}, {dtype} x {count}, {self.world_size} ranks, rank {self.rank}"
+        self._keep(Checked(self.collective, where, passed, "" if passed else detail))
+
+
+class Messages:
+    """Checks of sends and receives, and of what they count."""
+
+    def __init__(self, checks: Checks, transport: PointToPoint) -> None:
+        self._checks, self._transport = checks, transport
+        self._peers = [peer for peer in range(transport.world_size) if peer != transport.rank]
+
+    def run(self) -> None:
+        """All ranks to all ranks, both directions at once."""
+        transport, before = self._transport, (self._transport.traffic.nbytes, self._transport.traffic.messages)
+        buffers = {peer: [transport.allocate(nbytes) for nbytes in MESSAGES] for peer in self._peers}
+        receives = [transport.recv(buffer, peer) for peer in self._peers for buffer in buffers[peer]]
+        going = [(message(transport.rank, peer, number), peer) for number in range(len(MESSAGES)) for peer in self._peers]
+        sends = [transport.send(buffer, peer) for buffer, peer in going]
+        for handle in receives + sends:
+            handle.wait()
+        for peer in self._peers:
+            for number, buffer in enumerate(buffers[peer]):
+                self._checks.same(f"message {number} from {peer}", "uint8", buffer.size, buffer, message(peer, transport.rank, number))
+        asked = (sum(MESSAGES) * len(self._peers), len(MESSAGES) * len(self._peers))
+        counted = (transport.traffic.nbytes - before[0], transport.traffic.messages - before[1])
+        self._checks.record("traffic of messages", "uint8", sum(MESSAGES), counted == asked, f"counted {counted}, asked {asked} (bytes, messages)")
+
+
+def values(rank: int, dtype: str, count: int) -> Array:
+    """Small whole numbers whose sum over five ranks is exact in every type."""
+    lowest, highest = (0, 20) if np.dtype(dtype).kind == "u" else (-20, 20)
+    return np.random.default_rng((rank, count)).integers(lowest, highest, count, endpoint=True).astype(dtype)
+
+
+def message(source: int, destination: int, number: int) -> Array:
+    """What a rank sends another as its n-th message."""
+    return np.random.default_rng((source, destination, number)).integers(0, 256, MESSAGES[number], dtype=np.uint8)

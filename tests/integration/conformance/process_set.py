@@ -1,0 +1,84 @@
+"""What every rank of one process set does: all checks over one connection, then leave without a trace. Results go to a file, line by line, so that a hang
+shows how far it came."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import psutil
+
+from harness.collectives.group import Group, open_group
+from harness.rank.context import RankContext
+from harness.spec import registry
+from harness.spec.case import NATIVE
+from harness.transports.base import Collectives, PointToPoint, Transport, TransportError
+from tests.integration.conformance.checks import Checked, Checks, Messages
+
+MESSAGES, LEAVING = "messages", "leaving"
+"""Names of the checks that concern no collective."""
+LOSS_S = 15.0
+
+
+def check_everything(context: RankContext, results: Path) -> None:
+    """Run all checks; results in `results/<rank>.jsonl`."""
+    with (results / f"{context.rank}.jsonl").open("w", buffering=1) as file:
+
+        def keep(checked: Checked) -> None:
+            file.write(json.dumps(asdict(checked)) + "\n")
+
+        threads, ports, files = set(threading.enumerate()), listening(), named_shared_memory()
+        transport: Transport = registry.load("transport", context.case.transport or "").connect(context)
+        opened = listening() - ports
+        names = [NATIVE] if context.case.collective == NATIVE else registry.names("collective")
+        for name in names:
+            group = cast(Collectives, transport) if name == NATIVE else Group(cast(PointToPoint, transport), name)
+            Checks(context, group, name, keep).collectives()
+        if transport.capabilities.point_to_point:
+            Messages(Checks(context, group, MESSAGES, keep), cast(PointToPoint, transport)).run()
+        transport.barrier()
+        leaving = Checks(context, group, LEAVING, keep)
+        mapped = sorted(named_shared_memory() - files)
+        transport.close()
+        transport.close()
+        elsewhere = {place for place in opened if not place.startswith(f"{context.address}:")}
+        leaving.record("listens on the fabric's address only", "-", 0, not elsewhere, f"listens on {elsewhere}")
+        leaving.record("no thread left", "-", 0, not set(threading.enumerate()) - threads, f"left {set(threading.enumerate()) - threads}")
+        leaving.record("no port left", "-", 0, not listening() - ports, f"left {listening() - ports}")
+        leaving.record("no child left", "-", 0, not psutil.Process().children(), f"left {psutil.Process().children()}")
+        (results / f"{context.rank}.mapped").write_text(json.dumps(mapped))
+
+
+def lose_a_peer(context: RankContext, results: Path) -> None:
+    """The last rank kills itself; the others keep reducing and write down what came of it and after how many seconds."""
+    group = open_group(context)
+    buffer = np.ones(10_007, np.float32)
+    group.all_reduce(buffer).wait()
+    if context.rank == context.world_size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start, outcome = time.monotonic(), "no error"
+    try:
+        while time.monotonic() - start < LOSS_S:
+            group.all_reduce(buffer).wait()
+    except TransportError as error:
+        outcome = type(error).__name__
+    (results / f"{context.rank}.loss").write_text(json.dumps([outcome, time.monotonic() - start]))
+    group.close()
+
+
+def listening() -> set[str]:
+    """Addresses and ports on which this process accepts connections; an IPv4 address served by an IPv6 socket counts as itself."""
+    connections = psutil.Process().net_connections(kind="tcp")
+    return {f"{connection.laddr.ip.removeprefix('::ffff:')}:{connection.laddr.port}" for connection in connections if connection.status == psutil.CONN_LISTEN}
+
+
+def named_shared_memory() -> set[str]:
+    """Files under /dev/shm that this process has mapped."""
+    return {line.split()[5] for line in Path("/proc/self/maps").read_text().splitlines() if " /dev/shm/" in line}

@@ -1,0 +1,29 @@
+"""Runs one function of the process set in a process that mpirun started: python -m tests.integration.conformance.under_mpirun FUNCTION CASE FOLDER."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from harness.rank.board import Board
+from harness.rank.context import RankContext
+from harness.rank.recorder import Recorder
+from harness.rank.rendezvous import Rendezvous
+from harness.spec.case import parse_case
+from tests.integration.conformance import process_set
+
+
+def main(function: str, case_json: str, folder: Path) -> None:
+    """The folder holds `board` and `rendezvous/`; results go there too."""
+    rank, case = int(os.environ["OMPI_COMM_WORLD_RANK"]), parse_case(json.loads(case_json))
+    context = RankContext(
+        case=case, rank=rank, world_size=case.ranks, launch_id="conformance", token="conformance", seed=0, folder=folder, address="127.0.0.1",
+        rendezvous=Rendezvous(folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"), board=Board(folder / "board", case.ranks),
+    )  # fmt: skip
+    getattr(process_set, function)(context, folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

@@ -1,0 +1,147 @@
+"""One suite for all transports and collectives: every operation, type and size against NumPy, with 2 to 5 ranks, on real processes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.rank.board import Board
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.spec import registry
+from harness.spec.case import NATIVE, TrainCase, parse_case
+from tests.integration.conformance import process_set
+from tests.integration.conformance.process_set import LEAVING, MESSAGES
+
+ROOT = Path(__file__).parents[2]
+RANKS = (2, 3, 4, 5)
+SET_S = 100
+LOSS_S = 5.0
+FRAMEWORKS = {"horovod": "torch", "horovod-tensorflow": "tensorflow", "gloo": "torch"}
+"""Imported once here, before the ranks are forked."""
+VARIANTS = [*registry.names("transport"), "horovod-tensorflow"]
+LISTENING = ("tcp", "grpc")
+"""Transports of ours that accept connections."""
+
+
+def entry_of(variant: str) -> registry.Entry:
+    return registry.entry("transport", variant.partition("-")[0])
+
+
+def ids() -> Iterator[tuple[str, str, int]]:
+    """One per transport, collective (or other subject) and number of ranks; a process set serves all subjects of its transport and number."""
+    for variant in VARIANTS:
+        lifted = entry_of(variant).point_to_point
+        subjects = [*(registry.names("collective") if lifted else [NATIVE]), *([] if variant.startswith("horovod") else [MESSAGES]), LEAVING]
+        yield from ((variant, subject, ranks) for ranks in RANKS for subject in subjects)
+
+
+@pytest.mark.parametrize(("variant", "subject", "ranks"), list(ids()))
+def test_conforms(variant: str, subject: str, ranks: int) -> None:
+    results, problems = everything(variant, ranks)
+    mine = [result for result in results if result["collective"] == subject]
+    failed = [f"{result['name']}: {result['detail']}" for result in mine if not result["passed"]]
+    assert not failed and not problems, "\n".join(failed[:20] + problems)
+    assert len({result["name"].rpartition("rank ")[2] for result in mine}) == ranks, f"not every rank of {variant} reported on {subject}"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_lost_peer_is_an_error_within_seconds(variant: str) -> None:
+    require(variant)
+    with folder() as results:
+        if entry_of(variant).launcher == "mpirun":
+            start = time.monotonic()
+            process = mpirun("lose_a_peer", case_of(variant, 3), results, SET_S)
+            assert process.returncode != 0 and time.monotonic() - start < 2 * LOSS_S, process.stderr
+            return
+        run_ranks(case_of(variant, 3), partial(process_set.lose_a_peer, results=results), SET_S)
+        for rank in range(2):
+            outcome, seconds = json.loads((results / f"{rank}.loss").read_text())
+            assert outcome == "PeerLost" and seconds < LOSS_S, f"{variant}: rank {rank} saw {outcome} after {seconds:.1f} s"
+
+
+@pytest.mark.parametrize("transport", LISTENING)
+def test_who_does_not_know_the_token_is_not_let_in(transport: str) -> None:
+    require(transport)
+
+    def body(context: RankContext) -> None:
+        if context.rank == 1:
+            context.token = "0" * len(context.token)
+        registry.load("transport", transport).connect(context)
+
+    errors = run_ranks(case_of(transport, 2), body, 30)
+    assert all("TransportError" in error or "PeerLost" in error for error in errors), errors
+
+
+@lru_cache
+def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Results of all ranks, and what went wrong beside them."""
+    require(variant)
+    case, children = case_of(variant, ranks), psutil.Process().children(recursive=True)
+    with folder() as results:
+        if entry_of(variant).launcher == "mpirun":
+            process = mpirun("check_everything", case, results, SET_S)
+            problems = [process.stderr] if process.returncode else []
+            problems += [f"left {path}" for path in results.rglob("sm_segment*")]
+        else:
+            problems = [error for error in run_ranks(case, partial(process_set.check_everything, results=results), SET_S) if error]
+        found = [json.loads(line) for path in sorted(results.glob("*.jsonl")) for line in path.read_text().splitlines()]
+        problems += [f"left {name}" for path in results.glob("*.mapped") for name in json.loads(path.read_text()) if Path(name).exists()]
+    problems += [f"left {child}" for child in psutil.Process().children(recursive=True) if child not in children]
+    if problems and found:
+        problems.append(f"the last check that was done: {found[-1]['name']}")
+    return found, problems
+
+
+def require(variant: str) -> None:
+    """Skip where the library is not installed; import its framework before any rank is forked."""
+    known = registry.availability("transport", variant.partition("-")[0])
+    if not known.available:
+        pytest.skip(f"{known.why}: {known.advice}")
+    if variant in FRAMEWORKS:
+        importlib.import_module(FRAMEWORKS[variant])
+
+
+def case_of(variant: str, ranks: int) -> Any:
+    transport, _, framework = variant.partition("-")
+    entry = registry.entry("transport", transport)
+    common = {"suite": "test", "experiment": "conformance", "arm": variant, "ranks": ranks, "transport": transport}
+    common |= {"collective": "ring" if entry.point_to_point else NATIVE, "launcher": entry.launcher or "local"}
+    if framework:
+        return TrainCase(**common, framework=framework, strategy="sync", workload="dnn_digits", minibatch=ranks, steps=1)
+    return parse_case({**common, "program": "collective", "sizes": [8]})
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Scratch in memory, as a launch has it."""
+    path = Path(tempfile.mkdtemp(prefix="scaleproof-test-", dir="/dev/shm"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Open MPI with its files inside the scratch folder and no listening ranks; see docs/transports/mpi.md."""
+    (results / "rendezvous").mkdir()
+    Board(results / "board", case.ranks).close()
+    command = ["mpirun", "-n", str(case.ranks), "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+    command += ["--mca", "btl_sm_backing_directory", str(results), sys.executable, "-m", "tests.integration.conformance.under_mpirun"]
+    environment = os.environ | {"TMPDIR": str(results), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    arguments = [function, case.model_dump_json(), str(results)]
+    return subprocess.run([*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
