@@ -74,16 +74,21 @@ class MappedEngine:
     def _enter(self, plan: Plan, work: Array, offset: int | None) -> None:
         slots = 0
         if offset is None:
-            slots, needed = plan.slots, plan.slots * plan.shape.size(0) * work.itemsize
-            if self._staging.nbytes < needed:
-                self._staging = self._transport.allocate(needed)
-            offset = self._transport.locate(self._staging)
+            slots = plan.slots
+            offset = self._stage(slots * plan.shape.size(0) * work.itemsize)
         self._calls += 1
         cell = PLACES + self._calls % 2 * 2
         self._own[cell], self._own[cell + 1] = offset, slots
         if not slots:
             self._own[READY] += plan.shape.segments
         self._own[ENTERED] = self._calls
+
+    def _stage(self, nbytes: int) -> int:
+        if self._staging.nbytes < nbytes:
+            self._staging = self._transport.allocate(nbytes)
+        offset = self._transport.locate(self._staging)
+        assert offset is not None
+        return offset
 
     def _missing(self, wait: Wait) -> Reach | None:
         peer, ready, number = wait
@@ -115,7 +120,7 @@ class MappedEngine:
     def _line(local: Array | None) -> memoryview:
         assert local is not None
         # Items of 8 bytes are loaded and stored by one instruction each.
-        return memoryview(local).cast("Q")
+        return local.data.cast("Q")
 
 
 class _Binder:

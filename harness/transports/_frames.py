@@ -24,7 +24,7 @@ class Outgoing:
 
     def __init__(self, buffer: Array) -> None:
         self.done = False
-        self.payload = memoryview(as_bytes(buffer))
+        self.payload = as_bytes(buffer).data
         self.header = memoryview(b"")
         self.sent = 0
 
@@ -35,7 +35,7 @@ class Incoming:
     def __init__(self, buffer: Array, ufunc: np.ufunc | None) -> None:
         self.done = False
         self.buffer, self.ufunc = buffer, ufunc
-        self.payload = memoryview(as_bytes(buffer))
+        self.payload = as_bytes(buffer).data
         self.header = bytearray(HEADER.size)
         self.headed = 0
         self.received = 0
@@ -102,7 +102,7 @@ class Connection:
         if message.ufunc is None:
             return message.payload[message.received : message.received + CHUNK]
         start = message.received % SCRATCH
-        return memoryview(self._scratch)[start : min(SCRATCH, start + len(message.payload) - message.received)]
+        return self._scratch.data[start : min(SCRATCH, start + len(message.payload) - message.received)]
 
     def _check(self, message: Incoming) -> None:
         if message.headed == HEADER.size:

@@ -1,0 +1,272 @@
+"""Our own transports between real processes: crossing messages, lost peers, strangers, nothing left behind, the device interface."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.collectives.group import Group, open_group
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.spec import registry
+from harness.spec.case import CollectiveCase, parse_case
+from harness.transports import _handshake
+from harness.transports.base import PeerLost, TransportError
+from harness.transports.shm import SharedMemory
+from harness.transports.tcp import Tcp
+
+BOTH = ["tcp", "shm"]
+ALGORITHMS = ["ring", "halving_doubling", "tree"]
+
+
+def case(transport: str, ranks: int, algorithm: str = "ring") -> CollectiveCase:
+    values = {"program": "collective", "suite": "test", "experiment": "test", "arm": "test", "ranks": ranks, "transport": transport, "collective": algorithm}
+    found = parse_case({**values, "sizes": [8]})
+    assert isinstance(found, CollectiveCase)
+    return found
+
+
+def connect(context: RankContext) -> Tcp | SharedMemory:
+    assert context.case.transport is not None
+    transport: Tcp | SharedMemory = registry.load("transport", context.case.transport).connect(context)
+    return transport
+
+
+@pytest.mark.parametrize("transport", BOTH)
+@pytest.mark.parametrize("registered", [True, False])
+def test_two_sends_of_8_mib_cross(transport: str, registered: bool) -> None:
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        size, peer = 8 << 20, 1 - context.rank
+        sent = own.allocate(size) if registered else np.empty(size, np.uint8)
+        received = np.empty(size, np.uint8)
+        sent[:] = np.arange(size) % 251 + context.rank
+        for _ in range(3):
+            sending, receiving = own.send(sent, peer), own.recv(received, peer)
+            sending.wait()
+            receiving.wait()
+            np.testing.assert_array_equal(received, (np.arange(size) % 251 + peer).astype(np.uint8))
+        own.close()
+
+    assert run_ranks(case(transport, 2), body) == ["", ""]
+
+
+@pytest.mark.parametrize("transport", BOTH)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_killed_peer_is_named_at_once_in_a_receive_and_in_a_collective(transport: str, algorithm: str) -> None:
+    def body(context: RankContext) -> None:
+        group = open_group(context)
+        assert isinstance(group, Group)
+        buffer = group.allocate(4 << 20).view(np.float32)
+        buffer[:] = 1
+        group.all_reduce(buffer).wait()
+        if context.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        start = time.monotonic()
+        for call in (lambda: group.all_reduce(buffer).wait(), lambda: group.transport.recv(buffer, 1).wait()):
+            with pytest.raises(PeerLost) as lost:
+                call()
+            assert lost.value.peer == 1
+        assert time.monotonic() - start < 5
+
+    errors = run_ranks(case(transport, 2, algorithm), body, timeout_s=20)
+    assert errors[0] == ""
+
+
+def test_a_connection_with_the_wrong_token_is_refused_by_both_sides() -> None:
+    here, there = socket.socketpair()
+    refused: list[type[Exception]] = []
+
+    def connector() -> None:
+        try:
+            _handshake.prove(there, "another token", "launch", 1)
+        except (OSError, _handshake.Refused) as error:
+            refused.append(type(error))
+
+    thread = threading.Thread(target=connector)
+    thread.start()
+    with here, pytest.raises(_handshake.Refused):
+        _handshake.answer(here, "the token", "launch")
+    thread.join()
+    there.close()
+    assert refused
+
+
+def test_an_acceptor_that_does_not_know_the_token_is_refused() -> None:
+    here, there = socket.socketpair()
+
+    def impostor() -> None:
+        here.sendall(bytes(_handshake.NONCE))
+        _handshake._read(here, _handshake.RANK.size + _handshake.NONCE + 32)
+        here.sendall(bytes(32))
+
+    thread = threading.Thread(target=impostor)
+    thread.start()
+    with there, pytest.raises(_handshake.Refused):
+        _handshake.prove(there, "the token", "launch", 1)
+    thread.join()
+    here.close()
+
+
+def test_a_stranger_does_not_disturb_the_ranks_and_a_rank_with_another_token_stays_out() -> None:
+    def body(context: RankContext) -> None:
+        if context.rank == 1:
+            stranger = socket.create_connection(tuple(context.rendezvous.get("tcp.place.0")))
+            stranger.sendall(bytes(500))
+        own = connect(context)
+        own.barrier()
+        own.close()
+
+    assert run_ranks(case("tcp", 2), body) == ["", ""]
+
+    def impostor(context: RankContext) -> None:
+        _handshake.CONNECT_S = 1.0
+        with pytest.raises(TransportError):
+            connect(dataclasses.replace(context, token=f"token of rank {context.rank}"))
+
+    assert run_ranks(case("tcp", 2), impostor) == ["", ""]
+
+
+@pytest.mark.parametrize("transport", BOTH)
+def test_a_message_of_another_size_is_an_error_and_not_wrong_data(transport: str) -> None:
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        if context.rank == 0:
+            own.send(np.ones(1000, np.uint8), 1).wait()
+        else:
+            with pytest.raises(TransportError):
+                own.recv(np.empty(999, np.uint8), 0).wait()
+        own.close()
+
+    assert run_ranks(case(transport, 2), body) == ["", ""]
+
+
+def test_shared_memory_leaves_no_name_even_after_sigkill() -> None:
+    def names() -> set[str]:
+        return {path.name for path in Path("/dev/shm").iterdir() if "scaleproof" in path.name}
+
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        own.allocate(1 << 20)[:] = 1
+        assert not names()
+        own.barrier()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    run_ranks(case("shm", 2), body, timeout_s=20)
+    assert not names()
+
+
+def test_a_flag_never_overtakes_the_bytes_written_before_it() -> None:
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        assert isinstance(own, SharedMemory)
+        region = own.register(1 << 14)
+        target, peer = own.remote(region, 1 - context.rank), 1 - context.rank
+        copy = np.empty(1 << 14, np.uint8)
+        for turn in range(1, 2001):
+            if context.rank == 0:
+                own.write(np.full(1 << 14, turn % 256, np.uint8), target)
+            else:
+                _poll(own, region, peer, turn)
+                own.read(region, copy)
+                assert (copy == turn % 256).all()
+            own.set_flag(target, turn)
+            if context.rank == 0:
+                _poll(own, region, peer, turn)
+        own.close()
+
+    assert run_ranks(case("shm", 2), body) == ["", ""]
+
+
+def _poll(own: SharedMemory, region, writer: int, value: int) -> None:
+    while own.poll_flag(region, writer) < value:
+        os.sched_yield()
+
+
+def test_access_outside_of_a_region_is_refused() -> None:
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        assert isinstance(own, SharedMemory)
+        region = own.register(100)
+        with pytest.raises(TransportError, match="outside"):
+            own.write(np.zeros(8, np.uint8), own.remote(region, 0), offset=96)
+        own.close()
+
+    assert run_ranks(case("shm", 1), body) == [""]
+
+
+def test_shared_memory_is_free_again_when_the_last_view_is_gone() -> None:
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        assert isinstance(own, SharedMemory)
+        quarter = own.arena.nbytes // 4
+        kept = own.allocate(quarter).view(np.float32)[10:20]
+        places = {own.locate(own.allocate(quarter)) for _ in range(20)}
+        assert len(places) == 1
+        assert own.locate(kept) not in places
+        own.close()
+
+    assert run_ranks(case("shm", 1), body) == [""]
+
+
+@pytest.mark.parametrize("transport", BOTH)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_large_arrays_are_summed_wherever_they_lie(transport: str, algorithm: str, ranks: int) -> None:
+    def body(context: RankContext) -> None:
+        group = open_group(context)
+        count = 700_001
+        values = np.arange(count) % 1013
+        expected = values * ranks + ranks * (ranks - 1) // 2
+        for inside in (lambda _: True, lambda _: False, lambda rank: rank % 2 == 0):
+            buffer = (group.allocate(8 * count) if inside(context.rank) else np.empty(8 * count, np.uint8)).view(np.int64)
+            for _ in range(3):
+                buffer[:] = values + context.rank
+                group.all_reduce(buffer).wait()
+                np.testing.assert_array_equal(buffer, expected)
+        group.close()
+
+    assert run_ranks(case(transport, ranks, algorithm), body) == [""] * ranks
+
+
+@pytest.mark.parametrize("transport", BOTH)
+def test_calls_run_in_order_whichever_handle_is_waited_for_first(transport: str) -> None:
+    def body(context: RankContext) -> None:
+        group = open_group(context)
+        first, second = (group.allocate(1 << 20).view(np.float64) for _ in range(2))
+        first[:], second[:] = context.rank, 10
+        handles = [group.all_reduce(first), group.all_reduce(second), group.broadcast(first, root=1)]
+        while not handles[1].test():
+            time.sleep(0)
+        handles[2].wait()
+        handles[0].wait()
+        assert (first == 3).all()
+        assert (second == 30).all()
+        group.barrier()
+        group.close()
+
+    assert run_ranks(case(transport, 3), body) == ["", "", ""]
+
+
+@pytest.mark.parametrize("transport", BOTH)
+@pytest.mark.parametrize("algorithm", ["ring", "halving_doubling"])
+def test_traffic_is_what_the_schedule_says(transport: str, algorithm: str) -> None:
+    def body(context: RankContext) -> None:
+        group = open_group(context)
+        buffer = group.allocate(4 << 20).view(np.float32)
+        buffer[:] = 0
+        before = group.traffic.nbytes, group.traffic.messages
+        group.all_reduce(buffer).wait()
+        messages = 6 if algorithm == "ring" else 4
+        assert (group.traffic.nbytes - before[0], group.traffic.messages - before[1]) == (2 * buffer.nbytes * 3 // 4, messages)
+        group.close()
+
+    assert run_ranks(case(transport, 4, algorithm), body) == [""] * 4

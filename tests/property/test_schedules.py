@@ -1,0 +1,126 @@
+"""Every schedule computes its collective exactly, in causal rounds, with no more bytes than theory says."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.collectives.mapped_plan import accesses, compile_plan
+from harness.collectives.schedule import Action, Message, messages
+from harness.spec.case import Operation
+
+ALGORITHMS = ["ring", "halving_doubling", "tree"]
+OPERATIONS: list[Operation] = ["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
+
+algorithms = st.sampled_from(ALGORITHMS)
+operations = st.sampled_from(OPERATIONS)
+world_sizes = st.integers(1, 9)
+
+
+def expected(operation: Operation, start: np.ndarray, root: int) -> list[tuple[int, slice, np.ndarray]]:
+    """What must hold after the collective: (rank, part, values)."""
+    world_size, count = start.shape
+    size = count // world_size
+    blocks = [slice(r * size, (r + 1) * size) for r in range(world_size)]
+    if operation == "all_reduce":
+        return [(r, slice(None), start.sum(axis=0)) for r in range(world_size)]
+    if operation == "broadcast":
+        return [(r, slice(None), start[root]) for r in range(world_size)]
+    if operation == "reduce_scatter":
+        return [(r, blocks[r], start.sum(axis=0)[blocks[r]]) for r in range(world_size)]
+    return [(r, blocks[owner], start[owner, blocks[owner]]) for r in range(world_size) for owner in range(world_size)]
+
+
+def elements(operation: Operation, world_size: int, size: int) -> int:
+    return size * world_size if operation in ("reduce_scatter", "all_gather") else size
+
+
+def apply(state: np.ndarray, message: Message, source: np.ndarray) -> None:
+    part = slice(message.start, message.stop)
+    if message.action is Action.REDUCE:
+        state[message.destination, part] += source[message.source, part]
+    else:
+        state[message.destination, part] = source[message.source, part]
+
+
+@given(algorithms, operations, world_sizes, st.integers(0, 70), st.integers(0, 8), st.integers(0, 2**32))
+def test_every_schedule_computes_its_collective_exactly(algorithm: str, operation: Operation, world_size: int, size: int, root: int, seed: int) -> None:
+    count, root = elements(operation, world_size, size), root % world_size
+    start = np.random.default_rng(seed).integers(-(2**40), 2**40, (world_size, count))
+    state = start.copy()
+    for _, together in groupby(messages(algorithm, operation, world_size, count, root=root), key=lambda message: message.round):
+        before = state.copy()
+        for message in together:
+            apply(state, message, before)
+    for rank, part, values in expected(operation, start, root):
+        np.testing.assert_array_equal(state[rank, part], values)
+
+
+@given(algorithms, operations, world_sizes, st.integers(0, 70), st.integers(0, 8))
+def test_rounds_are_ordered_and_their_messages_independent(algorithm: str, operation: Operation, world_size: int, size: int, root: int) -> None:
+    count = elements(operation, world_size, size)
+    found = list(messages(algorithm, operation, world_size, count, root=root % world_size))
+    assert [message.round for message in found] == sorted(message.round for message in found)
+    for _, together in groupby(found, key=lambda message: message.round):
+        sent, received = np.zeros((world_size, count), bool), np.zeros((world_size, count), bool)
+        for message in together:
+            assert message.source != message.destination
+            part = slice(message.start, message.stop)
+            assert not received[message.destination, part].any()
+            sent[message.source, part], received[message.destination, part] = True, True
+        assert not (sent & received).any()
+
+
+@given(algorithms, operations, world_sizes, st.integers(0, 70), st.integers(0, 8), st.integers(0, 8))
+def test_the_plan_of_one_rank_is_the_part_of_the_whole_that_concerns_it(
+    algorithm: str, operation: Operation, world_size: int, size: int, root: int, rank: int
+) -> None:
+    count, root, rank = elements(operation, world_size, size), root % world_size, rank % world_size
+    whole = messages(algorithm, operation, world_size, count, root=root)
+    own = messages(algorithm, operation, world_size, count, root=root, rank=rank)
+    assert sorted(own, key=repr) == sorted((message for message in whole if rank in (message.source, message.destination)), key=repr)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving_doubling"])
+@pytest.mark.parametrize("world_size", [2, 4, 8, 16])
+def test_bandwidth_optimal_algorithms_send_2n_times_p_minus_1_over_p(algorithm: str, world_size: int) -> None:
+    count = 64 * world_size
+    for rank in range(world_size):
+        sent = sum(m.stop - m.start for m in messages(algorithm, "all_reduce", world_size, count, rank=rank) if m.source == rank)
+        assert sent == 2 * count * (world_size - 1) // world_size
+
+
+@given(algorithms, operations, world_sizes, st.integers(0, 40), st.integers(0, 8))
+def test_accesses_never_race_and_every_wait_is_for_something_earlier(algorithm: str, operation: Operation, world_size: int, size: int, root: int) -> None:
+    count, root = elements(operation, world_size, size), root % world_size
+    blocks = world_size if count != size else 1
+    found = accesses(algorithm, operation, world_size, count, root, blocks) if count else ()
+    before: list[set[int]] = []
+    for index, access in enumerate(found):
+        own = [number for number in range(index) if found[number].rank == access.rank and found[number].depth <= access.depth]
+        for need in access.needs:
+            assert found[need].depth + (found[need].rank != access.rank) <= access.depth
+        before.append(set().union(*(before[number] | {number} for number in (*access.needs, *own))))
+        touched = (access.source, access.peer if access.rank == access.source else access.rank)
+        for number in set(range(index)) - before[index]:
+            other = found[number]
+            target = other.peer if other.rank == other.source else other.rank
+            overlap = other.start < access.stop and access.start < other.stop
+            assert not (overlap and (target in touched or other.source == touched[1])), (other, access)
+
+
+@given(algorithms, operations, st.integers(2, 5), st.integers(1, 40_000), st.sampled_from([1, 2, 8]), st.booleans())
+def test_all_ranks_agree_on_every_counter(algorithm: str, operation: Operation, world_size: int, size: int, itemsize: int, staged: bool) -> None:
+    count = elements(operation, world_size, size)
+    staged = staged and operation in ("all_reduce", "broadcast")
+    plans = [compile_plan(algorithm, operation, world_size, count, itemsize, 0, rank, staged) for rank in range(world_size)]
+    assert len({plan.totals for plan in plans}) == 1
+    for rank, plan in enumerate(plans):
+        assert sum(step.kind in ("pull", "push", "reduce") for step in plan.steps) == plan.totals[rank]
+        for wait in (*(wait for step in plan.steps for wait in step.waits), *plan.last):
+            assert wait.peer != rank
+            assert wait.number <= (plan.shape.segments if wait.ready else plan.totals[wait.peer])
