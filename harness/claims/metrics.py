@@ -14,17 +14,18 @@ import pandas as pd
 from harness.claims import metrics_pairs, metrics_sizes, metrics_train
 from harness.claims.launch import Launch
 from harness.claims.metrics_sizes import by_size
+from harness.claims.schema import PublishedRow
 from harness.record.schema import Record
 from harness.spec.errors import SpecError
-from harness.spec.registry import nearest
 
-__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "find", "suite_metrics"]
+__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "suite_metrics"]
 
 Direction = Literal["higher", "lower"] | None
 PerLaunch = Callable[[Record, pd.DataFrame], float | None]
 PerSize = Callable[[Record, pd.DataFrame, int], float | None]
 PerPair = Callable[[Launch, Launch], float | None]
-Model = Callable[[Mapping[str, Any]], float]
+Model = Callable[[Mapping[str, Any], Mapping[str, PublishedRow]], float]
+"""Arithmetic on what the claim's `x` says and on the paper's rows by id; no launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,3 @@ def suite_metrics(folder: Path) -> dict[str, Metric]:
     if twice := sorted(own.keys() & METRICS.keys()):
         raise SpecError(f"{path}: metric {twice[0]!r} is already one of the harness's; give it another name")
     return {**METRICS, **own}
-
-
-def find(metrics: Mapping[str, Metric], name: str) -> Metric:
-    """A metric by name; SpecError with the nearest one."""
-    if name not in metrics:
-        raise SpecError(f"unknown metric {name!r}; {nearest(name, list(metrics))}")
-    return metrics[name]

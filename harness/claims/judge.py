@@ -1,0 +1,159 @@
+"""All claims of a suite against the records that are there; runs nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.claims.estimate import Found, Question, answer
+from harness.claims.load import Claim, load_claims, load_published
+from harness.claims.metrics import Metric
+from harness.claims.pool import Pool
+from harness.claims.schema import ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
+from harness.claims.verdict import Estimate, Outcome, judge, with_control
+from harness.record.schema import Evidence
+from harness.record.store import Store
+from harness.spec.suite import Suite
+from harness.stats.intervals import Interval
+
+NO_VERDICTS = ("ci",)
+"""Sizes that only show that everything runs."""
+RECALLED = "the published value is known from memory only: ours stands beside it, nothing is judged"
+
+
+def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
+    """One result per claim and level of evidence, in the order of claims.yaml."""
+    judging = _Judging(suite, size, store)
+    return [result for claim in load_claims(suite) for result in judging.results(claim)]
+
+
+def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
+    """Write a checked claims.json by one rename."""
+    checked = ClaimsFile.model_validate(ClaimsFile(claims=tuple(results)).model_dump())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(checked.model_dump_json(indent=1) + "\n")
+    draft.rename(path)
+
+
+def read_claims(path: Path) -> list[ClaimResult]:
+    """The claims of a file, checked; pydantic's ValidationError tells what is wrong."""
+    return list(ClaimsFile.model_validate_json(path.read_bytes()).claims)
+
+
+class _Judging:
+    """One suite at one size; launches are read once."""
+
+    def __init__(self, suite: Suite, size: str, store: Store) -> None:
+        self.suite, self.size, self.store = suite, size, store
+        self.rows: dict[str, PublishedRow] = load_published(suite.folder)
+        self._pools: dict[str, Pool] = {}
+
+    def results(self, claim: Claim) -> list[ClaimResult]:
+        """The claim at every level of evidence that launches give it, at least one result."""
+        if claim.metric is not None and claim.metric.model is not None:
+            return [self._arithmetic(claim, claim.metric)]
+        if claim.metric is None or claim.form.experiment is None:
+            return [self._unserved(claim)]
+        pool = self._pool(claim.form.experiment)
+        served = [self._served(claim, claim.metric, pool, evidence) for evidence in pool.evidences(claim.form.select)]
+        return served or [self._without_launches(claim, pool)]
+
+    def _pool(self, experiment: str) -> Pool:
+        if experiment not in self._pools:
+            self._pools[experiment] = Pool(self.store, self.suite, experiment, self.size)
+        return self._pools[experiment]
+
+    def _arithmetic(self, claim: Claim, metric: Metric) -> ClaimResult:
+        assert metric.model is not None
+        estimate = Estimate(metric.model(claim.form.x, self.rows), None, None)
+        return self._result(claim, self._verdict(claim, estimate), estimate=estimate)
+
+    def _unserved(self, claim: Claim) -> ClaimResult:
+        if claim.row is not None and claim.row.provenance == "not_recovered":
+            return self._result(claim, Outcome("value not recovered", "the figure was published but could not be recovered: nothing to compare with"))
+        if claim.recalled:
+            return self._result(claim, Outcome("unverified", RECALLED), reason=f"nothing of ours to show: needs {claim.form.needs}" if claim.form.needs else "")
+        return self._result(claim, Outcome("not runnable here", f"needs {claim.form.needs}"), reason=f"needs {claim.form.needs}")
+
+    def _without_launches(self, claim: Claim, pool: Pool) -> ClaimResult:
+        select = claim.form.select
+        failed, planned = pool.unfinished(select), pool.planned_count(select)
+        absent = [record for record in failed if record.status == "not_runnable" and record.failure]
+        if absent and absent[0].failure:
+            why = f"{absent[0].failure.message}; {absent[0].failure.advice}"
+            return self._result(claim, Outcome("unverified" if claim.recalled else "not runnable here", why), reason=why)
+        why = f"size {self.size} plans none of its launches" if not planned else f"none of {planned} planned launches finished, {len(failed)} failed"
+        return self._result(claim, Outcome("unverified" if claim.recalled else "inconclusive", why), reason=why)
+
+    def _served(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> ClaimResult:
+        form = claim.form
+        found = answer(Question(metric, form.select, form.against, form.nbytes), pool, evidence)
+        if found is None:
+            why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else "")
+            return self._result(claim, Outcome("unverified" if claim.recalled else "inconclusive", why), evidence=evidence, reason=why)
+        control, shown = self._control(claim, metric, pool, evidence)
+        outcome = self._verdict(claim, found.estimate)
+        outcome = with_control(outcome, shown) if outcome else None
+        return self._result(claim, outcome, found.estimate, evidence, found, control, self._reason(claim, pool, found))
+
+    def _control(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> tuple[ControlOut | None, Outcome | None]:
+        form = claim.form
+        if form.control is None:
+            return None, None
+        found = answer(Question(metric, form.control.select, form.control.against or form.against, form.nbytes), pool, evidence)
+        if found is None:
+            return ControlOut(statement=form.control.statement, ours=None, interval=None, n=0, shows_effect=None), None
+        outcome = self._verdict(claim, found.estimate)
+        shows = outcome.holds if outcome and outcome.verdict in ("reproduced", "not reproduced", "direction only") else None
+        estimate = found.estimate
+        shown = ControlOut(
+            statement=form.control.statement, ours=estimate.ours, interval=_interval(estimate.interval), n=estimate.n or 0, shows_effect=shows,
+        )  # fmt: skip
+        return shown, outcome
+
+    def _verdict(self, claim: Claim, estimate: Estimate) -> Outcome | None:
+        """None for what is shown but never judged."""
+        if claim.form.kind == "context":
+            return None
+        if claim.recalled or claim.row is not None and not claim.row.gate:
+            return Outcome("unverified", RECALLED)
+        if claim.form.rule is None:
+            return None
+        return judge(claim.form.rule, estimate, claim.published, claim.direction)
+
+    def _reason(self, claim: Claim, pool: Pool, found: Found) -> str:
+        """What a reader should know of the launches behind the number."""
+        notes = []
+        planned, finished = pool.planned_count(claim.form.select), len(pool.launches(claim.form.select, pool.evidences(claim.form.select)[0]))
+        if finished < planned:
+            notes.append(f"{finished} of {planned} planned launches finished")
+        if pool.left_out:
+            notes.append(f"{pool.left_out} launches of other machines or code versions left out")
+        if any(record.oversubscribed for record in pool.records if record.launch in found.runs):
+            notes.append("some launches had more ranks than cores")
+        return "; ".join(notes)
+
+    def _result(
+        self, claim: Claim, outcome: Outcome | None, estimate: Estimate | None = None, evidence: Evidence | None = None,
+        found: Found | None = None, control: ControlOut | None = None, reason: str = "",
+    ) -> ClaimResult:  # fmt: skip
+        form, row = claim.form, claim.row
+        judged = None if form.kind == "context" or self.size in NO_VERDICTS else outcome
+        verdict: Verdict | None = judged.verdict if judged else None
+        unjudged = f"size {self.size} gives no verdicts" if self.size in NO_VERDICTS else "shown, never judged"
+        paper: dict[str, Any] = {"provenance": row.provenance, "gate": row.gate, "where": row.where, "source": row.source} if row else {}
+        return ClaimResult(
+            id=form.id, suite=self.suite.name, size=self.size, kind=form.kind, origin=form.origin, statement=claim.statement, metric=form.metric,
+            published=claim.published, ours=estimate.ours if estimate else None, interval=_interval(estimate.interval) if estimate else None,
+            n=estimate.n if estimate else None, unit=claim.unit, evidence=evidence, verdict=verdict,
+            rule=judged.rule if judged else unjudged, reason=reason, runs=found.runs if found else (), experiment=form.experiment,
+            base=found.base if found else None, direction=claim.direction, deviations=form.deviations, control=control,
+            **{"provenance": None, "gate": False, "where": None, "source": "own", **paper},
+        )  # fmt: skip
+
+
+def _interval(interval: Interval | None) -> IntervalOut | None:
+    return IntervalOut(low=interval.low, high=interval.high, coverage=interval.coverage, method=interval.method) if interval else None

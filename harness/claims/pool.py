@@ -1,0 +1,86 @@
+"""The finished launches that a claim may use: those of one experiment and size, from one machine and one version of the code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from harness.claims.launch import Launch
+from harness.record.schema import Evidence, Record
+from harness.record.store import Store
+from harness.spec.plan import plan
+from harness.spec.suite import Suite
+
+PARAMETERS = "parameters.npy"
+
+
+class Pool:
+    """Launches by evidence. Of several machines or code versions only the one that ran last is used: unequal things are never compared."""
+
+    def __init__(self, store: Store, suite: Suite, experiment: str, size: str) -> None:
+        self.planned = plan(suite, experiment, size) if size in suite.experiment(experiment).sizes else []
+        self._store = store
+        self._launches: dict[str, Launch] = {}
+        indices: dict[str, set[int]] = {}
+        for launch in self.planned:
+            indices.setdefault(launch.case.case_id, set()).add(launch.plan_index)
+        found = [record for case_id, wanted in indices.items() for record in store.records(case_id) if record.plan_index in wanted]
+        self.records = _last_version(found)
+        self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(record.status == "ok" for record in self.records)
+
+    def evidences(self, select: Mapping[str, Any]) -> list[Evidence]:
+        """The levels of evidence at which the selected cases finished launches."""
+        return sorted({record.evidence for record in self._ok(select)})
+
+    def launches(self, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
+        """Finished launches of the selected cases, by repetition; the latest where one was made twice."""
+        chosen = {(record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence}
+        return [self._launch(chosen[key]) for key in sorted(chosen)]
+
+    def planned_count(self, select: Mapping[str, Any]) -> int:
+        """How many launches of the selected cases the plan has."""
+        return sum(matches(launch.case, select) for launch in self.planned)
+
+    def unfinished(self, select: Mapping[str, Any]) -> list[Record]:
+        """Launches of the selected cases that failed or could not run here."""
+        return [record for record in self.records if record.status != "ok" and matches(record.case, select)]
+
+    def _ok(self, select: Mapping[str, Any]) -> list[Record]:
+        return [record for record in self.records if record.status == "ok" and matches(record.case, select)]
+
+    def _launch(self, record: Record) -> Launch:
+        if record.launch not in self._launches:
+            samples = self._store.samples(record).to_pandas()
+            self._launches[record.launch] = Launch(record, samples, partial(self._parameters, record))
+        return self._launches[record.launch]
+
+    def _parameters(self, record: Record) -> np.ndarray | None:
+        path = self._store.folder(record) / PARAMETERS
+        if PARAMETERS not in record.artifacts or not path.exists():
+            return None
+        values: np.ndarray = np.load(path, allow_pickle=False)
+        return values
+
+
+def matches(case: object, select: Mapping[str, Any]) -> bool:
+    """Whether a case has all these fields with these values; a list means any of its values."""
+    return all(_equal(getattr(case, name, _ABSENT), wanted) for name, wanted in select.items())
+
+
+_ABSENT = object()
+
+
+def _equal(found: object, wanted: object) -> bool:
+    return found in wanted if isinstance(wanted, list) else found == wanted
+
+
+def _last_version(records: list[Record]) -> list[Record]:
+    """Those that ran on the same machine with the same code as the last one that finished."""
+    finished = [record for record in records if record.status == "ok"] or records
+    if not finished:
+        return []
+    last = max(finished, key=lambda record: record.started_at)
+    return [record for record in records if (record.machine, record.code.digest) == (last.machine, last.code.digest)]

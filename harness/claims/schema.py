@@ -1,0 +1,187 @@
+"""The forms of published.yaml, claims.yaml and claims.json, checked when written and when read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from harness.record.schema import Evidence
+
+SCHEMA_VERSION = 1
+Kind = Literal["claim", "consistency", "context"]
+Origin = Literal["paper", "own"]
+Direction = Literal["higher", "lower"]
+Provenance = Literal["paper", "author_code", "secondary", "derived", "memory_high", "memory_medium", "memory_low", "not_recovered"]
+Verdict = Literal["reproduced", "direction only", "not reproduced", "inconclusive", "not runnable here", "value not recovered", "unverified"]
+RuleName = Literal["within", "at_least", "at_most", "ordering", "ratio", "equal_to_tolerance"]
+DeviationKind = Literal["scale", "network", "hardware", "data", "software", "method"]
+Value = float | int | None
+_NEEDED = {"within": ("tolerance",), "at_least": ("value",), "at_most": ("value",), "ratio": ("low", "high"), "equal_to_tolerance": ("tolerance",)}
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PublishedRow(_Form):
+    """One published figure with its conditions `x`, its provenance, and whether it may decide a verdict (`gate`)."""
+
+    id: str
+    paper: str
+    statement: str
+    metric: str
+    unit: str
+    direction: Direction | None
+    x: dict[str, Any]
+    value: Value
+    baseline: str | None
+    where: str | None
+    source: str
+    provenance: Provenance
+    gate: bool
+
+    @model_validator(mode="after")
+    def _recalled_rows_decide_nothing(self) -> PublishedRow:
+        if self.gate and (self.provenance.startswith("memory") or self.provenance == "not_recovered"):
+            raise ValueError(f"{self.id}: a row of provenance {self.provenance} cannot have gate true")
+        return self
+
+
+class Rule(_Form):
+    """How a claim is judged; what the fields mean is in docs/verdicts.md."""
+
+    name: RuleName
+    tolerance: Annotated[float, Field(ge=0)] | None = None
+    relative: bool = False
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    one_sided: bool = False
+    neutral: float | None = None
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Rule:
+        missing = [name for name in _NEEDED.get(self.name, ()) if getattr(self, name) is None]
+        if missing:
+            raise ValueError(f"rule {self.name!r} needs {missing[0]!r}")
+        return self
+
+
+class Deviation(_Form):
+    """How our experiment differs from the published one."""
+
+    kind: DeviationKind
+    text: str
+
+
+class Control(_Form):
+    """A run that must not show the effect: the claim's metric over other cases."""
+
+    statement: str
+    select: dict[str, Any]
+    against: dict[str, Any] | None = None
+
+
+class ClaimForm(_Form):
+    """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own claims bring them."""
+
+    id: str
+    kind: Kind = "claim"
+    origin: Origin = "paper"
+    experiment: str | None = None
+    metric: str | None = None
+    select: dict[str, Any] = {}
+    against: dict[str, Any] | None = None
+    nbytes: int | None = None
+    """Message size in bytes, for metrics per size."""
+    x: dict[str, Any] = {}
+    """What a model metric is told."""
+    rule: Rule | None = None
+    needs: str | None = None
+    deviations: tuple[Deviation, ...] = ()
+    control: Control | None = None
+    statement: str | None = None
+    unit: str | None = None
+    direction: Direction | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> ClaimForm:
+        own = {"statement": self.statement, "unit": self.unit, "metric": self.metric, "rule": self.rule}
+        if self.origin == "own" and (missing := [name for name, value in own.items() if value is None]):
+            raise ValueError(f"{self.id}: a claim of our own needs {missing[0]!r}")
+        if self.origin == "paper" and (given := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]):
+            raise ValueError(f"{self.id}: {given[0]!r} of a paper's row stands in published.yaml; leave it out here")
+        if self.kind == "claim" and self.metric is None and self.needs is None:
+            raise ValueError(f"{self.id}: a claim without a metric says in 'needs' what is missing here")
+        return self
+
+
+class IntervalOut(_Form):
+    """An interval of claims.json; `coverage` is the attained one."""
+
+    low: float
+    high: float
+    coverage: float
+    method: str
+
+
+class BaseOut(_Form):
+    """What a ratio or difference is taken against, in absolute terms."""
+
+    select: dict[str, Any]
+    value: float | None
+    unit: str
+    n: int
+
+
+class ControlOut(_Form):
+    """What the negative control showed; `shows_effect` is None when it could not be judged."""
+
+    statement: str
+    ours: float | None
+    interval: IntervalOut | None
+    n: int
+    shows_effect: bool | None
+
+
+class ClaimResult(_Form):
+    """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic alone)."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    suite: str
+    size: str
+    kind: Kind
+    origin: Origin
+    statement: str
+    metric: str | None
+    published: Value
+    ours: float | None
+    interval: IntervalOut | None
+    n: int | None
+    unit: str
+    evidence: Evidence | None
+    verdict: Verdict | None
+    """None: shown, never judged (context rows, size ci)."""
+    rule: str
+    """How the verdict follows from the numbers, in words that can be checked."""
+    reason: str
+    runs: tuple[str, ...]
+    experiment: str | None
+    base: BaseOut | None
+    provenance: Provenance | None
+    """None for claims of our own."""
+    gate: bool
+    direction: Direction | None
+    where: str | None
+    source: str
+    deviations: tuple[Deviation, ...]
+    control: ControlOut | None
+
+
+class ClaimsFile(_Form):
+    """results/claims/<suite>.<size>.json and reports/claims.json."""
+
+    schema_version: Literal[1] = 1
+    claims: tuple[ClaimResult, ...]

@@ -1,0 +1,155 @@
+"""Rules that turn an estimate into a verdict. Pure functions: an interval decides, and one that straddles a bound decides nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.claims.schema import Direction, Rule, Verdict
+from harness.spec.errors import SpecError
+from harness.stats.intervals import Interval, smallest_count
+
+Position = Literal["inside", "outside", "straddles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no interval."""
+
+    ours: float
+    interval: Interval | None
+    n: int | None
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A verdict and the rule in words: the numbers, the bound, and which side they are on."""
+
+    verdict: Verdict
+    rule: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the effect that the rule describes is there."""
+        return self.verdict == "reproduced"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Accepted values and the words for them."""
+
+    low: float
+    high: float
+    words: str
+
+    def position(self, low: float, high: float) -> Position:
+        """Where an interval lies; a bound belongs to the region."""
+        if self.low <= low and high <= self.high:
+            return "inside"
+        return "outside" if high < self.low or low > self.high else "straddles"
+
+
+def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
+    """Apply a rule. Raises SpecError when it needs a published value or a direction that is not there."""
+    region = accepted(rule, published, direction)
+    if estimate.n is None:
+        inside = region.position(estimate.ours, estimate.ours) == "inside"
+        found = f"{number(estimate.ours)} is {region.words}" if inside else f"{number(estimate.ours)} is not {region.words}"
+        return Outcome("reproduced" if inside else "not reproduced", f"{found}; arithmetic, no launches")
+    if rule.name == "equal_to_tolerance":
+        return _every_launch(region, estimate)
+    if estimate.interval is None:
+        return Outcome("inconclusive", f"{number(estimate.ours)} against {region.words}: {_too_few(estimate.n)}")
+    return _by_interval(rule, region, estimate, estimate.interval, published)
+
+
+def accepted(rule: Rule, published: float | None, direction: Direction | None) -> Region:
+    """The values that a rule accepts."""
+    if rule.name == "at_least":
+        bound = _given(rule.value, rule)
+        return Region(bound, math.inf, f"at least {number(bound)}")
+    if rule.name == "at_most":
+        bound = _given(rule.value, rule)
+        return Region(-math.inf, bound, f"at most {number(bound)}")
+    if rule.name == "ratio":
+        low, high = _given(rule.low, rule), _given(rule.high, rule)
+        return Region(low, high, f"between {number(low)} and {number(high)} times the base")
+    if rule.name == "ordering":
+        return _ordered(direction)
+    target = _given(published if rule.value is None else rule.value, rule)
+    reach = _given(rule.tolerance, rule) * (abs(target) if rule.name == "within" or rule.relative else 1)
+    return _around(rule, target, reach, direction)
+
+
+def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
+    """A control that shows the effect too takes away what a positive verdict rests on."""
+    if control is None or not control.holds or outcome.verdict not in ("reproduced", "direction only"):
+        return outcome
+    return Outcome("inconclusive", f"{outcome.rule}; but the control shows the effect too: {control.rule}")
+
+
+def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None) -> Outcome:
+    found = f"{number(estimate.ours)} in [{number(interval.low)}, {number(interval.high)}]"
+    basis = f"{estimate.n} launches, {interval.coverage:.1%} interval"
+    position = region.position(interval.low, interval.high)
+    if position == "inside":
+        return Outcome("reproduced", f"{found}: all of it {region.words}; {basis}")
+    if position == "straddles":
+        return Outcome("inconclusive", f"{found}: part of it {region.words}, part not; {basis}")
+    if rule.neutral is not None and published is not None and _same_side(interval, published, rule.neutral):
+        side = "above" if published > rule.neutral else "below"
+        return Outcome("direction only", f"{found}: none of it {region.words}, all of it {side} {number(rule.neutral)} as published; {basis}")
+    return Outcome("not reproduced", f"{found}: none of it {region.words}; {basis}")
+
+
+def _every_launch(region: Region, estimate: Estimate) -> Outcome:
+    """An identity holds in every launch or it does not hold: the extremes decide, not the median."""
+    if not estimate.values or estimate.n is None or estimate.n < smallest_count():
+        return Outcome("inconclusive", f"{number(estimate.ours)} against {region.words}: {_too_few(estimate.n or 0)}")
+    low, high = min(estimate.values), max(estimate.values)
+    outside = sum(region.position(value, value) != "inside" for value in estimate.values)
+    found = f"{estimate.n} launches from {number(low)} to {number(high)}"
+    if outside:
+        return Outcome("not reproduced", f"{found}: {outside} of them not {region.words}")
+    return Outcome("reproduced", f"{found}: every one {region.words}")
+
+
+def _ordered(direction: Direction | None) -> Region:
+    if direction == "lower":
+        return Region(-math.inf, math.nextafter(1, 0), "below 1 times the base")
+    if direction == "higher":
+        return Region(math.nextafter(1, 2), math.inf, "above 1 times the base")
+    raise SpecError("rule 'ordering' needs a direction, 'higher' or 'lower'")
+
+
+def _around(rule: Rule, target: float, reach: float, direction: Direction | None) -> Region:
+    low, high = target - reach, target + reach
+    percent = rule.name == "within" or rule.relative
+    by = f"{rule.tolerance:.3%}".rstrip("%").rstrip("0").rstrip(".") + " %" if percent else number(reach)
+    if rule.one_sided:
+        if direction is None:
+            raise SpecError(f"a one-sided rule {rule.name!r} needs a direction")
+        better = (low, math.inf) if direction == "higher" else (-math.inf, high)
+        return Region(*better, f"within {by} of {number(target)} or better")
+    return Region(low, high, f"within {by} of {number(target)}")
+
+
+def _same_side(interval: Interval, published: float, neutral: float) -> bool:
+    return interval.low > neutral if published > neutral else published < neutral and interval.high < neutral
+
+
+def _given(value: float | None, rule: Rule) -> float:
+    if value is None:
+        raise SpecError(f"rule {rule.name!r} has nothing to compare with: no published value and no 'value'")
+    return float(value)
+
+
+def _too_few(launches: int) -> str:
+    return f"{launches} launches give no 95 % interval, {smallest_count()} do"
+
+
+def number(value: float) -> str:
+    """Four significant digits."""
+    return f"{value:.4g}"
