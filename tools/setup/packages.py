@@ -124,11 +124,21 @@ def make_venv(folder: Path, log: Path, execute: Callable[..., str] = run) -> Pat
     return folder / "bin" / "python"
 
 
-def install(uv: Path, python: Path, requirements: Sequence[str], links: Sequence[Path], cache: Path, log: Path, *options: str) -> None:
+def install(
+    uv: Path,
+    python: Path,
+    requirements: Sequence[str],
+    links: Sequence[Path],
+    cache: Path,
+    log: Path,
+    *options: str,
+    line: Callable[[str], None] | None = None,
+) -> None:
     """Lay packages out with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file system has them."""
     env = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "hardlink", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
     found = [word for folder in links for word in ("--find-links", str(folder))]
-    run([str(uv), "pip", "install", "--python", str(python), "--no-index", "--no-deps", *found, *options, *requirements], log, env=env)
+    argv = [str(uv), "pip", "install", "--python", str(python), "--no-index", "--no-deps", *found, *options, *requirements]
+    run(argv, log, env=env, line=line)
 
 
 def share_bytecode(source: Path, target: Path) -> int:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / ".scaleproof"
-STEPS = 6
+STEPS = 5
 PACKAGES_GB, HOROVOD_GB, VENV_GB = 5.5, 1.5, 0.3  # measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; build folder; the rest
 
 
@@ -91,7 +91,6 @@ def set_up(with_tests: bool) -> None:
         _fetch(pins, cache, steps)
         _reference(pins, cache, steps)
         _horovod(cache, steps)
-        _compile(cache, steps)
         _lay_out(pins, cache, steps)
     print(f"Environment ready in {clock(time.monotonic() - started)}: {VENV}")
 
@@ -122,9 +121,9 @@ def _say_what_it_takes(cache: Cache, pins: list[packages.Pin]) -> None:
     lacking = packages.missing_pins(pins, cache.wheels)
     share = len(lacking) / len(pins)
     horovod = build.cached_wheel(cache.horovod) is None
-    compiled = (cache.reference / "complete").exists()
+    unpacked = (cache.reference / "unpacked").exists()
     needed = PACKAGES_GB * share + HOROVOD_GB * horovod + VENV_GB
-    minutes = 2 * share + 7 * horovod + 1 * (not compiled) + 0.3
+    minutes = 2 * share + 7 * horovod + 1 * (not unpacked) + 0.3
     print(f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; log: {cache.log}", flush=True)
     machine.check_disk(cache.root, int(needed * machine.GB))
     machine.check_disk(ROOT, int(VENV_GB * machine.GB))
@@ -148,7 +147,7 @@ def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
 
 
 def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
-    steps.begin("unpack packages")
+    steps.begin("unpack and compile modules")
     done = cache.reference / "unpacked"
     if not done.exists():
         uv = next(pin for pin in pins if pin.name == "uv")
@@ -156,8 +155,11 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
         python = packages.make_venv(cache.reference, cache.log)
         packages.run([str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--find-links", str(cache.wheels), str(uv)], cache.log)
         others = [str(pin) for pin in pins if pin.name != packages.FROM_SOURCE]
-        packages.install(python.parent / "uv", python, others, [cache.wheels], cache.unpacked, cache.log)
+        packages.install(python.parent / "uv", python, others, [cache.wheels], cache.unpacked, cache.log, "--compile-bytecode", line=steps.tell)
         done.touch()
+        for old in cache.reference.parent.iterdir():  # of other locks: a compiled one takes 0.5 GB and is cheap to make again
+            if old != cache.reference:
+                shutil.rmtree(old)
     steps.end()
 
 
@@ -169,20 +171,6 @@ def _horovod(cache: Cache, steps: Steps) -> None:
     steps.end("in the cache" if cached else "built")
 
 
-def _compile(cache: Cache, steps: Steps) -> None:
-    steps.begin("compile Python modules")
-    done = cache.reference / "complete"
-    if not done.exists():
-        pin = f"{packages.FROM_SOURCE}=={build.VERSION}"
-        packages.install(cache.python.parent / "uv", cache.python, [pin], [cache.horovod], cache.unpacked, cache.log, "--compile-bytecode")
-        packages.run([str(cache.python.parent / "uv"), "pip", "check", "--python", str(cache.python)], cache.log)
-        done.touch()
-        for old in cache.reference.parent.iterdir():  # those of other locks: cheap to make again, a compiled one takes 0.5 GB
-            if old != cache.reference:
-                shutil.rmtree(old)
-    steps.end()
-
-
 def _lay_out(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     steps.begin("lay out .venv")
     python = packages.make_venv(VENV, cache.log)
@@ -191,6 +179,7 @@ def _lay_out(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     site = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
     packages.share_bytecode(cache.reference / site, VENV / site)
     packages.install(uv, python, ["--editable", str(ROOT)], [], cache.unpacked, cache.log, "--no-build-isolation")
+    packages.run([str(uv), "pip", "check", "--python", str(python)], cache.log)
     part = STAMP.with_suffix(".part")
     part.write_text(stamp_text(cache))
     part.replace(STAMP)

@@ -1,0 +1,28 @@
+# The way of the data, by stage. `snakemake` makes the report of all suites at size smoke; `snakemake das2016` only that suite's part;
+# `snakemake --config size=ci|smoke|small|full` names another size; `snakemake -n` says what would run. Settings: profiles/default/.
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+include: "workflows/common.smk"
+include: "workflows/run.smk"
+include: "workflows/judge.smk"
+include: "workflows/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        verdicts(list(SUITES), SIZE),
+    log:
+        f"logs/report/all.{SIZE}.log",
+    conda:
+        "environment.yml"
+    resources:
+        pages=1,
+    params:
+        size=SIZE,
+        code=digest_of("report", "claims"),
+    shell:
+        "scaleproof report --size {params.size} 2>&1 | tee {log}"

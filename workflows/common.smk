@@ -1,0 +1,78 @@
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+from harness.record.digest import code_digest
+from harness.spec.suite import FILE, SIZES, list_suites, load_suite
+
+# `.venv/bin/snakemake` without an activated environment finds the command beside it.
+if not shutil.which("scaleproof"):
+    shell.prefix(f"export PATH={Path(sys.executable).parent}:$PATH; ")
+
+SUITES = {folder.name: load_suite(folder) for folder in list_suites(Path("suites"))}
+SIZE = config.get("size", "smoke")
+if SIZE not in SIZES:
+    raise WorkflowError(f"no size {SIZE!r}; known: {', '.join(SIZES)}")
+
+
+wildcard_constraints:
+    suite="|".join(SUITES),
+    size="|".join(SIZES),
+    experiment="[^./]+",
+
+
+def suite_files(wildcards):
+    """What decides an experiment's cases and what they do: suite.yaml and the suite's own code."""
+    folder = SUITES[wildcards.suite].folder
+    return [str(folder / FILE), *sorted(map(str, folder.glob("*.py")))]
+
+
+def claim_files(wildcards):
+    """What the paper says and how it is judged."""
+    found = [
+        SUITES[wildcards.suite].folder / name
+        for name in ("published.yaml", "claims.yaml")
+    ]
+    return [str(path) for path in found if path.exists()]
+
+
+def tables(wildcards):
+    """One table per experiment of the suite that has this size."""
+    experiments = SUITES[wildcards.suite].experiments
+    names = [
+        name
+        for name, experiment in experiments.items()
+        if wildcards.size in experiment.sizes
+    ]
+    return expand(
+        "results/tables/{suite}.{name}.{size}.parquet",
+        suite=wildcards.suite,
+        name=names,
+        size=wildcards.size,
+    )
+
+
+def verdicts(suites, size):
+    """The verdicts of some suites at one size."""
+    return expand("results/claims/{suite}.{size}.json", suite=suites, size=size)
+
+
+def digest_of(*rooms):
+    """Digest of some rooms of the harness: Snakemake does not see a change inside a package that its rules call."""
+    total = hashlib.sha256()
+    for path in sorted(
+        path
+        for room in rooms
+        for path in Path("harness", room).rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    ):
+        total.update(f"{path}\0".encode() + path.read_bytes())
+    return total.hexdigest()[:16]
+
+
+# name -> (suites, size): what `snakemake NAME` brings up to date before it makes the pages
+TARGETS = {
+    "smoke": (list(SUITES), "smoke"),
+    **{name: ([name], SIZE) for name in SUITES},
+}

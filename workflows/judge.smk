@@ -1,0 +1,15 @@
+# Verdicts on every claim of a suite, from the tables' records; nothing is started.
+rule judge:
+    input:
+        tables=tables,
+        claims=claim_files,
+    output:
+        "results/claims/{suite}.{size}.json",
+    log:
+        "logs/judge/{suite}.{size}.log",
+    conda:
+        "../environment.yml"
+    params:
+        code=digest_of("claims", "stats", "record", "spec"),
+    shell:
+        "scaleproof judge {wildcards.suite} --size {wildcards.size} > {log} 2>&1"

@@ -1,0 +1,20 @@
+# Pages from whatever records a size has, after the verdicts asked for are up to date. No output is declared: every target writes the same folder,
+# and making the pages anew takes seconds.
+for target, (suites, size) in TARGETS.items():
+
+    rule:
+        name:
+            target
+        input:
+            verdicts(suites, size),
+        log:
+            f"logs/report/{target}.{size}.log",
+        conda:
+            "../environment.yml"
+        resources:
+            pages=1,
+        params:
+            size=size,
+            code=digest_of("report", "claims"),
+        shell:
+            "scaleproof report --size {params.size} 2>&1 | tee {log}"

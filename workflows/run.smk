@@ -1,0 +1,20 @@
+# All launches of one experiment, on this machine alone: arms are compared, so nothing else may run beside them. Raw records go to results/runs
+# and are no output of the rule, since Snakemake deletes outputs of a rule that failed; a second start runs only what is missing.
+rule run:
+    input:
+        suite_files,
+    output:
+        table="results/tables/{suite}.{experiment}.{size}.parquet",
+    log:
+        "logs/run/{suite}.{experiment}.{size}.log",
+    conda:
+        "../environment.yml"
+    resources:
+        machine=100,
+    params:
+        code=code_digest(),
+    shell:
+        # 1 says that a launch failed: that is part of the result and the report shows it. Anything above is a mistake or an interruption.
+        "code=0; scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} 2>&1 | tee {log} || code=$?; "
+        "test $code -le 1 || exit $code; "
+        "scaleproof collect {wildcards.suite} {wildcards.experiment} --size {wildcards.size} -o {output.table} >> {log} 2>&1"
