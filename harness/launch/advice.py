@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 ADVICE = {
-    "rank_killed": "SIGKILL without a person behind it is usually the kernel running out of memory (see `dmesg`); any other signal: the rank's log has its stack",
+    "rank_killed": "SIGKILL by nobody is usually the kernel running out of memory (see `dmesg`); any other signal: the rank's log has its stack",
     "rank_stopped": "something stopped the process (SIGSTOP, Ctrl-Z, a debugger); its stacks are in the rank's log",
     "rank_raised": "the rank's log has the traceback",
     "rank_exited": "a library ended the process without an exception; read the end of the rank's log",
-    "rank_silent": "the process is there but does not run, even its heartbeat; look for a machine without memory or a library that holds the interpreter's lock",
+    "rank_silent": "the process is there but not even its heartbeat runs; look for a swapping machine or a library that holds the interpreter's lock",
     "peer_lost": "a rank lost its peer although no rank was seen to die; read both ranks' logs",
     "transport_error": "the transport could not do what it was asked; the rank's log has the traceback",
     "rendezvous_timeout": "a rank waited for another one before any transport existed; read the other rank's log",

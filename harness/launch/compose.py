@@ -47,14 +47,15 @@ def compose(
     """The record of a launch that was started."""
     failure = failure_of(ended.cause, watch) if ended.cause else _silent_failure(case, watch, events, around)
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
-    transport = {"ranks": _per_rank(watch, "transport"), "traffic": _per_rank(watch, "traffic"), "interface": case.interface}
+    transport: dict[str, Any] = {"ranks": _per_rank(watch, "transport"), "traffic": _per_rank(watch, "traffic"), "interface": case.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
         oversubscribed=case.ranks * case.threads_per_rank > cores(), status=status, failure=failure, ranks=[_rank_status(rank, watch) for rank in watch.ranks],
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         warnings=_warnings(ended, case), code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load},
-        transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders), artifacts=dict.fromkeys(_artifacts(watch), ""),
+        transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
+        artifacts=dict.fromkeys(_artifacts(watch), ""),
     )  # fmt: skip
 
 

@@ -6,8 +6,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +47,10 @@ def launch_environment(orders: Orders, launcher: Launcher, folder: Path) -> dict
 def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[str, str], watch: Watch) -> Ended:
     """Run the launch to its end. Whatever happens in here, also KeyboardInterrupt, none of its processes survives."""
     started = time.monotonic()
-    with _scratch(launcher, orders), (folder / "launcher.log").open("wb") as log:
+    scratch = launcher.scratch(orders)
+    for path in scratch:
+        path.mkdir(mode=0o700)
+    with (folder / "launcher.log").open("wb") as log:
         process = subprocess.Popen(launcher.command(folder, orders), env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
             cause = _until_end(watch, process, started + orders.deadline_s)
@@ -58,6 +59,8 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             end_processes(orders.launch, TERM_S)
             process.kill()
             process.wait()
+            for path in scratch:
+                shutil.rmtree(path, ignore_errors=True)
             left = clean(orders.launch)
     return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started)
 
@@ -114,15 +117,3 @@ def _leave(process: subprocess.Popen[bytes]) -> list[str]:
     except subprocess.TimeoutExpired:
         return [f"the launcher (process {process.pid})"]
     return []
-
-
-@contextmanager
-def _scratch(launcher: Launcher, orders: Orders) -> Iterator[None]:
-    folders = launcher.scratch(orders)
-    try:
-        for folder in folders:
-            folder.mkdir(mode=0o700)
-        yield
-    finally:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)

@@ -75,21 +75,22 @@ class Store:
     def _parse(self, folder: Path) -> Record | None:
         try:
             record = Record.model_validate_json((folder / RUN).read_bytes())
-        except (OSError, ValidationError) as error:
-            reason = error.strerror if isinstance(error, OSError) else _first_line(error)
-            return self._ignored(folder / RUN, str(reason))
-        if (record.case_id, record.launch) != (folder.parent.name, folder.name):
-            return self._ignored(folder / RUN, "it says another case or launch than its folder")
-        if not (folder / SAMPLES_FILE).exists():
-            return self._ignored(folder / SAMPLES_FILE, "missing")
+            if (record.case_id, record.launch) != (folder.parent.name, folder.name):
+                raise ValueError("it says another case or launch than its folder")
+            pq.read_metadata(folder / SAMPLES_FILE)
+        except (OSError, ValueError, pa.ArrowInvalid) as error:
+            self.warnings.append(f"{folder} is not a record of this version and is ignored: {_reason(error)}")
+            if self._tell is not None:
+                self._tell(self.warnings[-1])
+            return None
         return record
 
-    def _ignored(self, path: Path, reason: str) -> None:
-        self.warnings.append(f"{path} is not a record of this version and is ignored: {reason}")
-        if self._tell is not None:
-            self._tell(self.warnings[-1])
 
-
-def _first_line(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}".lstrip(": ")
+def _reason(error: Exception) -> str:
+    """One line."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False)[0]
+        return f"{RUN}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}".replace(": :", ":")
+    if isinstance(error, OSError) and error.filename:
+        return f"{Path(error.filename).name}: {error.strerror}"
+    return str(error).splitlines()[0]

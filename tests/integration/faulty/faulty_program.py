@@ -1,0 +1,77 @@
+"""A collective loop in which one rank fails at a step, both drawn from the launch's seed. Arms named `healthy` do not fail."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from harness.collectives.group import open_group
+from harness.programs.common import leave
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+
+STEPS = 40
+
+
+def fault_of(seed: int, ranks: int) -> tuple[int, int]:
+    """Rank and step of the fault."""
+    drawn = random.Random(seed)
+    return drawn.randrange(ranks), drawn.randrange(STEPS)
+
+
+def run(context: RankContext) -> None:
+    """All-reduce STEPS times."""
+    group = open_group(context)
+    try:
+        data = np.ones(4096, np.float32)
+        rank, step = fault_of(context.seed, context.world_size)
+        for number in range(STEPS):
+            context.at(number, "all_reduce", 1 - context.rank)
+            if context.case.arm != "healthy" and (context.rank, number) == (rank, step):
+                fail(context, os.environ["FAULT"])
+            start = now()
+            group.all_reduce(data).wait()
+            data /= context.world_size
+            context.recorder.add("all_reduce", number, start, now(), data.nbytes)
+        context.check("sum", bool(np.all(data == 1)))
+        # A signal drawn at the last steps must still find the rank alive.
+        time.sleep(0 if context.case.arm == "healthy" else 0.05)
+    finally:
+        leave(context, group)
+
+
+def fail(context: RankContext, fault: str) -> None:
+    """Note the time and fail; signals come from a thread, a moment later, so that they hit in the middle of whatever the rank does then."""
+    (Path(os.environ["FAULT_FOLDER"]) / context.launch_id).write_text(str(time.monotonic()))
+    if fault in ("SIGKILL", "SIGSTOP", "SIGSEGV"):
+        threading.Thread(target=_signal_later, args=(signal.Signals[fault], random.uniform(0, 0.002)), daemon=True).start()
+    elif fault == "raise":
+        raise ValueError("a fault on purpose")
+    elif fault == "exit":
+        os._exit(3)
+    elif fault == "hang":
+        time.sleep(60)
+    elif fault == "check":
+        context.check("sum", False, "1 of 1 values differ")
+    elif fault == "fill":
+        _fill(context.folder)
+
+
+def _signal_later(number: signal.Signals, after_s: float) -> None:
+    time.sleep(after_s)
+    os.kill(os.getpid(), number)
+
+
+def _fill(folder: Path) -> None:
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)) == 4096:
+                pass
+        except OSError:
+            return

@@ -1,0 +1,63 @@
+"""Plans of small launches for tests of the supervisor."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import harness
+from harness.launch.teardown import processes, shared_memory
+from harness.record.schema import Record
+from harness.spec.case import parse_case
+from harness.spec.plan import PlannedLaunch
+
+FAULTY = Path(__file__).parent / "faulty"
+
+
+def small_case(arm: str = "healthy", **fields: Any) -> Any:
+    """Two ranks that all-reduce 4 KiB over shared memory."""
+    base = {"program": "collective", "suite": "tests", "experiment": "faults", "ranks": 2, "transport": "shm", "collective": "ring", "sizes": [4096]}
+    return parse_case({**base, "arm": arm, **fields})
+
+
+def launches(cases: list[Any], repetitions: int = 1) -> list[PlannedLaunch]:
+    """All cases once per repetition, the seed different in each launch."""
+    pairs = [(index, case) for index in range(repetitions) for case in cases]
+    return [PlannedLaunch(case, index, 1000 + order, order) for order, (index, case) in enumerate(pairs)]
+
+
+def use_faulty_program(patch: pytest.MonkeyPatch, fault: str, folder: Path) -> None:
+    """From now on ranks run faulty_program.py."""
+    folder.mkdir(exist_ok=True)
+    for name, value in {"PYTHONPATH": f"{FAULTY}{os.pathsep}{Path(harness.__file__).parents[1]}", "FAULT": fault, "FAULT_FOLDER": str(folder)}.items():
+        patch.setenv(name, value)
+
+
+class Timekeeper:
+    """A Progress that notes when each launch had its record."""
+
+    def __init__(self) -> None:
+        self.ended_at: dict[str, float] = {}
+        self.notes: list[str] = []
+
+    def begin(self, planned: int, finished: int) -> None: ...
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def ended(self, record: Record) -> None:
+        self.ended_at[record.launch] = time.monotonic()
+
+    def finish(self) -> None: ...
+
+
+def assert_nothing_left(results: Path, ids: list[str]) -> None:
+    """No process, no shared memory, no staging folder, no child of this process."""
+    assert not [left for launch in ids for left in (*processes(launch), *shared_memory(launch))]
+    assert not list((results / "staging").glob("*"))
+    assert not psutil.Process().children(recursive=True)
