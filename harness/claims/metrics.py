@@ -58,6 +58,7 @@ def _at_size(record: Record, samples: pd.DataFrame, nbytes: int, column: str) ->
 
 _ALL = (
     Metric("throughput", "samples/s", "higher", launch=metrics_train.throughput),
+    Metric("forward_throughput", "samples/s", "higher", launch=metrics_train.forward_throughput),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s),
     Metric("input_s", "s", "lower", launch=metrics_train.input_s),
     Metric("forward_s", "s", "lower", launch=metrics_train.forward_s),

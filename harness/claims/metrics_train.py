@@ -90,6 +90,14 @@ def update_s(record: Record, samples: pd.DataFrame) -> float | None:
     return _part("update", samples)
 
 
+def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
+    """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different times."""
+    case, split = record.case, step_split(samples)
+    if not isinstance(case, TrainCase) or case.ranks != 1 or not split or not split["forward"]:
+        return None
+    return case.minibatch / split["forward"]
+
+
 def exposed_communication_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Mean s per step in which a rank communicates and does nothing else."""
     return _part("exposed_communication", samples)

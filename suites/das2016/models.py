@@ -1,0 +1,88 @@
+"""What only this paper needs: its balance equations, which say how many data points a node needs to hide the exchange of its conv layers.
+
+Per node and step, for a layer of `weights` weights and MB points (docs/metrics/flop_per_byte.md has the derivation):
+    compute = 3 * 2 * weights * out_w * out_h * MB          FLOP: forward, input gradient, weight gradient
+    exchange = 4 * weights * (2 - overlap)                  bytes: send the partial gradient, receive the new weights
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from harness.claims.metrics import Metric
+from harness.claims.schema import PublishedRow
+from harness.spec import registry
+from harness.workloads.networks import Conv, Layer, Network
+
+FLOAT = 4
+"""Bytes of a float32."""
+PASSES = 3
+"""Forward, gradient of the inputs, gradient of the weights: each costs the same."""
+AVX2_FLOP_PER_CYCLE = 32
+"""Two fused multiply-adds of 8 floats a cycle and core (Haswell)."""
+Rows = Mapping[str, PublishedRow]
+
+
+def compute_flop(layer: Layer, points: int) -> int:
+    """FLOP of a training step of a layer on `points` data points."""
+    return PASSES * 2 * layer.mac * points
+
+
+def exchange_nbytes(layer: Layer, overlap: float) -> float:
+    """Bytes that a node sends and receives for a layer; `overlap` in [0, 1] is the share of receiving that hides behind sending."""
+    return FLOAT * layer.weights * (2 - overlap)
+
+
+def conv_layers(workload: str) -> list[Layer]:
+    """The convolutions of the layer-exact network."""
+    network: Network = registry.load("workload", workload)(None, 1.0)
+    return [layer for layer in network.layers if isinstance(layer.spec, Conv)]
+
+
+def conv_flop_per_byte(workload: str, points: int, overlap: float) -> float:
+    """FLOP per exchanged byte over all convolutions together."""
+    layers = conv_layers(workload)
+    return sum(compute_flop(layer, points) for layer in layers) / sum(exchange_nbytes(layer, overlap) for layer in layers)
+
+
+def machine_balance(machine: Mapping[str, float]) -> float:
+    """Peak FLOP per network byte of a node: cores, GHz, and GB/s of its link."""
+    return machine["cores"] * machine["ghz"] * AVX2_FLOP_PER_CYCLE / machine["gigabytes_per_s"]
+
+
+def flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: `x` has workload, points and overlap."""
+    return conv_flop_per_byte(x["workload"], x["points"], x["overlap"])
+
+
+def machine_flop_per_byte(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: `x` has cores, ghz and gigabytes_per_s."""
+    return machine_balance(x)
+
+
+def min_points_per_node(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: fewest whole points per node whose compute hides the exchange; `x` has workload, overlap and machine."""
+    return math.ceil(machine_balance(x["machine"]) / conv_flop_per_byte(x["workload"], 1, x["overlap"]))
+
+
+def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: most nodes over which a minibatch can be spread with the exchange hidden; `x` as for the points, and minibatch."""
+    return x["minibatch"] // min_points_per_node(x, rows)
+
+
+def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: the published speed-up named by `x` over its number of nodes."""
+    row = rows[x["speedup"]]
+    assert row.value is not None
+    return row.value / float(row.x["nodes"])
+
+
+METRICS = [
+    Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte),
+    Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte),
+    Metric("min_points_per_node", "points/node", "lower", model=min_points_per_node),
+    Metric("max_nodes", "nodes", "higher", model=max_nodes),
+    Metric("published_efficiency", "fraction", "higher", model=published_efficiency),
+]
