@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int16", "int32", "int64"})
 """What MPI reduces of NumPy's types; the standard has no half precision."""
-LEAVE_S = 5.0
-"""How long `close` waits for the other ranks before it leaves without MPI_Finalize, which would block for ever beside a failed rank."""
 SETTINGS = ("pml", "btl", "btl_tcp_if_include", "btl_sm_backing_directory")
 """Open MPI's parameters that decide the path of the bytes; mpirun hands them down in the environment."""
 
@@ -32,11 +30,12 @@ class Mpi:
 
         # One thread at a time calls MPI: the communication thread, or the main thread when that one is idle.
         mpi4py.rc.thread_level = "serialized"
+        # Only `close` ends MPI: mpi4py's own MPI_Finalize at exit would block for ever beside a failed rank.
+        mpi4py.rc.finalize = False
         from mpi4py import MPI
 
         self._mpi, self._world = MPI, MPI.COMM_WORLD
         self._world.Set_errhandler(MPI.ERRORS_RETURN)
-        self._leaving = self._world.Dup()
         self.rank, self.world_size = context.rank, context.world_size
         if (self._world.rank, self._world.size) != (self.rank, self.world_size):
             raise TransportError(f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}")
@@ -88,16 +87,9 @@ class Mpi:
         return _Request(self, self._call(lambda: self._world.Irecv(_bytes(buffer), peer)))
 
     def close(self) -> None:
-        """MPI_Finalize once every rank wants to leave; after LEAVE_S without it, and then mpirun ends the other ranks."""
-        if self._mpi.Is_finalized():
-            return
-        waiting, deadline = self._leaving.Ibarrier(), time.monotonic() + LEAVE_S
-        while not waiting.Test():
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.001)
-        self._leaving.Free()
-        self._mpi.Finalize()
+        """MPI_Finalize, which waits for all ranks; a rank that leaves because of an error skips it, and mpirun ends the others when it exits."""
+        if not self._mpi.Is_finalized() and sys.exc_info()[0] is None:
+            self._mpi.Finalize()
 
     def _collective(self, buffer: Array, nbytes: int, call: Callable[[], Any]) -> Handle:
         if buffer.dtype.name not in DTYPES:

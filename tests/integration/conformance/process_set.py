@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
@@ -56,21 +57,38 @@ def check_everything(context: RankContext, results: Path) -> None:
         (results / f"{context.rank}.mapped").write_text(json.dumps(mapped))
 
 
-def lose_a_peer(context: RankContext, results: Path) -> None:
-    """The last rank kills itself; the others keep reducing and write down what came of it and after how many seconds."""
+def a_peer_dies(context: RankContext, results: Path) -> None:
+    """The last rank kills itself."""
+    _go_on_without(context, results, lambda group: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def a_peer_leaves(context: RankContext, results: Path) -> None:
+    """The last rank fails and closes its transport, as a program does that raises."""
+    _go_on_without(context, results, _close_and_fail)
+
+
+def _go_on_without(context: RankContext, results: Path, leave: Callable[[Collectives], None]) -> None:
+    """All but the last rank keep reducing and write down what came of it and after how many seconds."""
     group = open_group(context)
     buffer = np.ones(10_007, np.float32)
     group.all_reduce(buffer).wait()
     if context.rank == context.world_size - 1:
-        os.kill(os.getpid(), signal.SIGKILL)
+        leave(group)
     start, outcome = time.monotonic(), "no error"
     try:
         while time.monotonic() - start < LOSS_S:
             group.all_reduce(buffer).wait()
     except TransportError as error:
         outcome = type(error).__name__
-    (results / f"{context.rank}.loss").write_text(json.dumps([outcome, time.monotonic() - start]))
     group.close()
+    (results / f"{context.rank}.loss").write_text(json.dumps([outcome, time.monotonic() - start]))
+
+
+def _close_and_fail(group: Collectives) -> None:
+    try:
+        raise SystemExit("left early, as the test wants it")
+    finally:
+        group.close()
 
 
 def listening() -> set[str]:
