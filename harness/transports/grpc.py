@@ -6,21 +6,18 @@ flow control holds back a sender that is ahead.
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import os
-import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from harness.transports._arena import as_bytes
 from harness.transports._barrier import dissemination
+from harness.transports._streams import CONSENT, Inbox, Metadata, Outbox, Receive
 from harness.transports.base import Array, Capabilities, Handle, PeerLost, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
@@ -28,12 +25,8 @@ if TYPE_CHECKING:
 
 DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 SERVICE, METHOD = "scaleproof.Messages", "Deliver"
-CONSENT = ("consent", "yes")
-CHUNK = 1 << 20
-"""Bytes per gRPC message."""
 WINDOW = 4 << 20
 """Bytes of a stream that may be under way before its receiver asked for them."""
-CHECK_S = 0.1
 GRACE_S = 2.0
 """How long `close` waits for peers to take what was sent and to end their streams."""
 OPTIONS = (
@@ -71,13 +64,16 @@ class Grpc:
         self._server = grpc.server(self._threads, options=OPTIONS)
         handler = grpc.stream_unary_rpc_method_handler(self._deliver)
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
-        port = self._server.add_insecure_port(f"{context.address}:0")
+        try:
+            port = self._server.add_insecure_port(f"{context.address}:0")
+        except RuntimeError as error:
+            raise TransportError(f"cannot listen on {context.address}: {error}") from error
         self._server.start()
         self._outboxes: dict[int, Outbox] = {}
         self._joined = self._closed = False
         try:
             addresses = context.rendezvous.exchange("grpc", self.rank, self.world_size, f"{context.address}:{port}")
-            self._outboxes.update({peer: Outbox(grpc, peer, addresses[peer], self._metadata()) for peer in self._peers})
+            self._outboxes.update({peer: self._outbox(peer, addresses[peer]) for peer in self._peers})
             for outbox in self._outboxes.values():
                 outbox.joined()
             self._joined = True
@@ -123,29 +119,30 @@ class Grpc:
             outbox.drain(deadline)
         for inbox in self._inboxes.values():
             inbox.ended.wait(max(deadline - time.monotonic(), 0))
-            inbox.close(f"rank {self.rank} closed its transport")
+            inbox.close(TransportError(f"rank {self.rank} closed its transport"))
         for outbox in self._outboxes.values():
             outbox.close()
         self._server.stop(0).wait()
         self._threads.shutdown()
 
-    def _metadata(self) -> tuple[tuple[str, str], ...]:
-        return (("token", self._token), ("source", str(self.rank)))
+    def _outbox(self, peer: int, address: str) -> Outbox:
+        metadata: Metadata = (("token", self._token), ("source", str(self.rank)))
+        return Outbox(self._grpc, peer, self._grpc.insecure_channel(address, options=OPTIONS), f"/{SERVICE}/{METHOD}", metadata)
 
     def _deliver(self, chunks: Iterator[bytes], call: Any) -> bytes:
         """Serve one peer's stream until it ends."""
         inbox = self._inbox_of(call)
         call.send_initial_metadata((CONSENT,))
-        reason = f"rank {inbox.peer} closed its stream"
+        reason: TransportError = PeerLost(inbox.peer, f"rank {inbox.peer} closed its stream")
         try:
             for chunk in chunks:
                 if not inbox.put(chunk):
                     break
         except TransportError as error:
-            reason = str(error)
-            call.abort(self._grpc.StatusCode.FAILED_PRECONDITION, reason)
+            reason = error
+            call.abort(self._grpc.StatusCode.FAILED_PRECONDITION, str(error))
         except self._grpc.RpcError:
-            reason = f"the connection from rank {inbox.peer} broke"
+            reason = PeerLost(inbox.peer, f"the connection from rank {inbox.peer} broke")
         finally:
             inbox.ended.set()
             inbox.close(reason)
@@ -162,152 +159,3 @@ class Grpc:
             call.abort(self._grpc.StatusCode.ALREADY_EXISTS, f"no stream is open for rank {source}")
         self._inboxes[peer].taken = True
         return self._inboxes[peer]
-
-
-class Outbox:
-    """The stream to one peer: gRPC's thread draws chunks from the queue of sends."""
-
-    def __init__(self, grpc: Any, peer: int, address: str, metadata: tuple[tuple[str, str], ...]) -> None:
-        self.peer = peer
-        self.lost: str | None = None
-        self._grpc = grpc
-        self._queue: SimpleQueue[Send | None] = SimpleQueue()
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
-        self._call = self._channel.stream_unary(f"/{SERVICE}/{METHOD}").future(self._chunks(), metadata=metadata)
-        self._call.add_done_callback(self._on_done)
-
-    def joined(self) -> None:
-        """Wait for the peer's consent; raises PeerLost when it refuses or is gone."""
-        if CONSENT not in (self._call.initial_metadata() or ()):
-            raise PeerLost(self.peer, f"rank {self.peer} does not take our stream: {self._call.details()}")
-
-    def send(self, data: Array) -> Send:
-        """Queue one message."""
-        message = Send(self, data)
-        self._queue.put(message)
-        return message
-
-    def end(self) -> None:
-        """No more messages."""
-        self._queue.put(None)
-
-    def drain(self, deadline: float) -> None:
-        """Wait until the peer took everything, at most until the deadline on the monotonic clock; a peer that is gone takes nothing more."""
-        with contextlib.suppress(self._grpc.RpcError, self._grpc.FutureTimeoutError, self._grpc.FutureCancelledError):
-            self._call.result(timeout=max(deadline - time.monotonic(), 0))
-
-    def close(self) -> None:
-        """Cancel what is left."""
-        self._call.cancel()
-        self._channel.close()
-
-    def _on_done(self, call: Any) -> None:
-        self.lost = f"rank {self.peer} ended our stream: {call.details() or call.code()}"
-        self._queue.put(None)
-
-    def _chunks(self) -> Iterator[bytes]:
-        while (message := self._queue.get()) is not None:
-            data = memoryview(message.data)  # type: ignore[arg-type]
-            last = max(len(data) - 1, 0) // CHUNK * CHUNK
-            for start in range(0, last + 1, CHUNK):
-                chunk = bytes(data[start : start + CHUNK])
-                if start == last:
-                    message.finished.set()
-                yield chunk
-
-
-class Send:
-    """Handle of one message on its way out."""
-
-    def __init__(self, outbox: Outbox, data: Array) -> None:
-        self.data = data
-        self.finished = threading.Event()
-        self._outbox = outbox
-
-    def test(self) -> bool:
-        if self.finished.is_set():
-            return True
-        if self._outbox.lost:
-            raise PeerLost(self._outbox.peer, self._outbox.lost)
-        return False
-
-    def wait(self) -> None:
-        while not self.test():
-            self.finished.wait(CHECK_S)
-
-
-class Inbox:
-    """What one peer sends: receives wait here for chunks, chunks for receives."""
-
-    def __init__(self, peer: int) -> None:
-        self.peer = peer
-        self.taken = False
-        self.ended = threading.Event()
-        self.closed: str | None = None
-        self._receives: deque[Receive] = deque()
-        self._changed = threading.Condition()
-
-    def recv(self, receive: Receive) -> Receive:
-        """Post a receive."""
-        with self._changed:
-            self._receives.append(receive)
-            self._changed.notify()
-        return receive
-
-    def put(self, chunk: bytes) -> bool:
-        """Give a chunk to the oldest receive, once there is one; False when the inbox was closed instead."""
-        with self._changed:
-            while not self._receives:
-                if self.closed:
-                    return False
-                self._changed.wait()
-            receive = self._receives[0]
-        # Outside of the lock: only this thread takes receives, and a copy is long.
-        if receive.take(chunk):
-            self._receives.popleft()
-            receive.finished.set()
-        return True
-
-    def close(self, reason: str) -> None:
-        """Nothing will come any more."""
-        with self._changed:
-            self.closed = self.closed or reason
-            self._changed.notify()
-
-
-class Receive:
-    """Handle of one message on its way in."""
-
-    def __init__(self, inbox: Inbox, buffer: Array, ufunc: np.ufunc | None) -> None:
-        self.finished = threading.Event()
-        self._inbox = inbox
-        self._dtype = buffer.dtype
-        self._target = as_bytes(buffer)
-        self._ufunc = ufunc
-        self._position = 0
-
-    def take(self, chunk: bytes) -> bool:
-        """Copy or reduce one chunk into its place; True when the message is complete."""
-        source = np.frombuffer(chunk, np.uint8)
-        target = self._target[self._position : self._position + source.size]
-        if target.size != source.size or (source.size == 0 and self._target.size):
-            raise TransportError(f"a message does not have the {self._target.size} bytes that its receiver expects")
-        if self._ufunc is None:
-            np.copyto(target, source)
-        else:
-            own = target.view(self._dtype)
-            self._ufunc(own, source.view(self._dtype), out=own)
-        self._position += source.size
-        return self._position == self._target.size
-
-    def test(self) -> bool:
-        if self.finished.is_set():
-            return True
-        # A message that is complete may have been followed at once by the end of the stream.
-        if self._inbox.closed and not self.finished.is_set():
-            raise PeerLost(self._inbox.peer, self._inbox.closed)
-        return False
-
-    def wait(self) -> None:
-        while not self.test():
-            self.finished.wait(CHECK_S)
