@@ -101,10 +101,11 @@ def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
-    """Canonical float32 values in parameter order: weights normal with variance 2/fan-in (He et al. 2015), biases zero; one generator per layer."""
+    """Canonical float32 values in parameter order: weights normal, variance 2/fan-in before ReLU (He et al. 2015), 1/fan-in before tanh; biases zero."""
+    gain = 2 if network.activation == "relu" else 1
     values = []
     for number, layer in enumerate(network.trainable):
         weight = np.random.default_rng([seed, 2, number]).standard_normal(layer.weight_shape, dtype=np.float32)
-        weight *= np.float32((2 * layer.biases / layer.weights) ** 0.5)
+        weight *= np.float32((gain * layer.biases / layer.weights) ** 0.5)
         values += [weight, np.zeros(layer.biases, np.float32)]
     return values

@@ -14,5 +14,5 @@ def cd_dnn(image_side: int | None = None, width: float = 1.0) -> Network:
 
 
 def dnn_digits(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Three hidden layers of 128 between 64 pixels and 10 classes."""
-    return build("dnn_digits", flat_input("dnn_digits", 64, image_side), _DNN_DIGITS, width)
+    """Three hidden layers of 128 between 64 pixels and 10 classes; smooth (tanh), see vgg_digits."""
+    return build("dnn_digits", flat_input("dnn_digits", 64, image_side), _DNN_DIGITS, width, "tanh")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from harness.spec import registry
 from harness.spec.errors import SpecError
@@ -22,7 +22,7 @@ DIGITS_TRAINING, DIGITS_TEST = 1438, 359
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """Square convolution with bias and ReLU, as a paper writes it: only the output maps are given."""
+    """Square convolution with bias and activation, as a paper writes it: only the output maps are given."""
 
     name: str
     features: int
@@ -33,21 +33,23 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Max pooling without overlap, kernel = stride; a remainder of the side is cut off."""
+    """Pooling without overlap, kernel = stride, of the maximum or the average; a remainder of the side is cut off."""
 
     name: str
     kernel: int = 2
+    average: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """Fully connected layer with bias; ReLU unless it is the classifier."""
+    """Fully connected layer with bias, and activation unless it is the classifier."""
 
     name: str
     features: int
     classifier: bool = False
 
 
+Activation = Literal["relu", "tanh"]
 LayerSpec: TypeAlias = Conv | Pool | Linear
 
 
@@ -91,6 +93,7 @@ class Network:
     """(maps, side, side) or (features,)."""
     classes: int
     layers: tuple[Layer, ...]
+    activation: Activation = "relu"
 
     @property
     def trainable(self) -> tuple[Layer, ...]:
@@ -128,7 +131,7 @@ def reduced(features: int, width: float) -> int:
     return features if width == 1.0 else max(BLOCK, int(features * width / BLOCK + 0.5) * BLOCK)
 
 
-def build(name: str, input_shape: tuple[int, ...], specs: Sequence[LayerSpec], width: float) -> Network:
+def build(name: str, input_shape: tuple[int, ...], specs: Sequence[LayerSpec], width: float, activation: Activation = "relu") -> Network:
     """Resolve a table. `width` scales hidden features; inputs and classes stay. SpecError when a layer is left without pixels."""
     shape, layers = input_shape, []
     for spec in specs:
@@ -137,7 +140,7 @@ def build(name: str, input_shape: tuple[int, ...], specs: Sequence[LayerSpec], w
             raise SpecError(f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {layer.name!r}; give a larger one")
         layers.append(layer)
         shape = layer.output_shape
-    return Network(name, input_shape, shape[0], tuple(layers))
+    return Network(name, input_shape, shape[0], tuple(layers), activation)
 
 
 def _resolve(spec: LayerSpec, shape: tuple[int, ...], width: float) -> Layer:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from harness.workloads.data import Batch
-from harness.workloads.networks import Conv, Layer, Linear, Network, Pool
+from harness.workloads.networks import Conv, Layer, Network, Pool
 
 _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
 """Kernels are (k, k, in, out) in TensorFlow. Images are (side, side, maps), the only layout whose convolutions run on a CPU."""
@@ -86,26 +86,22 @@ def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
     left = iter(values)
     x = tf.transpose(inputs, (0, 2, 3, 1)) if len(network.input_shape) > 1 else inputs
     for layer in network.layers:
-        x = _apply(layer, x, left)
+        x = _apply(layer, x, left, tf.nn.relu if network.activation == "relu" else tf.tanh)
     return x
 
 
-def _apply(layer: Layer, x: Any, values: Iterator[Any]) -> Any:
+def _apply(layer: Layer, x: Any, values: Iterator[Any], active: Callable[[Any], Any]) -> Any:
     spec = layer.spec
     if isinstance(spec, Pool):
-        return tf.nn.max_pool2d(x, spec.kernel, spec.kernel, "VALID")
+        return (tf.nn.avg_pool2d if spec.average else tf.nn.max_pool2d)(x, spec.kernel, spec.kernel, "VALID")
     weight, bias = next(values), next(values)
     if isinstance(spec, Conv):
         pad = [[0, 0], [spec.pad, spec.pad], [spec.pad, spec.pad], [0, 0]]
-        return tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weight, spec.stride, pad), bias))
-    return _linear(layer, spec, x, weight, bias)
-
-
-def _linear(layer: Layer, spec: Linear, x: Any, weight: Any, bias: Any) -> Any:
+        return active(tf.nn.bias_add(tf.nn.conv2d(x, weight, spec.stride, pad), bias))
     if len(layer.input_shape) > 1:  # flattened as (maps, side, side), so that weights mean the same in every framework
         x = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (-1, layer.weight_shape[1]))
     x = tf.nn.bias_add(tf.matmul(x, weight, transpose_b=True), bias)
-    return x if spec.classifier else tf.nn.relu(x)
+    return x if spec.classifier else active(x)
 
 
 def _from_canonical(value: np.ndarray) -> np.ndarray:

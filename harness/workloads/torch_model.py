@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from harness.workloads.data import Batch
-from harness.workloads.networks import Conv, Layer, Network, Pool
+from harness.workloads.networks import Activation, Conv, Layer, Network, Pool
 
 
 class TorchModel:
@@ -65,18 +65,19 @@ class TorchModel:
 def module_of(network: Network) -> nn.Sequential:
     """The network as a module without memory (device meta): values come from data.py, so that both frameworks start from the same ones."""
     with torch.device("meta"):
-        return nn.Sequential(*(module for layer in network.layers for module in _modules(layer)))
+        return nn.Sequential(*(module for layer in network.layers for module in _modules(layer, network.activation)))
 
 
-def _modules(layer: Layer) -> list[nn.Module]:
+def _modules(layer: Layer, activation: Activation) -> list[nn.Module]:
     spec = layer.spec
     if isinstance(spec, Pool):
-        return [nn.MaxPool2d(spec.kernel)]
+        return [nn.AvgPool2d(spec.kernel) if spec.average else nn.MaxPool2d(spec.kernel)]
+    active = nn.ReLU(inplace=True) if activation == "relu" else nn.Tanh()
     if isinstance(spec, Conv):
-        return [nn.Conv2d(layer.input_shape[0], layer.biases, spec.kernel, stride=spec.stride, padding=spec.pad), nn.ReLU(inplace=True)]
+        return [nn.Conv2d(layer.input_shape[0], layer.biases, spec.kernel, stride=spec.stride, padding=spec.pad), active]
     flatten: list[nn.Module] = [nn.Flatten()] if len(layer.input_shape) > 1 else []
-    relu: list[nn.Module] = [] if spec.classifier else [nn.ReLU(inplace=True)]
-    return [*flatten, nn.Linear(layer.weight_shape[1], layer.biases), *relu]
+    linear: list[nn.Module] = [nn.Linear(layer.weight_shape[1], layer.biases)]
+    return flatten + (linear if spec.classifier else [*linear, active])
 
 
 def _hook(view: torch.Tensor, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:

@@ -13,8 +13,8 @@ _VGG_A = (
     Linear("fc6", 4096), Linear("fc7", 4096), Linear("fc8", 1000, classifier=True),
 )  # fmt: skip
 _VGG_DIGITS = (
-    Conv("conv1", 16, 3, pad=1), Pool("pool1"),
-    Conv("conv2_1", 32, 3, pad=1), Conv("conv2_2", 32, 3, pad=1), Pool("pool2"),
+    Conv("conv1", 16, 3, pad=1), Pool("pool1", average=True),
+    Conv("conv2_1", 32, 3, pad=1), Conv("conv2_2", 32, 3, pad=1), Pool("pool2", average=True),
     Linear("fc3", 64), Linear("fc4", 10, classifier=True),
 )  # fmt: skip
 
@@ -26,6 +26,9 @@ def vgg_a(image_side: int | None = None, width: float = 1.0) -> Network:
 
 
 def vgg_digits(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Blocks of 3x3 convolutions and pooling, then two fully connected layers; 8 pixels a side, 10 classes."""
+    """Blocks of 3x3 convolutions and pooling, then two fully connected layers; 8 pixels a side, 10 classes.
+
+    Smooth (tanh, average pooling): rounding cannot flip a unit or a pool's winner, so equivalence can be judged near rounding.
+    """
     side = image_side or 8
-    return build("vgg_digits", (1, side, side), _VGG_DIGITS, width)
+    return build("vgg_digits", (1, side, side), _VGG_DIGITS, width, "tanh")

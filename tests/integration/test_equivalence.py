@@ -1,0 +1,100 @@
+"""das2016, "without altering hyper-parameters": any number of workers at one global minibatch is the same training, on every transport."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from _training import Outcome, case_of, launch
+
+from harness.programs import train
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.spec import registry
+from harness.stats.equivalence import TOLERANCE, loss_difference, parameter_difference
+from harness.strategies.sync import Sync
+
+# Under mpirun only: the supervisor's tests run that one.
+GROUPS = [
+    (transport, algorithm)
+    for transport in registry.names("transport")
+    if registry.entry("transport", transport).launcher is None
+    for algorithm in (registry.names("collective") if registry.entry("transport", transport).point_to_point else ["native"])
+]
+STEPS = 40
+
+
+@cache
+def reference(workload: str, folder: Path) -> Outcome:
+    """One worker with the whole minibatch."""
+    return launch(folder / workload, case_of(workload=workload, steps=STEPS))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("equivalence")
+
+
+def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
+    assert outcome.failed_checks == []
+    assert loss_difference(base.values("loss"), outcome.values("loss")) <= TOLERANCE
+    assert parameter_difference(base.parameters, outcome.parameters) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("transport", "algorithm"), GROUPS)
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_workers_train_as_one_does(transport: str, algorithm: str, ranks: int, folder: Path) -> None:
+    fields: dict[str, Any] = {"ranks": ranks, "transport": transport, "collective": algorithm, "strategy": "sync_overlap", "steps": STEPS}
+    outcome = launch(folder / f"{transport}-{algorithm}-{ranks}", case_of(**fields))
+    assert_equivalent(outcome, reference("dnn_digits", folder))
+
+
+@pytest.mark.parametrize("strategy", ["sync", "sync_overlap"])
+def test_convolutional_workers_train_as_one_does(strategy: str, folder: Path) -> None:
+    outcome = launch(folder / strategy, case_of(workload="vgg_digits", ranks=2, transport="shm", collective="ring", strategy=strategy, steps=STEPS))
+    assert_equivalent(outcome, reference("vgg_digits", folder))
+
+
+@pytest.mark.parametrize("workload", ["dnn_digits", "vgg_digits"])
+def test_tensorflow_workers_train_as_one_torch_worker_does(workload: str, folder: Path) -> None:
+    pytest.importorskip("tensorflow")
+    case = case_of(workload=workload, ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS, framework="tensorflow")
+    assert_equivalent(launch(folder / f"tensorflow-{workload}", case), reference(workload, folder))
+
+
+class Forgetful(Sync):
+    """Leaves out rank 1's gradients in one step."""
+
+    def finish(self, update: Any) -> None:
+        if self.step == 5 and self.context.rank == 1:
+            for gradient in self.gradients:
+                gradient.fill(0)
+        super().finish(update)
+
+
+def test_one_forgotten_exchange_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control: the tolerance is far below the smallest mistake."""
+    monkeypatch.setattr("harness.strategies.sync.Sync", Forgetful)
+    outcome = launch(folder / "forgetful", case_of(ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS))
+    base = reference("dnn_digits", folder)
+    assert loss_difference(base.values("loss"), outcome.values("loss")) > 100 * TOLERANCE
+    assert parameter_difference(base.parameters, outcome.parameters) > 100 * TOLERANCE
+
+
+def test_replicas_that_drift_apart_fail_the_launch_by_a_check() -> None:
+    def body(context: RankContext) -> None:
+        context.seed += context.rank  # local_only: nothing makes the replicas equal again
+        train.run(context)
+        assert [check["name"] for check in context.checks if not check["passed"]] == ["initial_parameters"]
+
+    assert run_ranks(case_of(ranks=2), body) == ["", ""]
+
+
+@pytest.mark.parametrize("difference", [loss_difference, parameter_difference])
+def test_differences_of_unequal_or_broken_curves_are_infinite(difference: Any) -> None:
+    curve = np.array([2.0, 1.0])
+    assert difference(curve, curve) == 0
+    assert difference(curve, curve[:1]) == difference(curve, np.array([2.0, np.nan])) == difference(curve[:0], curve[:0]) == float("inf")
