@@ -1,4 +1,4 @@
-"""One suite for all transports and collectives: every operation, type and size against NumPy, with 2 to 5 ranks, on real processes."""
+"""One suite for all transports and collectives: every operation, type and size against NumPy, with 2 to 5 ranks (and a lone one), on real processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.integration.conformance import process_set
 from tests.integration.conformance.process_set import LEAVING, MESSAGES
 
 ROOT = Path(__file__).parents[2]
-RANKS = (2, 3, 4, 5)
+RANKS = (1, 2, 3, 4, 5)
 SET_S = 100
 LOSS_S = 5.0
 FRAMEWORKS = {"horovod": "torch", "horovod-tensorflow": "tensorflow", "gloo": "torch"}
@@ -143,7 +143,20 @@ def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subproc
     """Open MPI with its files inside the scratch folder and no listening ranks; see docs/transports/mpi.md."""
     (results / "rendezvous").mkdir()
     Board(results / "board", case.ranks).close()
-    command = ["mpirun", "-n", str(case.ranks), "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,sm"]
+    command = [
+        str(Path(sys.executable).parent / "mpirun"),
+        "-n",
+        str(case.ranks),
+        "--oversubscribe",
+        "--bind-to",
+        "none",
+        "--mca",
+        "pml",
+        "ob1",
+        "--mca",
+        "btl",
+        "self,sm",
+    ]
     command += ["--mca", "btl_sm_backing_directory", str(results), sys.executable, "-m", "tests.integration.conformance.under_mpirun"]
     environment = os.environ | {"TMPDIR": str(results), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     arguments = [function, case.model_dump_json(), str(results)]
