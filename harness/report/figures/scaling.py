@@ -1,0 +1,74 @@
+"""Throughput against ranks with the ideal line; where there is only one number of ranks, the arms side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from harness.report.figures.dots import Dot, draw, interval
+from harness.report.figures.style import MUTED, Look, panel, svg
+from harness.report.numbers import significant
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One arm at one number of ranks: median, its interval (None below 6 launches) and every launch."""
+
+    ranks: int
+    median: float
+    low: float | None
+    high: float | None
+    hollow: bool
+    dots: list[Dot]
+
+
+def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], base: tuple[int, float] | None) -> Markup:
+    """One panel. `base`: ranks and throughput (samples/s) from which the ideal line starts."""
+    counts = sorted({point.ranks for points in series.values() for point in points})
+    return _lines(label, series, looks, base, counts) if len(counts) > 1 else _strip(label, series, looks)
+
+
+def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], base: tuple[int, float] | None, counts: list[int]) -> Markup:
+    figure, axes = panel()
+    titles: dict[str, str] = {}
+    axes.set_xscale("log", base=2)
+    if base:
+        axes.plot(counts, [base[1] / base[0] * count for count in counts], "--", color=MUTED, lw=1.2)
+        axes.annotate("ideal", (counts[-1], base[1] / base[0] * counts[-1]), (-4, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
+    for name, points in series.items():
+        look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
+        axes.plot([point.ranks for point in ordered], [point.median for point in ordered], "-", color=look.colour)
+        for point in ordered:
+            draw(axes, point.dots, look, titles, 3.5)
+            interval(axes, point.ranks, point.median, point.low or point.median, point.high or point.median, look, point.hollow)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(counts[0] / 1.15, counts[-1] * 1.15)
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("ranks")
+    _values(axes, horizontal=False)
+    return svg(figure, label, titles)
+
+
+def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -> Markup:
+    figure, axes = panel(height=0.95 + 0.42 * len(series))
+    titles: dict[str, str] = {}
+    for place, (name, points) in enumerate(series.items()):
+        for point in points:
+            draw(axes, [Dot(dot.y, place, dot.hollow, dot.words, dot.href) for dot in point.dots], looks[name], titles)
+            interval(axes, point.median, place, point.low or point.median, point.high or point.median, looks[name], point.hollow, horizontal=True)
+    axes.set_yticks(range(len(series)), list(series))
+    axes.set_ylim(len(series) - 0.5, -0.5)
+    axes.set_xlim(left=0)
+    axes.grid(visible=False, axis="y")
+    _values(axes, horizontal=True)
+    return svg(figure, label, titles)
+
+
+def _values(axes: Axes, horizontal: bool) -> None:
+    axis = axes.xaxis if horizontal else axes.yaxis
+    axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
+    axis.set_label_text("throughput (samples/s), higher is better")

@@ -1,0 +1,18 @@
+"""A step's time over steps as one small line; written by hand, since every run page has one per rank."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+WIDTH, HEIGHT = 600, 60
+
+
+def sparkline(values: np.ndarray, label: str) -> Markup:
+    """The values from 0 to their maximum, in equal steps; empty below two values."""
+    if len(values) < 2 or not np.max(values) > 0:
+        return Markup("")
+    x = np.linspace(2, WIDTH - 2, len(values))
+    y = HEIGHT - 2 - (HEIGHT - 4) * values / np.max(values)
+    points = "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
+    return Markup('<svg class="spark" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title><path d="M{}"/></svg>').format(WIDTH, HEIGHT, label, label, points)

@@ -1,0 +1,45 @@
+"""Numbers as people read them: three significant digits, intervals beside values, units that fit."""
+
+from __future__ import annotations
+
+import math
+
+NARROW = "\u202f"
+"""A narrow space between groups of digits; it does not break."""
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def significant(value: float | int | None, digits: int = 3) -> str:
+    """Rounded to significant digits; an en dash for nothing. Whole numbers below 10 000 stay as they are."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if value == 0 or math.isinf(value):
+        return "0" if value == 0 else ("∞" if value > 0 else "−∞")
+    if float(value).is_integer() and abs(value) < 10_000:
+        return _signed(f"{int(value)}")
+    exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
+    if exponent < -4 or exponent > 9:
+        return _signed(f"{value / 10.0**exponent:.{digits - 1}f}") + f"{NARROW}×{NARROW}10{str(exponent).translate(_SUPERSCRIPTS)}"
+    if exponent >= digits:
+        return _signed(f"{round(value, digits - 1 - exponent):,.0f}".replace(",", NARROW))
+    return _signed(f"{value:.{max(digits - 1 - exponent, 0)}f}")
+
+
+def bracket(low: float | None, high: float | None) -> str:
+    """An interval, empty when there is none."""
+    return "" if low is None or high is None else f"[{significant(low)}, {significant(high)}]"
+
+
+def nbytes(count: float | None) -> str:
+    """A message size or traffic in binary units."""
+    if count is None or math.isnan(count):
+        return "–"
+    size, units = float(count), ("B", "KiB", "MiB", "GiB", "TiB")
+    place = 0
+    while abs(size) >= 1024 and place < len(units) - 1:
+        size, place = size / 1024, place + 1
+    return f"{significant(size)}{NARROW}{units[place]}"
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "−")
