@@ -20,7 +20,8 @@ from harness.stats.intervals import Interval
 
 NO_VERDICTS = ("ci",)
 """Sizes that only show that everything runs."""
-RECALLED = "the published value is known from memory only: ours stands beside it, nothing is judged"
+RECALLED = "the published value is known from memory only: nothing is judged"
+UNSERVED = "nothing of this version serves it"
 
 
 def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
@@ -75,25 +76,28 @@ class _Judging:
         if claim.row is not None and claim.row.provenance == "not_recovered":
             return self._result(claim, Outcome("value not recovered", "the figure was published but could not be recovered: nothing to compare with"))
         if claim.recalled:
-            return self._result(claim, Outcome("unverified", RECALLED), reason=f"nothing of ours to show: needs {claim.form.needs}" if claim.form.needs else "")
-        return self._result(claim, Outcome("not runnable here", f"needs {claim.form.needs}"), reason=f"needs {claim.form.needs}")
+            return self._result(claim, Outcome("unverified", RECALLED), reason=f"nothing of ours to show: needs {claim.form.needs}")
+        return self._result(claim, Outcome("not runnable here", UNSERVED), reason=f"needs {claim.form.needs}")
 
     def _without_launches(self, claim: Claim, pool: Pool) -> ClaimResult:
         select = claim.form.select
         failed, planned = pool.unfinished(select), pool.planned_count(select)
-        absent = [record for record in failed if record.status == "not_runnable" and record.failure]
-        if absent and absent[0].failure:
-            why = f"{absent[0].failure.message}; {absent[0].failure.advice}"
-            return self._result(claim, Outcome("unverified" if claim.recalled else "not runnable here", why), reason=why)
-        why = f"size {self.size} plans none of its launches" if not planned else f"none of {planned} planned launches finished, {len(failed)} failed"
-        return self._result(claim, Outcome("unverified" if claim.recalled else "inconclusive", why), reason=why)
+        absent = [record.failure for record in failed if record.status == "not_runnable" and record.failure]
+        if absent:
+            why = f"{absent[0].message}; {absent[0].advice}"
+        else:
+            why = f"none of {planned} planned launches finished, {len(failed)} failed" if planned else f"size {self.size} plans none of its launches"
+        return self._result(claim, self._no_value(claim, "not runnable here" if absent else "inconclusive"), reason=why)
+
+    def _no_value(self, claim: Claim, verdict: Verdict = "inconclusive") -> Outcome:
+        return Outcome("unverified", RECALLED) if claim.recalled else Outcome(verdict, "nothing was measured")
 
     def _served(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> ClaimResult:
         form = claim.form
         found = answer(Question(metric, form.select, form.against, form.nbytes), pool, evidence)
         if found is None:
             why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else "")
-            return self._result(claim, Outcome("unverified" if claim.recalled else "inconclusive", why), evidence=evidence, reason=why)
+            return self._result(claim, self._no_value(claim), evidence=evidence, reason=why)
         control, shown = self._control(claim, metric, pool, evidence)
         outcome = self._verdict(claim, found.estimate)
         outcome = with_control(outcome, shown) if outcome else None

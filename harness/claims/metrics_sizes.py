@@ -57,7 +57,7 @@ def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     case = record.case
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
         return None
-    sent = [rank.facts["traffic"]["nbytes"] for rank in record.ranks if "traffic" in rank.facts]
+    sent = [traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic]
     calls = samples[(samples["event"] == case.operation) & (samples["rank"] == 0)]
     if len(sent) < case.ranks or calls.empty:
         return None

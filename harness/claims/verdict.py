@@ -151,5 +151,5 @@ def _too_few(launches: int) -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits."""
-    return f"{value:.4g}"
+    """Six significant digits: enough to check a rule by hand."""
+    return f"{value:.6g}"

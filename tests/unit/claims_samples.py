@@ -17,10 +17,10 @@ TRAIN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def record(case: dict[str, Any], plan_index: int = 0, facts: dict[str, Any] | None = None, checks: list[Check] | None = None, **fields: Any) -> Record:
+def record(case: dict[str, Any], plan_index: int = 0, checks: list[Check] | None = None, **fields: Any) -> Record:
     """A record with status ok."""
     parsed = parse_case(case)
-    ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end", facts=facts or {}) for rank in range(parsed.ranks)]
+    ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end") for rank in range(parsed.ranks)]
     values: dict[str, Any] = {
         "launch": f"{parsed.case_id}-{plan_index}", "case_id": parsed.case_id, "case": parsed, "size": "smoke", "plan_index": plan_index, "seed": plan_index,
         "evidence": "measured", "oversubscribed": False, "status": "ok", "failure": None, "ranks": ranks, "checks": checks or [], "warnings": [],

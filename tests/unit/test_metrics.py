@@ -92,7 +92,7 @@ def test_a_transfer_is_half_a_round_trip_per_size() -> None:
 def test_bytes_are_counted_over_timed_and_verified_calls(sent: int, expected: float) -> None:
     checks = [Check(rank=rank, name=f"all_reduce.4000.{salt}", passed=True, detail="") for rank in range(4) for salt in (1, 2)]
     rows = [(rank, "all_reduce", call, 0, 1, 4000) for rank in range(4) for call in range(2)]
-    found = bytes_per_rank_ratio(record(COLLECTIVE, facts={"traffic": {"nbytes": sent, "messages": 1}}, checks=checks), samples(*rows))
+    found = bytes_per_rank_ratio(record(COLLECTIVE, transport={"traffic": [{"nbytes": sent, "messages": 1}] * 4}, checks=checks), samples(*rows))
     assert found == pytest.approx(expected)
 
 

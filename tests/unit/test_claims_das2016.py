@@ -1,0 +1,119 @@
+"""The suite das2016: every row of the paper is there with its value, and every claim can find launches or says what it needs."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.claims.judge import judge_suite, read_claims, write_claims
+from harness.claims.load import load_claims, load_published
+from harness.claims.metrics import METRICS, suite_metrics
+from harness.claims.pool import matches
+from harness.record.store import Store
+from harness.spec.errors import SpecError
+from harness.spec.suite import Suite, load_suite
+
+ROOT = Path(__file__).resolve().parents[2]
+GATED = {
+    "vgga.mb512.n128.speedup": 90, "vgga.mb256.n64.speedup": 53, "overfeat.mb256.n64.speedup": 42, "cddnn.n16.speedup": 6.5, "aws.n16.speedup": 14,
+    "vgga.mb512.n128.efficiency": 0.7031, "vgga.mb256.n64.efficiency": 0.8281, "overfeat.mb256.n64.efficiency": 0.6562, "cddnn.n16.efficiency": 0.4062,
+    "aws.n16.efficiency": 0.875, "alg.ratio.overfeat.derived": 250.7, "alg.ratio.vgga.derived": 1218.1, "minpts.vgga.fdr.derived": 1,
+    "minpts.overfeat.fdr.derived": 2, "minpts.vgga.10gbe.derived": 2, "minpts.overfeat.10gbe.derived": 6, "intel2015.alexnet.n64.hours": 5,
+    "seide2012.cddnn.pipeline.g2": 1.9, "seide2012.cddnn.pipeline.g4": 3.3,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return load_suite("das2016", ROOT / "suites")
+
+
+def test_published_rows_are_those_of_the_paper(suite: Suite) -> None:
+    rows = load_published(suite.folder)
+    assert len(rows) == 38
+    assert {name.removeprefix("das2016."): row.value for name, row in rows.items() if row.gate} == GATED
+    assert Counter(row.provenance for row in rows.values()) == {"paper": 8, "derived": 11, "memory_high": 2, "memory_medium": 12, "memory_low": 5}
+
+
+def test_every_row_has_its_claim_and_no_claim_of_the_paper_is_ours(suite: Suite) -> None:
+    claims = load_claims(suite)
+    assert [claim.form.id for claim in claims if claim.row] == list(load_published(suite.folder))
+    assert all(claim.form.id.startswith("das2016.own.") for claim in claims if claim.row is None)
+    assert {claim.form.id.rpartition(".")[2] for claim in claims if "own.equivalence" in claim.form.id} == {"shm", "tcp", "grpc", "gloo", "mpi", "horovod"}
+
+
+def test_what_a_claim_selects_is_run_at_smoke_size_at_least_six_times(suite: Suite) -> None:
+    for claim in load_claims(suite):
+        if claim.form.experiment is None:
+            continue
+        size = suite.experiment(claim.form.experiment).size("smoke")
+        control = claim.form.control.select if claim.form.control else None
+        for select in filter(None, (claim.form.select, control)):
+            assert sum(size.launches for case in size.cases if matches(case, select)) >= 6, (claim.form.id, select)
+        if claim.form.against:
+            assert any(matches(case, claim.form.against) for case in size.cases), claim.form.id
+
+
+def test_without_any_launch_nothing_is_reproduced_but_arithmetic(suite: Suite, tmp_path: Path) -> None:
+    results = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    assert {result.kind for result in results.values() if result.verdict == "reproduced"} == {"consistency"}
+    assert sum(result.verdict == "reproduced" for result in results.values()) == 11
+    assert results["das2016.vgga.mb512.n128.speedup"].verdict == "not runnable here"
+    assert "128 nodes or the simulator" in results["das2016.vgga.mb512.n128.speedup"].reason
+    assert results["das2016.own.equivalence.tcp"].verdict == "inconclusive"
+    recalled = [result for result in results.values() if result.provenance and result.provenance.startswith("memory")]
+    assert len(recalled) == 19
+    assert {result.verdict for result in recalled} == {"unverified"}
+
+
+def test_size_ci_gives_no_verdicts(suite: Suite, tmp_path: Path) -> None:
+    assert {result.verdict for result in judge_suite(suite, "ci", Store(tmp_path))} == {None}
+
+
+def test_claims_survive_the_way_to_disk(suite: Suite, tmp_path: Path) -> None:
+    results = judge_suite(suite, "smoke", Store(tmp_path))
+    write_claims(tmp_path / "claims" / "das2016.smoke.json", results)
+    assert read_claims(tmp_path / "claims" / "das2016.smoke.json") == results
+
+
+def test_largest_node_counts_follow_from_the_fewest_points(suite: Suite) -> None:
+    model = suite_metrics(suite.folder)["max_nodes"].model
+    assert model is not None
+    for claim in load_claims(suite):
+        if claim.row and claim.row.metric == "min_points_per_node":
+            assert model({**claim.form.x, "minibatch": 256}, {}) == claim.row.x["max_nodes_at_minibatch_256"]
+
+
+def test_every_metric_has_its_page(suite: Suite) -> None:
+    for metric in suite_metrics(suite.folder).values():
+        assert (ROOT / metric.page).read_text().startswith(f"# {metric.name}"), metric.page
+    assert {path.stem for path in (ROOT / "docs" / "metrics").glob("*.md")} >= set(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"id": "das2016.nosuch", "needs": "x"}, "has no row 'das2016.nosuch'"),
+        ({"id": "das2016.own.x", "origin": "own", "statement": "s", "unit": "x", "metric": "stp_s", "rule": {"name": "ordering"}}, "did you mean 'step_s'"),
+        ({"id": "das2016.cddnn.n16.speedup", "needs": "x", "experiment": "throughputs"}, "did you mean 'throughput'"),
+        ({"id": "das2016.cddnn.n16.speedup", "needs": "x", "select": {"rank": 2}}, "did you mean 'ranks'"),
+        ({"id": "das2016.cddnn.n16.speedup", "statement": "mine"}, "stands in published.yaml"),
+        (
+            {"id": "das2016.own.x", "origin": "own", "statement": "s", "unit": "x", "direction": "higher", "experiment": "throughput", "metric": "speedup",
+             "against": {"ranks": 1}, "rule": {"name": "at_least", "value": 6.5}},
+            "equals the published value of 'das2016.cddnn.n16.speedup'",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_claim_is_one_line_with_file_and_line(suite: Suite, tmp_path: Path, entry: dict[str, object], message: str) -> None:
+    folder = tmp_path / "das2016"
+    folder.mkdir()
+    for name in ("suite.yaml", "published.yaml", "models.py"):
+        (folder / name).write_text((suite.folder / name).read_text())
+    (folder / "claims.yaml").write_text("# first line\n" + yaml.safe_dump([entry]))
+    with pytest.raises(SpecError) as raised:
+        load_claims(load_suite("das2016", tmp_path))
+    assert message in str(raised.value)
+    assert "claims.yaml:" in str(raised.value)
+    assert "\n" not in str(raised.value)
