@@ -29,7 +29,7 @@ test:
 	python -m pytest
 
 bench: env
-	python -m pytest tests/bench --benchmark-enable --benchmark-only
+	python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
 
 lint: env
 	ruff check .

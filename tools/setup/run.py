@@ -155,7 +155,9 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
         python = packages.make_venv(cache.reference, cache.log)
         packages.run([str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--find-links", str(cache.wheels), str(uv)], cache.log)
         others = [str(pin) for pin in pins if pin.name != packages.FROM_SOURCE]
-        packages.install(python.parent / "uv", python, others, [cache.wheels], cache.unpacked, cache.log, "--compile-bytecode", line=steps.tell)
+        packages.install(
+            python.parent / "uv", python, others, [cache.wheels], cache.unpacked, cache.log, "--compile-bytecode", line=lambda _: steps.tell("working")
+        )
         done.touch()
         for old in cache.reference.parent.iterdir():  # of other locks: a compiled one takes 0.5 GB and is cheap to make again
             if old != cache.reference:

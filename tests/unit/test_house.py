@@ -1,0 +1,117 @@
+"""The house keeps its shape: who may import whom, how long a file is, what no code may do."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.spec import registry
+
+ROOT = Path(__file__).parents[2]
+HARNESS = ROOT / "harness"
+# From the lowest room to the highest: a room imports its own and lower ones. `rank` hosts the programs, so they share a floor.
+FLOORS = [
+    {"spec"}, {"stats"}, {"record"}, {"fabric"}, {"workloads"}, {"transports"}, {"collectives"}, {"strategies"},
+    {"rank", "programs"}, {"launch"}, {"simulate"}, {"claims"}, {"report"}, {"commands", "cli", "doctor", "__main__"},
+]  # fmt: skip
+FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
+# Data that lower rooms receive from `rank`: they import these for types only, under TYPE_CHECKING.
+HANDED_DOWN = {"context", "recorder", "board", "rendezvous"}
+# The table of networks imports no framework; `spec` asks it when it checks a case, and reaches it by name, inside functions.
+BY_NAME = {("spec", "harness.workloads.networks")}
+LONGEST_FILE, LONGEST_FUNCTION = 330, 60
+PYTHON = sorted(path for folder in ("harness", "tools", "benchmarks", "suites") for path in (ROOT / folder).rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(HARNESS).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Imported modules, wherever in the file, and whether for types only."""
+    typed = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, id(node) in typed) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, id(node) in typed
+            yield from ((f"{node.module}.{alias.name}", id(node) in typed) for alias in node.names)
+
+
+def top_level(tree: ast.Module) -> list[str]:
+    """Modules imported when the file is."""
+    return [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+
+
+def problems(path: Path, source: str) -> list[str]:
+    """Imports of a harness file that go up."""
+    room, found, tree = room_of(path), [], ast.parse(source)
+    for module, for_types in imports(tree):
+        parts = module.split(".")
+        if parts[0] != "harness" or len(parts) < 2 or parts[1] not in FLOOR:
+            continue
+        if (room, ".".join(parts[:3])) in BY_NAME and not any(module == top for top in top_level(tree)):
+            continue
+        handed_down = parts[1] == "rank" and len(parts) > 2 and parts[2] in HANDED_DOWN
+        if FLOOR[parts[1]] > FLOOR[room] and not handed_down and not (for_types and parts[1:] == ["rank"]):
+            found.append(f"{path.relative_to(ROOT)}: {room} imports {module}")
+        if handed_down and FLOOR["rank"] > FLOOR[room] and not for_types:
+            found.append(f"{path.relative_to(ROOT)}: {module} is for types only here")
+    return found
+
+
+def harness_files() -> list[Path]:
+    return [path for path in PYTHON if path.is_relative_to(HARNESS) and path != HARNESS / "__init__.py"]
+
+
+def test_every_room_has_its_floor():
+    rooms = {path.name for path in HARNESS.iterdir() if path.is_dir() and list(path.glob("*.py"))}
+    assert rooms <= set(FLOOR), f"say in FLOORS where these stand: {rooms - set(FLOOR)}"
+
+
+def test_upper_rooms_import_lower_ones_never_the_reverse():
+    assert [line for path in harness_files() for line in problems(path, path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "allowed"),
+    [
+        ("transports", "from harness.strategies import base", False),
+        ("transports", "from harness.rank.context import Context", False),
+        ("transports", "if TYPE_CHECKING:\n    from harness.rank.context import Context", True),
+        ("strategies", "from harness.collectives import ring", True),
+        ("spec", "def f():\n    import harness.launch.supervisor", False),
+    ],
+)
+def test_an_import_that_goes_up_is_seen(room, line, allowed):
+    assert bool(problems(HARNESS / room / "new.py", line)) is not allowed
+
+
+def test_every_registered_name_has_its_file():
+    for kind, table in registry.TABLES.items():
+        for name, entry in table.items():
+            module = entry.target.partition(":")[0]
+            assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists(), f"{kind} {name}: no {module}"
+
+
+def test_the_snakefile_is_short_and_rules_are_flat():
+    assert len((ROOT / "Snakefile").read_text().splitlines()) < 60
+    for path in (ROOT / "workflows").glob("*.smk"):
+        text = path.read_text()
+        assert path.name == "common.smk" or not any(line.startswith(("def ", "import ")) for line in text.splitlines()), (
+            f"{path.name}: helpers go to common.smk"
+        )
+        assert len(re.findall(r"^ *log:$", text, re.M)) == len(re.findall(r"^ *rule\b.*:$", text, re.M)), f"{path.name}: every rule has a log"
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_are_short(path):
+    source = path.read_text()
+    assert len(source.splitlines()) <= LONGEST_FILE
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            assert node.end_lineno - node.lineno < LONGEST_FUNCTION, f"{node.name}, line {node.lineno}"
