@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.rank.context import RankContext
 from harness.strategies import buckets
 from harness.strategies.buckets import Parameter
 from harness.transports.base import Collectives
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
 
 MIB = 1 << 20
 

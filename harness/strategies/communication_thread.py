@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 from dataclasses import dataclass
+from time import monotonic_ns as now
 
-from harness.rank.recorder import now
 from harness.strategies.buckets import Bucket
 from harness.transports.base import Collectives
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic_ns as now
 
-from harness.rank.recorder import now
 from harness.strategies.base import Strategy
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from harness.rank.context import RankContext
 from harness.strategies.base import Strategy
 from harness.strategies.buckets import Parameter
 from harness.strategies.communication_thread import CommunicationThread
 from harness.transports.base import Collectives
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
 
 
 class SyncOverlap(Strategy):
