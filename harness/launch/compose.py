@@ -45,7 +45,7 @@ def compose(
     evidence: Any,
 ) -> Record:
     """The record of a launch that was started."""
-    failure = failure_of(ended.cause, watch) if ended.cause else _silent_failure(case, watch, events, around)
+    failure = failure_of(ended.cause) if ended.cause else _silent_failure(case, watch, events, around)
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {"ranks": _per_rank(watch, "transport"), "traffic": _per_rank(watch, "traffic"), "interface": case.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
@@ -75,13 +75,10 @@ def command(case: TransferCase | CollectiveCase | TrainCase, orders: Orders) -> 
     return ["scaleproof", "run", case.suite, case.experiment, *chosen]
 
 
-def failure_of(sign: Sign, watch: Watch) -> Failure:
-    """A sign with what its rank was doing, and advice."""
-    known = sign.rank in watch.ranks
-    line = watch.board.read(sign.rank) if known else None
+def failure_of(sign: Sign) -> Failure:
+    """A sign with advice; an exception's own code counts only when it is one of the record's."""
     code: Any = sign.code if sign.code in get_args(FailureCode) else "rank_raised"
-    step, operation = (line.step, line.operation) if line else (-1, "")
-    return Failure(code=code, rank=sign.rank, message=sign.message, step=step, operation=operation, advice=ADVICE[code])
+    return Failure(code=code, rank=sign.rank, message=sign.message, step=sign.step, operation=sign.operation, advice=ADVICE[code])
 
 
 def disk_full(error: OSError) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import harness
 from harness.launch.base import Launcher
-from harness.launch.teardown import clean, dump_stacks, end_processes
+from harness.launch.teardown import clean, dump_stacks, end_processes, reap_session
 from harness.launch.watch import Sign, Watch, root_cause, signal_name
 from harness.rank.board import Board
 from harness.rank.orders import ENVIRONMENT, Orders
@@ -59,6 +59,7 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             end_processes(orders.launch, TERM_S)
             process.kill()
             process.wait()
+            reap_session(process.pid)
             for path in scratch:
                 shutil.rmtree(path, ignore_errors=True)
             left = clean(orders.launch)
@@ -97,18 +98,19 @@ def _launcher_gone(watch: Watch, code: int) -> Sign:
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
     started = any(watch.board.pid(rank) for rank in watch.ranks)
     # The ranks died with it, by the kernel's hand; none of them is to blame.
-    return Sign("rank_killed" if started and code < 0 else "start_failed", -1, time.monotonic_ns(), f"the launcher {how} before its ranks had ended")
+    return watch.sign("rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended")
 
 
 def _too_late(watch: Watch) -> Sign:
     rank = watch.least_advanced()
     line = watch.board.read(rank)
     still_s = (time.monotonic_ns() - line.moved_ns) / 1e9
+    doing = (
+        f"is furthest behind, in {line.operation!r} for {still_s:.1f} s" if line.operation else "has not begun" if watch.board.pid(rank) else "has not started"
+    )
+    sign = watch.sign("deadline", rank, f"deadline passed; rank {rank} {doing}")
     dump_stacks(watch.living())
-    if not watch.board.pid(rank):
-        return Sign("deadline", rank, time.monotonic_ns(), f"deadline passed before rank {rank} had started")
-    doing = line.operation or "nothing yet"
-    return Sign("deadline", rank, time.monotonic_ns(), f"deadline passed; rank {rank} is furthest behind, in {doing!r} for {still_s:.1f} s")
+    return sign
 
 
 def _leave(process: subprocess.Popen[bytes]) -> list[str]:

@@ -8,6 +8,8 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
+
 from harness.rank.orders import ENVIRONMENT
 
 _SHARED = Path("/dev/shm")
@@ -75,6 +77,16 @@ def dump_stacks(pids: list[int], wait_s: float = 0.2) -> None:
         _send(pid, signal.SIGUSR1)
         _send(pid, signal.SIGCONT)
     time.sleep(wait_s)
+
+
+def reap_session(session: int) -> None:
+    """Reap the orphans of a launcher's session that this process has adopted."""
+    for child in psutil.Process().children():
+        try:
+            if os.getsid(child.pid) == session:
+                os.waitpid(child.pid, os.WNOHANG)
+        except (ProcessLookupError, ChildProcessError):
+            continue
 
 
 def _send(pid: int, number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,15 @@ _BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), message."""
+    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), message, what the rank was doing then."""
 
     code: str
     rank: int
     at_ns: int
     message: str
     signal: int | None = None
+    step: int = -1
+    operation: str = ""
 
     @property
     def is_first_hand(self) -> bool:
@@ -83,9 +85,14 @@ class Watch:
         return [pid for rank in self.ranks if rank not in self.ends and (pid := self.board.pid(rank))]
 
     def least_advanced(self) -> int:
-        """Among ranks that have not ended: the lowest step, then the one that has not moved for longest; -1 when all have ended."""
+        """Among ranks that have not ended: the lowest step, then one that waits for no peer, then the one that has not moved for longest; -1: all ended."""
         lines = {rank: self.board.read(rank) for rank in self.ranks if rank not in self.ends}
-        return min(lines, key=lambda rank: (lines[rank].step, lines[rank].moved_ns), default=-1)
+        return min(lines, key=lambda rank: (lines[rank].step, lines[rank].peer >= 0, lines[rank].moved_ns), default=-1)
+
+    def sign(self, code: str, rank: int, message: str) -> Sign:
+        """A sign about a rank as it is now."""
+        found = Sign(code, rank, time.monotonic_ns(), message)
+        return self._placed(found) if rank in self.ranks else found
 
     def _read_ends(self) -> None:
         for rank in self.ranks:
@@ -97,10 +104,9 @@ class Watch:
             if report is not None:
                 self.reports[rank] = report
             sign = ended_badly(rank, end, report)
-            if sign is None:
-                self._signs.pop(rank, None)
-            elif self._signs.get(rank, sign).code not in ("rank_stopped", "rank_silent"):
-                self._signs[rank] = sign
+            if sign is not None and rank not in self._signs:
+                # A rank that was stopped stays so, however it ended once it was continued for its stacks.
+                self._signs[rank] = self._placed(sign)
 
     def _look_at_process(self, rank: int, pid: int) -> None:
         now = time.monotonic()
@@ -108,15 +114,16 @@ class Watch:
             self._stopped_since.pop(rank, None)
             silent_s = now - self.board.read(rank).beat_ns / 1e9
             if silent_s > SILENT_S:
-                self._sign("rank_silent", rank, f"no heartbeat for {silent_s:.1f} s")
+                self._signs.setdefault(rank, self.sign("rank_silent", rank, f"no heartbeat for {silent_s:.1f} s"))
             return
         since = self._stopped_since.setdefault(rank, now)
         if now - since > STOPPED_S:
-            self._sign("rank_stopped", rank, f"the process has been stopped (SIGSTOP or a debugger) for {now - since:.1f} s")
+            message = f"the process has been stopped (SIGSTOP or a debugger) for {now - since:.1f} s"
+            self._signs.setdefault(rank, self.sign("rank_stopped", rank, message))
 
-    def _sign(self, code: str, rank: int, message: str) -> None:
-        if rank not in self._signs:
-            self._signs[rank] = Sign(code, rank, time.monotonic_ns(), message)
+    def _placed(self, sign: Sign) -> Sign:
+        line = self.board.read(sign.rank)
+        return replace(sign, step=line.step, operation=line.operation)
 
 
 def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -> Sign | None:

@@ -26,7 +26,7 @@ def run(tmp_path: Path, fault: str, cases: list, repetitions: int, deadline_s: f
         use_faulty_program(patch, fault, tmp_path / "faults")
         outcome = run_plan(launches(cases, repetitions), results, size="ci", deadline_s=deadline_s, progress=watch)
     store = Store(results)
-    took = {path.name: watch.ended_at[path.name] - float(path.read_text()) for path in (tmp_path / "faults").iterdir()}
+    took = {path.name: watch.ended_at[path.name] - float(path.read_text()) for path in (tmp_path / "faults").iterdir() if path.name in watch.ended_at}
     assert_nothing_left(results, outcome.launches)
     return outcome, [store.load(launch)[0] for launch in outcome.launches], took
 
@@ -42,7 +42,7 @@ def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(tm
         rank, step = fault_of(record.seed, 2)
         assert record.failure is not None, record
         assert (record.failure.code, record.failure.rank) == (code, rank), record.failure
-        assert step <= record.failure.step <= step + 1 or fault != "raise"
+        assert record.failure.step == step if fault == "raise" else record.failure.step >= step
         assert record.failure.operation == "all_reduce"
         assert record.failure.advice
         assert took[record.launch] < WITHIN_S
@@ -50,9 +50,7 @@ def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(tm
     assert outcome.done == len(records) - len(failed) > 0
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"), [("exit", "rank_exited"), ("SIGSEGV", "rank_killed"), ("check", "check_failed"), ("hang", "deadline")]
-)
+@pytest.mark.parametrize(("fault", "code"), [("exit", "rank_exited"), ("SIGSEGV", "rank_killed"), ("check", "check_failed"), ("hang", "deadline")])
 def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: str, code: str) -> None:
     _, records, _ = run(tmp_path, fault, [small_case("tcp", transport="tcp")], 2, deadline_s=4.0)
     assert [(record.failure.code, record.failure.rank) for record in records if record.failure] == [(code, fault_of(record.seed, 2)[0]) for record in records]

@@ -56,6 +56,7 @@ def fail(context: RankContext, fault: str) -> None:
     elif fault == "exit":
         os._exit(3)
     elif fault == "hang":
+        context.at(context.board.read(context.rank).step, "input")
         time.sleep(60)
     elif fault == "check":
         context.check("sum", False, "1 of 1 values differ")
