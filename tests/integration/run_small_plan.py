@@ -1,0 +1,26 @@
+"""A supervisor in a process of its own, to be killed: `run_small_plan.py RESULTS REPETITIONS`. Prints each launch's id when it has its record."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness.launch.supervisor import run_plan
+from harness.record.schema import Record
+from harness.spec.errors import SpecError
+from tests.integration.launches import Timekeeper, launches, small_case
+
+
+class Printing(Timekeeper):
+    def ended(self, record: Record) -> None:
+        print(record.launch, record.status, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        run_plan(launches([small_case()], int(sys.argv[2])), Path(sys.argv[1]), size="ci", deadline_s=30.0, progress=Printing())
+    except SpecError as error:
+        print(error)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
