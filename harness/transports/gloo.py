@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from harness.transports._arena import as_bytes
 from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
@@ -52,15 +53,19 @@ class Gloo:
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
         reduction = self._distributed.ReduceOp.SUM if operation == "sum" else self._distributed.ReduceOp.MAX
-        return self._start(buffer.nbytes, lambda: self._distributed.all_reduce(self._tensor(buffer), op=reduction, async_op=True))
+        return self._start(buffer.nbytes, lambda: self._distributed.all_reduce(self._tensor(buffer), op=reduction, async_op=True), empty=buffer.size == 0)
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter; torch's Gloo has a native one."""
-        return self._start(source.nbytes, lambda: self._distributed.reduce_scatter_single(self._tensor(target), self._tensor(source), async_op=True))
+        return self._start(
+            source.nbytes, lambda: self._distributed.reduce_scatter_single(self._tensor(target), self._tensor(source), async_op=True), empty=source.size == 0
+        )
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
-        return self._start(source.nbytes, lambda: self._distributed.all_gather_single(self._tensor(target), self._tensor(source), async_op=True))
+        return self._start(
+            source.nbytes, lambda: self._distributed.all_gather_single(self._tensor(target), self._tensor(source), async_op=True), empty=source.size == 0
+        )
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast; only the root counts its bytes."""
@@ -74,14 +79,12 @@ class Gloo:
             self._call(self._distributed.barrier)
 
     def send(self, buffer: Array, peer: int) -> Handle:
-        """See PointToPoint.send; a message of no bytes goes as one byte, because Gloo drops empty ones."""
-        tensor = self._tensor(buffer if buffer.size else np.zeros(1, np.uint8))
-        return self._start(buffer.nbytes, lambda: self._distributed.isend(tensor, dst=peer), empty=False)
+        """See PointToPoint.send."""
+        return self._start(buffer.nbytes, lambda: self._distributed.isend(self._bytes(buffer), dst=peer), empty=False)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
-        tensor = self._tensor(buffer if buffer.size else np.zeros(1, np.uint8))
-        return _Work(self, self._call(lambda: self._distributed.irecv(tensor, src=peer)))
+        return _Work(self, self._call(lambda: self._distributed.irecv(self._bytes(buffer), src=peer)))
 
     def close(self) -> None:
         """See Transport.close; without it Gloo's threads end in an abort."""
@@ -89,16 +92,17 @@ class Gloo:
             self._closed = True
             self._distributed.destroy_process_group()
 
+    def _bytes(self, buffer: Array) -> Any:
+        return self._torch.from_numpy(as_bytes(buffer))
+
     def _tensor(self, buffer: Array) -> Any:
         if buffer.dtype.name not in DTYPES:
             raise TransportError(f"gloo does not take {buffer.dtype.name}; it takes {', '.join(sorted(DTYPES))}")
         return self._torch.from_numpy(buffer)
 
-    def _start(self, nbytes: int, call: Callable[[], Any], *, empty: bool | None = None) -> Handle:
+    def _start(self, nbytes: int, call: Callable[[], Any], *, empty: bool) -> Handle:
         self.traffic.count(nbytes)
-        if nbytes == 0 if empty is None else empty:
-            return Done()
-        return _Work(self, self._call(call))
+        return Done() if empty else _Work(self, self._call(call))
 
     def _call(self, call: Callable[[], Any]) -> Any:
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from harness.transports._arena import as_bytes
 from harness.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
@@ -80,11 +81,11 @@ class Mpi:
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
-        return _Request(self, self._call(lambda: self._world.Isend(_bytes(buffer), peer)))
+        return _Request(self, self._call(lambda: self._world.Isend(as_bytes(buffer), peer)))
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
-        return _Request(self, self._call(lambda: self._world.Irecv(_bytes(buffer), peer)))
+        return _Request(self, self._call(lambda: self._world.Irecv(as_bytes(buffer), peer)))
 
     def close(self) -> None:
         """MPI_Finalize, which waits for all ranks; a rank that leaves because of an error skips it, and mpirun ends the others when it exits."""
@@ -118,10 +119,6 @@ class _Request:
 
     def wait(self) -> None:
         self._transport._call(self._request.Wait)
-
-
-def _bytes(buffer: Array) -> Array:
-    return buffer.reshape(-1).view(np.uint8)
 
 
 def _library(mpi: Any) -> str:
