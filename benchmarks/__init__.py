@@ -1,0 +1,1 @@
+"""Speed of transports and collectives beside their bounds; `make bench` runs it."""

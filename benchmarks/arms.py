@@ -1,0 +1,58 @@
+"""What is compared: every transport at 2 and 4 ranks, all-reduce and transfer, over four sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.spec import registry
+from harness.spec.case import NATIVE, CollectiveCase, TransferCase, parse_case
+
+SIZES = (1 << 10, 64 << 10, 1 << 20, 64 << 20)
+RANKS = (2, 4)
+ALGORITHM = "halving_doubling"
+"""For the point-to-point transports: fewest rounds, and as few bytes as a ring. With 2 ranks both are the same messages."""
+ITERATIONS = 12
+WARMUP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One line of the table: what was launched, with how many ranks, for which operation."""
+
+    name: str
+    ranks: int
+    operation: str
+
+
+BOUND = "bound"
+RING_OVER_GRPC = "TensorFlow RING over gRPC"
+TENSORFLOW_GRPC = "TensorFlow gRPC"
+
+
+def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
+    """Arms that are launches of the harness, with their cases."""
+    arms: dict[Arm, CollectiveCase | TransferCase] = {}
+    for name in registry.names("transport"):
+        entry = registry.entry("transport", name)
+        for ranks in RANKS:
+            common = {
+                "suite": "bench", "experiment": "transports", "arm": name, "transport": name, "ranks": ranks, "launcher": entry.launcher or "local",
+                "sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP,
+            }  # fmt: skip
+            lifted = ALGORITHM if entry.point_to_point else NATIVE
+            arms[Arm(name, ranks, "all_reduce")] = _collective({**common, "program": "collective", "collective": lifted})
+            if name != "horovod":
+                arms[Arm(name, ranks, "transfer")] = _transfer({**common, "program": "transfer"})
+    return arms
+
+
+def _collective(values: dict[str, object]) -> CollectiveCase:
+    case = parse_case(values)
+    assert isinstance(case, CollectiveCase)
+    return case
+
+
+def _transfer(values: dict[str, object]) -> TransferCase:
+    case = parse_case(values)
+    assert isinstance(case, TransferCase)
+    return case
