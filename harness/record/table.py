@@ -1,0 +1,72 @@
+"""One table per experiment and size: a row per planned launch, also for those that failed, cannot run here or were never tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.record.schema import Record
+from harness.record.store import Store
+
+if TYPE_CHECKING:
+    from harness.spec.plan import PlannedLaunch
+
+Metric = Callable[[Record, pd.DataFrame], float | None]
+MISSING = "missing"
+"""Status of a planned launch without any record."""
+_TEXT = (
+    "suite", "experiment", "case", "launch", "transport", "strategy", "collective", "fabric", "workload", "evidence", "status", "failure", "failure_message",
+    "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at",
+)  # fmt: skip
+_WHOLE = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
+
+
+def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, Metric]) -> pa.Table:
+    """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of its records of a launch the ok one."""
+    chosen = _chosen(plan, store)
+    rows = [_row(launch, chosen.get((launch.case.case_id, launch.plan_index)), store, metrics) for launch in plan]
+    kinds = [*((name, pa.string()) for name in _TEXT), *((name, pa.int64()) for name in _WHOLE), ("oversubscribed", pa.bool_()), ("wall_s", pa.float64())]
+    return pa.Table.from_pylist(rows, schema=pa.schema([*kinds, *((name, pa.float64()) for name in metrics)]))
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Parquet, all of it or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    pq.write_table(table, draft)
+    draft.rename(path)
+
+
+def _chosen(plan: Sequence[PlannedLaunch], store: Store) -> dict[tuple[str, int], Record]:
+    wanted = {(launch.case.case_id, launch.plan_index) for launch in plan}
+    found = [record for case_id in sorted({case_id for case_id, _ in wanted}) for record in store.records(case_id)]
+    found = sorted((record for record in found if (record.case_id, record.plan_index) in wanted), key=lambda record: record.started_at)
+    latest = next(reversed([record for record in found if record.status == "ok"] or found), None)
+    chosen: dict[tuple[str, int], Record] = {}
+    for record in found:
+        key = (record.case_id, record.plan_index)
+        same_version = latest is not None and (record.code.digest, record.machine) == (latest.code.digest, latest.machine)
+        if same_version and (record.status == "ok" or key not in chosen or chosen[key].status != "ok"):
+            chosen[key] = record
+    return chosen
+
+
+def _row(launch: PlannedLaunch, record: Record | None, store: Store, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    case = launch.case
+    row = {name: getattr(case, name, None) for name in (*_TEXT, *_WHOLE)}
+    row |= {"case": case.case_id, "plan_index": launch.plan_index, "order": launch.order, "seed": launch.seed, "status": MISSING}
+    if record is None:
+        return row
+    row |= {"launch": record.launch, "evidence": record.evidence, "status": record.status, "size": record.size, "oversubscribed": record.oversubscribed}
+    row |= {"code": record.code.digest, "machine": record.machine, "started_at": record.started_at, "wall_s": record.wall_s}
+    if record.failure is not None:
+        row |= {"failure": record.failure.code, "failure_message": record.failure.message}
+    if record.status == "ok":
+        samples = store.samples(record).to_pandas()
+        row |= {name: metric(record, samples) for name, metric in metrics.items()}
+    return row

@@ -1,0 +1,46 @@
+"""Records made up for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.rank.recorder import EVENT_DTYPE
+from harness.record.schema import Code, Failure, Record
+from harness.record.store import Store
+from harness.record.write import samples_table
+from harness.spec.case import parse_case
+
+
+def case(**fields: Any) -> Any:
+    base = {"program": "collective", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "shm", "collective": "ring", "sizes": [8]}
+    return parse_case({**base, **fields})
+
+
+def record(launch: str = "aa", **fields: Any) -> Record:
+    base: dict[str, Any] = {
+        "launch": launch, "case_id": case().case_id, "case": case(), "size": "ci", "plan_index": 0, "seed": 1, "evidence": "measured", "oversubscribed": False,
+        "status": "ok", "failure": None, "ranks": [], "checks": [], "warnings": [], "code": Code(version="0", commit=None, dirty=None, digest="d"),
+        "machine": "m", "environment": {}, "transport": {}, "started_at": "2026-01-01T00:00:00", "wall_s": 1.0, "command": [],
+    }  # fmt: skip
+    return Record(**(base | fields))
+
+
+def failure(code: Any = "rank_killed") -> Failure:
+    return Failure(code=code, rank=1, message="m", step=3, operation="o", advice="a")
+
+
+def events(count: int) -> np.ndarray:
+    rows = np.zeros(count, EVENT_DTYPE)
+    rows["event"], rows["end_ns"], rows["step"] = b"step", 1, np.arange(count)
+    return rows
+
+
+def commit(results: Path, found: Record, rows: int = 3) -> Path:
+    store = Store(results)
+    staging = store.staging / found.launch
+    staging.mkdir(parents=True)
+    (staging / "rank-0.log").write_text("log")
+    return store.commit(staging, found, samples_table({0: events(rows), 1: events(rows)}))
