@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
@@ -25,7 +26,6 @@ def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iter
 
 def leave(context: RankContext, transport: Collectives | Transport) -> None:
     """Keep what the transport counted and said of itself, then release it."""
-    capabilities = transport.capabilities
-    context.facts["traffic"] = {"nbytes": transport.traffic.nbytes, "messages": transport.traffic.messages}
-    context.facts["transport"] = {"library": capabilities.library, "path": capabilities.path, "progress": capabilities.progress}
+    context.facts["traffic"] = asdict(transport.traffic)
+    context.facts["transport"] = asdict(transport.capabilities) | {"dtypes": sorted(transport.capabilities.dtypes)}
     transport.close()

@@ -19,8 +19,10 @@ class TorchModel:
         torch.set_num_threads(threads)
         self._module = module_of(network)
         self._module.load_state_dict(dict(zip(self._module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
-        self._parameters = list(self._module.parameters())
-        self._optimizer = torch.optim.SGD(self._parameters, lr=learning_rate, momentum=momentum, fused=True)
+        self._parameters: list[torch.Tensor] = list(self._module.parameters())
+        self._gradients: list[torch.Tensor] = []
+        self._velocities = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._learning_rate, self._momentum = learning_rate, momentum
         self._scale = 1.0
         self._loss = torch.zeros(())
 
@@ -28,23 +30,25 @@ class TorchModel:
         """See Model."""
         self._scale = scale
         for index, (parameter, gradient) in enumerate(zip(self._parameters, gradients, strict=True)):
-            view = torch.from_numpy(gradient).view_as(parameter)
-            parameter.register_post_accumulate_grad_hook(_hook(view, ready, index))
+            self._gradients.append(torch.from_numpy(gradient).view_as(parameter))
+            parameter.register_post_accumulate_grad_hook(_hook(self._gradients[index], ready, index))
 
     def forward(self, batch: Batch) -> float:
         """See Model."""
-        loss = nn.functional.cross_entropy(self._module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))
+        loss: torch.Tensor = nn.functional.cross_entropy(self._module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))
         self._loss = loss * self._scale
         return loss.item()
 
     def backward(self) -> None:
         """See Model."""
-        self._optimizer.zero_grad(set_to_none=True)
         self._loss.backward()  # type: ignore[no-untyped-call]
 
     def update(self) -> None:
-        """See Model."""
-        self._optimizer.step()
+        """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second of every launch."""
+        torch._fused_sgd_(
+            self._parameters, self._gradients, self._velocities,
+            weight_decay=0.0, momentum=self._momentum, lr=self._learning_rate, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
+        )  # fmt: skip
 
     def values(self) -> list[np.ndarray]:
         """Views of the parameters."""
@@ -84,7 +88,7 @@ def _hook(view: torch.Tensor, ready: Callable[[int], None], index: int) -> Calla
     def gradient_done(parameter: torch.Tensor) -> None:
         assert parameter.grad is not None
         view.copy_(parameter.grad)
-        parameter.grad = view
+        parameter.grad = None  # the next backward pass brings a fresh one
         ready(index)
 
     return gradient_done

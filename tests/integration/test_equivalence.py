@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import Outcome, case_of, launch
 
 from harness.programs import train
@@ -18,12 +19,9 @@ from harness.stats.equivalence import TOLERANCE, loss_difference, parameter_diff
 from harness.strategies.sync import Sync
 
 # Under mpirun only: the supervisor's tests run that one.
-GROUPS = [
-    (transport, algorithm)
-    for transport in registry.names("transport")
-    if registry.entry("transport", transport).launcher is None
-    for algorithm in (registry.names("collective") if registry.entry("transport", transport).point_to_point else ["native"])
-]
+TRANSPORTS = [name for name in registry.names("transport") if registry.entry("transport", name).launcher is None]
+GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
+GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm != "ring"]
 STEPS = 40
 
 

@@ -158,3 +158,35 @@ def test_initial_parameters_follow_the_seed_and_keep_the_variance() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
     assert not np.array_equal(first[0], other[0])
     assert first[2].std() == pytest.approx((2 / 512) ** 0.5, rel=0.01)
+
+
+def test_torch_steps_as_its_own_optimiser_does() -> None:
+    pytest.importorskip("torch")
+    # In a process of its own: torch.optim imports much.
+    assert run_ranks(train_case(data="digits"), _compare_with_torch_optim) == [""]
+
+
+def _compare_with_torch_optim(context: RankContext) -> None:
+    import torch
+
+    from harness.workloads.torch_model import TorchModel, module_of
+
+    assert isinstance(context.case, TrainCase)
+    network = check_workload(context.case)
+    data = open_data(context.case, network, 0, 0)
+    model = TorchModel(network, initial_parameters(network, 0), learning_rate=0.1, momentum=0.9, threads=1)
+    model.bind([np.zeros(prod(shape), np.float32) for _, shape in network.parameter_shapes], 0.5, lambda _: None)
+    module = module_of(network)
+    values = map(torch.from_numpy, initial_parameters(network, 0))
+    module.load_state_dict(dict(zip(module.state_dict(), values, strict=True)), assign=True)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    for step in range(4):
+        batch = data.batch(step)
+        model.forward(batch)
+        model.backward()
+        model.update()
+        optimizer.zero_grad()
+        (0.5 * torch.nn.functional.cross_entropy(module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))).backward()
+        optimizer.step()
+    for own, parameter in zip(model.values(), module.parameters(), strict=True):
+        np.testing.assert_allclose(own, parameter.detach().numpy(), rtol=1e-5, atol=1e-6)
