@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from harness.claims.schema import ClaimResult, ClaimsFile
+from harness.claims.judge import read_claims
+from harness.claims.schema import ClaimResult
 from harness.record.schema import Record
 from harness.record.store import Store
+from harness.record.table import NOT_RUN
 from harness.spec.suite import Suite
 
-STATUSES = ("ok", "failed", "not_runnable", "missing")
-"""Of a planned launch; `missing`: no record, because it was never started or was interrupted."""
+STATUSES = ("ok", "failed", "not_runnable", NOT_RUN)
+"""Of a planned launch; the last one left no record: it was never tried, or interrupted."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Run:
     def metric(self, name: str) -> float | None:
         """A per-launch metric of the table."""
         value = self.row.get(name)
-        return None if value is None or pd.isna(value) else float(value)
+        return None if value is None or math.isnan(value) else float(value)
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,16 @@ class SuiteData:
     suite: Suite
     claims: list[ClaimResult]
     runs: list[Run]
-    launches: dict[str, Run] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The suite's name, which is its page's."""
         return self.suite.name
+
+    @property
+    def launches(self) -> dict[str, Run]:
+        """Launches that left a record, by id."""
+        return {run.launch: run for run in self.runs if run.record}
 
     def done(self, program: str) -> list[Run]:
         """Launches of a program that ended well."""
@@ -92,22 +101,17 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     return [_suite(results, size, suite, store, records) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
 
 
-def tables(results: Path, size: str, suite: Suite) -> pd.DataFrame:
-    """The run tables of a suite's experiments, one below the other; empty when nothing was collected yet."""
+def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
+    """The run tables of a suite's experiments, in the order of suite.yaml; those not collected yet are left out."""
     paths = [results / "tables" / f"{suite.name}.{name}.{size}.parquet" for name, found in suite.experiments.items() if size in found.sizes]
-    frames = [pd.read_parquet(path) for path in paths if path.exists()]
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return [pq.read_table(path) for path in paths if path.exists()]
 
 
 def _suite(results: Path, size: str, suite: Suite, store: Store, records: dict[str, Record]) -> SuiteData:
-    rows = tables(results, size, suite).to_dict("records")
-    runs = [Run({str(name): value for name, value in row.items()}, records.get(str(row["launch"])), store) for row in rows]
-    return SuiteData(suite, _claims(results, size, suite), runs, {run.launch: run for run in runs if run.record})
-
-
-def _claims(results: Path, size: str, suite: Suite) -> list[ClaimResult]:
+    rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
+    runs = [Run(row, records.get(row["launch"]), store) for row in rows]
     path = results / "claims" / f"{suite.name}.{size}.json"
-    return list(ClaimsFile.model_validate_json(path.read_bytes()).claims) if path.exists() else []
+    return SuiteData(suite, read_claims(path) if path.exists() else [], runs)
 
 
 def anchor(text: str) -> str:

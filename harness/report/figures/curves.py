@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter
 
-from harness.report.figures.style import Look, panel, svg
+from harness.report.figures.style import Look, panel, svg, styled
 from harness.report.numbers import significant
 
 
@@ -22,6 +22,7 @@ class Curve:
     values: np.ndarray
 
 
+@styled
 def curves(label: str, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: str, over_time: bool) -> Markup:
     """One panel; `quantity` is the words of the y axis."""
     figure, axes = panel()

@@ -23,7 +23,9 @@ class Dot:
 def draw(axes: Axes, dots: list[Dot], look: Look, titles: dict[str, str], size: float = 4.5) -> None:
     """Draw them; `titles` gets the words of each by the id of its group."""
     for dot in dots:
-        (line,) = axes.plot(dot.x, dot.y, look.marker, ms=size, mew=1.1, mfc=PAGE if dot.hollow else look.colour, mec=look.colour, alpha=1 if dot.hollow else 0.55)
+        (line,) = axes.plot(
+            dot.x, dot.y, look.marker, ms=size, mew=1.1, mfc=PAGE if dot.hollow else look.colour, mec=look.colour, alpha=1 if dot.hollow else 0.55
+        )
         group = f"dot{len(titles)}"
         line.set_gid(group)
         line.set_url(dot.href)
@@ -34,4 +36,6 @@ def interval(axes: Axes, x: float, y: float, low: float, high: float, look: Look
     """The median with its interval."""
     ends = [[y - low], [high - y]] if not horizontal else [[x - low], [high - x]]
     bars = {"xerr": ends} if horizontal else {"yerr": ends}
-    axes.errorbar([x], [y], fmt=look.marker, ms=7, mfc=PAGE if hollow else look.colour, mec=look.colour, mew=1.5, ecolor=look.colour, elinewidth=1.8, capsize=4, **bars)
+    axes.errorbar(
+        [x], [y], fmt=look.marker, ms=7, mfc=PAGE if hollow else look.colour, mec=look.colour, mew=1.5, ecolor=look.colour, elinewidth=1.8, capsize=4, **bars
+    )

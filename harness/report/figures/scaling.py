@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from harness.report.figures.dots import Dot, draw, interval
-from harness.report.figures.style import MUTED, Look, panel, svg
+from harness.report.figures.style import MUTED, Look, panel, svg, styled
 from harness.report.numbers import significant
 
 
@@ -25,6 +25,7 @@ class Point:
     dots: list[Dot]
 
 
+@styled
 def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], base: tuple[int, float] | None) -> Markup:
     """One panel. `base`: ranks and throughput (samples/s) from which the ideal line starts."""
     counts = sorted({point.ranks for points in series.values() for point in points})

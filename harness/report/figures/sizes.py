@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from harness.report.figures.style import PAGE, Look, panel, svg
+from harness.report.figures.style import PAGE, Look, panel, svg, styled
 from harness.report.numbers import nbytes, significant
 
 
@@ -22,6 +22,7 @@ class SizePoint:
     hollow: bool
 
 
+@styled
 def sizes(label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look], quantity: str) -> Markup:
     """One panel; sizes and values of 0 have no place on it."""
     figure, axes = panel()

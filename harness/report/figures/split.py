@@ -5,12 +5,13 @@ from __future__ import annotations
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter
 
-from harness.report.figures.style import INK, PAGE, panel, part_colour, svg
+from harness.report.figures.style import INK, PAGE, panel, part_colour, svg, styled
 from harness.report.numbers import significant
 
 PARTS = ("input", "forward", "backward", "exposed communication", "update", "other")
 
 
+@styled
 def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
     """One panel. `bars`: name of an arm to the time in ms of each of PARTS."""
     figure, axes = panel(height=0.95 + 0.36 * len(bars))

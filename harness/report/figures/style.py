@@ -32,6 +32,10 @@ _STYLE = {
 }  # fmt: skip
 
 
+styled = matplotlib.rc_context(_STYLE)
+"""Decorator of every function that draws: ticks are made late and would else take the defaults."""
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """How one series is drawn."""
@@ -68,17 +72,15 @@ def part_colour(index: int) -> str:
 
 def panel(width: float = 5.0, height: float = 3.5) -> tuple[Figure, Axes]:
     """An empty panel in inches at 72 dpi, in the pages' style."""
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes: Axes = figure.add_subplot()
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes: Axes = figure.add_subplot()
     return figure, axes
 
 
 def svg(figure: Figure, label: str, titles: dict[str, str] | None = None) -> Markup:
     """Inline SVG without ids of its own but those it refers to. `titles`: group id of an artist to the words shown when pointing at it."""
     target = io.StringIO()
-    with matplotlib.rc_context(_STYLE):
-        FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = target.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)

@@ -1,0 +1,29 @@
+"""All pages and machine copies of one size; reads records, tables and verdicts, starts nothing, writes no date."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.claims.judge import write_claims
+from harness.report import csvs, glossary, index, run, suite
+from harness.report.data import load, tables
+from harness.report.pages import Pages
+from harness.spec.suite import Suite
+
+
+def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> Path:
+    """Write `reports/` and return its index.html. Suites without this size are left out; pages of earlier builds are replaced."""
+    data = load(results, size, suites)
+    reports.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(reports / "runs", ignore_errors=True)
+    pages = Pages(reports, size, [found.name for found in data])
+    for found in data:
+        suite.write(pages, found)
+        for launch in found.launches.values():
+            run.write(pages, found, launch)
+    glossary.write(pages)
+    write_claims(reports / "claims.json", [claim for found in data for claim in found.claims])
+    csvs.write_runs(reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)])
+    return index.write(pages, size, data)

@@ -1,0 +1,75 @@
+"""The first screen: which machine, how many of each verdict, every claim with its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.claims.schema import ClaimResult
+from harness.record.schema import Record
+from harness.report import verdicts
+from harness.report.data import SuiteData
+from harness.report.numbers import nbytes
+from harness.report.pages import Pages
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Claims that are counted together."""
+
+    id: str
+    title: str
+    words: str
+    claims: list[ClaimResult]
+
+    @property
+    def counts(self) -> list[verdicts.Count]:
+        """Of each verdict."""
+        return verdicts.counts(self.claims)
+
+
+_GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
+    ("claims", "Published claims", "results of the papers, judged by their rule.", lambda claim: claim.kind == "claim" and claim.origin == "paper"),
+    (
+        "own",
+        "Claims of our own",
+        "what this suite promises about itself; the tolerance is ours.",
+        lambda claim: claim.kind == "claim" and claim.origin == "own",
+    ),
+    ("consistency", "Consistency", "figures that follow from others by arithmetic; counted apart.", lambda claim: claim.kind == "consistency"),
+    ("context", "Context", "settings and descriptions; shown, never judged.", lambda claim: claim.kind == "context"),
+)
+
+
+def write(pages: Pages, size: str, data: list[SuiteData]) -> Path:
+    """index.html."""
+    claims = [claim for suite in data for claim in suite.claims]
+    groups = [Group(id, title, words, [claim for claim in claims if belongs(claim)]) for id, title, words, belongs in _GROUPS]
+    launches = [{"name": suite.name, "title": suite.suite.title, "counts": suite.counts()} for suite in data]
+    order = {word: place for place, word in enumerate(verdicts.ORDER)}
+    values = {"groups": groups, "launches": launches, "order": order, "any_claims": bool(claims), "meanings": list(verdicts.MEANING.items())}
+    return pages.write("index.html", "index.html.j2", machine=machine(size, data), **values)
+
+
+def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
+    """What a reader must know of where the numbers come from; several machines are all named."""
+    records = [run.record for suite in data for run in suite.runs if run.record]
+    described = list(dict.fromkeys(_describe(record) for record in records))
+    evidence = sorted({record.evidence for record in records})
+    crowded = sum(record.oversubscribed for record in records)
+    facts: list[tuple[str, str]] = []
+    for number, (name, description) in enumerate(described, 1):
+        facts += [(f"{fact} ({name})" if len(described) > 1 else fact, value) for fact, value in description]
+    facts += [("Size", size), ("Evidence", ", ".join(evidence) or "none yet"), ("Launches", f"{len(records)} with a record")]
+    return facts + ([("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else [])
+
+
+def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:
+    found = record.environment
+    memory = found.get("memory_mib")
+    values = (
+        ("Processor", found.get("cpu")), ("Cores", found.get("cores")), ("Memory", nbytes(memory * 2**20) if memory else None), ("Kernel", found.get("kernel")),
+        ("Python", found.get("python")), ("Machine id", record.machine),
+    )  # fmt: skip
+    return record.machine, tuple((name, str(value)) for name, value in values if value is not None)

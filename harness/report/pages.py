@@ -1,0 +1,43 @@
+"""Renders templates: everything that is shown is escaped, every page carries its own style and script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+import harness
+from harness.report import numbers, verdicts
+from harness.report.data import anchor
+
+_HERE = Path(__file__).parent
+NO_RESULT = ("ci", "smoke")
+"""Sizes whose numbers only show that everything works."""
+
+
+def _shown(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+class Pages:
+    """Writes pages into one folder."""
+
+    def __init__(self, folder: Path, size: str, suites: list[str]) -> None:
+        self.folder = folder
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._environment.filters |= {"significant": numbers.significant, "nbytes": numbers.nbytes, "anchor": anchor, "shown": _shown}
+        self._environment.globals |= {
+            "size": size, "suites": suites, "small": size in NO_RESULT, "bracket": numbers.bracket, "marks": verdicts.PROVENANCE, "version": harness.__version__,
+            "css": Markup((_HERE / "static" / "report.css").read_text()), "js": Markup((_HERE / "static" / "report.js").read_text()),  # noqa: S704
+        }  # fmt: skip
+
+    def write(self, name: str, template: str, **values: Any) -> Path:
+        """Render one page; `name` may lie one folder down."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self._environment.get_template(template).render(up="../" * name.count("/"), **values))
+        return path

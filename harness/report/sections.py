@@ -1,0 +1,91 @@
+"""One figure of a suite page with everything a sceptic asks of it: how it was computed, from which launches, and its numbers as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from harness.report import csvs
+from harness.report.data import Run
+from harness.report.figures.dots import Dot
+from harness.report.figures.style import Look, key_mark
+from harness.report.numbers import significant
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One small multiple."""
+
+    title: str
+    picture: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value with its interval."""
+
+    text: str
+    interval: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers beside a figure. The first cell of a row is its header."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A figure and its table."""
+
+    id: str
+    title: str
+    how: str
+    metrics: list[str]
+    panels: list[Panel]
+    key: list[tuple[Markup, str]]
+    file: str
+    csv: str
+    runs: list[Run]
+    tables: list[Table]
+    hollow: bool
+
+    @property
+    def download(self) -> str:
+        """The CSV as a link."""
+        return csvs.data_uri(self.csv)
+
+
+def section(
+    id: str, title: str, how: str, metrics: list[str], panels: list[Panel], key: list[tuple[Markup, str]], columns: Sequence[str],
+    rows: Iterable[Sequence[Any]], runs: list[Run], tables: list[Table] | None = None,
+) -> Section:  # fmt: skip
+    """A section whose CSV has these columns and rows."""
+    return Section(id, title, how, metrics, panels, key, f"{id}.csv", csvs.text(columns, rows), runs, tables or [], any(run.hollow for run in runs))
+
+
+def legend(looks: dict[str, Look], used: Iterable[str]) -> list[tuple[Markup, str]]:
+    """Marks of the series that occur."""
+    return [(key_mark(looks[name]), name) for name in sorted(set(used))]
+
+
+def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
+    """Filled squares of the parts of a step; exposed communication is hatched as in the bars."""
+    pattern = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
+    plain = "background:var(--p{0})"
+    style = [pattern if name == "exposed communication" else plain for name in names]
+    return [(Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name) for index, name in enumerate(names)]
+
+
+def dot(run: Run, x: float, y: float, unit: str) -> Dot:
+    """A launch in a panel of a suite page."""
+    assert run.record is not None
+    mark = f", {run.record.evidence}" if run.record.evidence != "measured" else ""
+    mark += ", oversubscribed" if run.record.oversubscribed else ""
+    return Dot(x, y, run.hollow, f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {unit}{mark}", f"runs/{run.launch}.html")

@@ -1,0 +1,24 @@
+"""A suite's page: figures with their tables, every claim with its sources, every planned launch."""
+
+from __future__ import annotations
+
+from harness.report import messages, training
+from harness.report.data import SuiteData
+from harness.report.figures.style import looks
+from harness.report.groups import arm
+from harness.report.pages import Pages
+from harness.report.sections import Section
+
+
+def write(pages: Pages, data: SuiteData) -> None:
+    """<suite>.html."""
+    ids = [claim.id for claim in data.claims]
+    values = {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
+    pages.write(f"{data.name}.html", "suite.html.j2", suite=data.suite, counts=data.counts(), runs=data.runs, sections=sections(data), **values)
+
+
+def sections(data: SuiteData) -> list[Section]:
+    """All figures that the launches give something to show for."""
+    drawn = looks(sorted({arm(run) for run in data.runs}))
+    found = training.sections(data.done("train"), drawn)
+    return found + [part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)]

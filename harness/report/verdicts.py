@@ -1,0 +1,57 @@
+"""Words, shapes and order of verdicts on the pages, and what provenance marks mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from harness.claims.schema import ClaimResult, Verdict
+
+NOT_JUDGED = "not judged"
+ORDER: tuple[str, ...] = (*get_args(Verdict), NOT_JUDGED)
+PROVENANCE = {
+    "paper": "read in the paper, its abstract or the authors' talk",
+    "author_code": "read in the authors' or the project's own repository",
+    "secondary": "a third party that quotes, reads or replicates the paper",
+    "derived": "arithmetic on sourced figures, shapes or formulas",
+    "memory_high": "recalled, not read; never decides a verdict",
+    "memory_medium": "recalled, not read; never decides a verdict",
+    "memory_low": "recalled, not read; never decides a verdict",
+    "not_recovered": "the figure was published but is not available",
+}
+MEANING = {
+    "reproduced": "the whole interval meets the rule",
+    "direction only": "not as large as published, but the same way",
+    "not reproduced": "the whole interval misses the rule",
+    "inconclusive": "the interval decides neither way, or there are too few launches",
+    "not runnable here": "needs what this machine does not have",
+    "value not recovered": "published, but the figure is not available",
+    "unverified": "the published value is recalled, not read: ours stands beside it",
+    NOT_JUDGED: "shown only: context, or a size without verdicts",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many claims have a verdict."""
+
+    verdict: str
+    slug: str
+    count: int
+    meaning: str
+
+
+def shown(claim: ClaimResult) -> str:
+    """The words of a claim's verdict."""
+    return claim.verdict or NOT_JUDGED
+
+
+def slug(verdict: str) -> str:
+    """For classes and symbols."""
+    return verdict.replace(" ", "-")
+
+
+def counts(claims: list[ClaimResult]) -> list[Count]:
+    """One per verdict that occurs, in ORDER."""
+    words = [shown(claim) for claim in claims]
+    return [Count(word, slug(word), words.count(word), MEANING[word]) for word in ORDER if word in words]
