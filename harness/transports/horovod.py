@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 POLL_S = 50e-6
 """Horovod's own wait spins, which takes the core from a peer when ranks are as many as cores."""
-NAMES = 64
-"""Calls of the same kind, type and size that may be under way: Horovod keys a call by its name and negotiates a repeated name from its cache."""
+NAMES = 8
+"""Calls of the same kind, type and size that may be under way: Horovod keys a call by its name, and negotiates a new one about twice as long as a known one."""
 JOIN_S = 60
 PEER_IS_GONE = ("has been shut down", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
@@ -55,6 +55,7 @@ class Horovod:
         self.traffic = Traffic()
         self._binding: Binding = TensorflowBinding() if getattr(context.case, "framework", "torch") == "tensorflow" else TorchBinding()
         self._calls: Counter[str] = Counter()
+        self._latest: dict[str, Handle] = {}
         self._closed = False
         dtypes, library = self._binding.dtypes, self._binding.library
         self.capabilities = Capabilities(
@@ -111,9 +112,13 @@ class Horovod:
         if buffer.size == 0:
             return Done()
         key = f"{kind}.{buffer.dtype.name}.{buffer.size}"
+        name = f"{key}.{self._calls[key] % NAMES}"
         self._calls[key] += 1
+        if name in self._latest:
+            self._latest[name].wait()
         with _translated():
-            return call(f"{key}.{self._calls[key] % NAMES}")
+            self._latest[name] = call(name)
+        return self._latest[name]
 
 
 class TorchBinding:
@@ -174,18 +179,18 @@ class TensorflowBinding:
 
 
 class _TorchCall:
-    """Handle over Horovod's handle number."""
+    """Handle over Horovod's handle number; lets go of the buffers when done."""
 
     def __init__(self, hvd: Any, handle: int, then: Callable[[Array], None]) -> None:
-        self._hvd, self._handle, self._then = hvd, handle, then
-        self._done = False
+        self._hvd, self._handle = hvd, handle
+        self._then: Callable[[Array], None] | None = then
 
     def test(self) -> bool:
         with _translated():
-            if not self._done and self._hvd.poll(self._handle):
-                self._done = True
-                self._then(self._hvd.synchronize(self._handle).numpy())
-        return self._done
+            if self._then is not None and self._hvd.poll(self._handle):
+                then, self._then = self._then, None
+                then(self._hvd.synchronize(self._handle).numpy())
+        return self._then is None
 
     def wait(self) -> None:
         while not self.test():
