@@ -94,7 +94,7 @@ class Wheels:
             shutil.rmtree(old)
         for place in places:
             extra = ["--extra-index-url", place] if place else []
-            argv = [str(self.python), "-m", "pip", "wheel", "--no-deps", "--retries", "2", "-w", str(part), *extra, *map(str, chunk)]
+            argv = [str(self.python), "-m", "pip", "wheel", "--use-pep517", "--no-deps", "--retries", "2", "-w", str(part), *extra, *map(str, chunk)]
             try:
                 self.execute(argv, self.log, line=line)
             except CommandError as error:
@@ -113,7 +113,8 @@ def _download_problem(output: str, chunk: Sequence[Pin], log: Path) -> str:
         return f"pip finds no CPU build {chunk[0]}; set TORCH_INDEX to an index that has it (default {DEFAULT_TORCH_INDEX}); see {log}"
     if unreachable:
         return "pip cannot reach its package index (offline?); connect and type the same command again, what is downloaded is kept"
-    return f"pip could not fetch one of {', '.join(map(str, chunk))}; its output is in {log}"
+    said = next((line for line in reversed(output.splitlines()) if "ERROR:" in line and "one or more wheels" not in line), "no word of why").strip()
+    return f"pip could not fetch the pinned packages: {said}; all it said is in {log}"
 
 
 def make_venv(folder: Path, log: Path, execute: Callable[..., str] = run) -> Path:
