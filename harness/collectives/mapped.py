@@ -105,7 +105,9 @@ class MappedEngine:
             self._bound.move_to_end(key)
             return self._bound[key][1]
         binder = _Binder(self._transport, plan, places, work, UFUNCS[reduction])
-        program = [(step.waits, *binder.bind(step)) for step in plan.steps]
+        # A buffer that is not staged is ready as soon as its rank has entered the call.
+        direct = {peer for peer, place in places.items() if not place.slots}
+        program = [(tuple(wait for wait in step.waits if not (wait.ready and wait.peer in direct)), *binder.bind(step)) for step in plan.steps]
         if not places[rank].slots:
             self._bound[key] = plan, program
             if len(self._bound) > BOUND:
@@ -133,15 +135,21 @@ class _Binder:
     def bind(self, step: Step) -> tuple[Callable[..., Any], tuple[Array, ...], int]:
         """Function, arguments, and the word that the rank advances afterwards."""
         if step.kind in ("stage_in", "stage_out"):
-            size = self._shape.size(step.segment)
-            start = self._shape.place(step.segment, 0)
-            staged, users = self._view(self._rank, step.segment, 0, size), self._work[start : start + size]
+            staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment)).reshape(self._shape.parts(step.segment), -1)
+            users = self._users(step.segment)
             return np.copyto, (staged, users) if step.kind == "stage_in" else (users, staged), READY if step.kind == "stage_in" else 0
         own = self._view(self._rank, step.segment, step.start, step.stop)
         other = self._view(step.peer, step.segment, step.start, step.stop)
         if step.kind == "reduce":
             return self._ufunc, (own, other, own), PROGRESS
         return np.copyto, (other, own) if step.kind == "push" else (own, other), PROGRESS
+
+    def _users(self, segment: int) -> Array:
+        """A segment's slices of the user's buffer, a row per block."""
+        shape, start = self._shape, self._shape.place(segment, 0)
+        if shape.parts(segment) == 1:
+            return self._work[start : start + shape.size(segment)].reshape(1, -1)
+        return self._work[: shape.blocks * shape.block].reshape(shape.blocks, shape.block)[:, start : start + shape.slice(segment)]
 
     def _view(self, rank: int, segment: int, start: int, stop: int) -> Array:
         offset, slots = self._places[rank]

@@ -1,8 +1,11 @@
 """Compiles a collective for ranks that see each other's memory: who touches which bytes when, and what each must wait for.
 
-The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A message becomes one access by one of its
-two ranks: a reduction is pulled by its destination, a copy of what its source has just reduced is pushed by the source (the bytes are in its cache), any
-other copy is pulled. A rank publishes how many accesses it has finished; all ranks know all programs, so each knows which number to wait for.
+The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A segment takes a slice of each part that
+the schedule tells apart, so that ranks work in far parts of the buffer: next to each other their processors' prefetching would fight over cache lines.
+
+A message becomes one access by one of its two ranks: a reduction is pulled by its destination, a copy of what its source has just reduced is pushed by the
+source (the bytes are in its cache), any other copy is pulled. A rank publishes how many accesses it has finished; all ranks know all programs, so each
+knows which number to wait for.
 
 Order of a program: segment + depth first (depth: accesses by other ranks that must come before), so that segments follow each other through the schedule
 like work through a pipeline, and nobody waits for something that comes later: every wait is for a smaller segment + depth.
@@ -17,12 +20,12 @@ from typing import NamedTuple
 from harness.collectives.schedule import Action, Message, messages
 from harness.spec.case import Operation
 
-ACCESS_BYTES = 128 << 10
-"""Size of the largest access; 64 to 256 KiB are equally fast where a core has 1 MiB of second-level cache."""
+ACCESS_BYTES = 256 << 10
+"""Size of the largest access; 128 to 512 KiB are equally fast where a core has 1 MiB of second-level cache."""
 AHEAD = 2
 """Segments that a rank stages in before they are due."""
 ALIGN = 64
-"""Elements; the parts of a segment start at multiples of it."""
+"""Elements; slices of a segment start at multiples of it in their block."""
 
 
 class Access(NamedTuple):
@@ -61,27 +64,42 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How `blocks` equal blocks of `block` elements are cut: segment k holds `width` elements of every block (fewer in the last segment)."""
+    """How a buffer of `blocks` equal blocks of `block` elements and `tail` more is cut: segment k holds `width` elements of every block, at most.
+
+    The tail, fewer elements than there are blocks, is a segment of its own at the end.
+    """
 
     blocks: int
     block: int
     width: int
+    tail: int
 
     @property
     def segments(self) -> int:
-        return -(-self.block // self.width)
+        return self._regular + (self.tail > 0)
+
+    def parts(self, segment: int) -> int:
+        """Blocks of which a segment holds a slice."""
+        return self.blocks if segment < self._regular else 1
 
     def size(self, segment: int) -> int:
         """Elements of a segment."""
-        return self.blocks * self._width(segment)
+        return self.parts(segment) * self.slice(segment)
+
+    def slice(self, segment: int) -> int:
+        """Elements of a segment in each of its blocks."""
+        return min(self.width, self.block - segment * self.width) if segment < self._regular else self.tail
 
     def place(self, segment: int, start: int) -> int:
         """Where element `start` of a segment lies in the buffer; an access never crosses a block."""
-        block, rest = divmod(start, self._width(segment))
+        if segment == self._regular:
+            return self.blocks * self.block + start
+        block, rest = divmod(start, self.slice(segment))
         return block * self.block + segment * self.width + rest
 
-    def _width(self, segment: int) -> int:
-        return min(self.width, self.block - segment * self.width)
+    @property
+    def _regular(self) -> int:
+        return -(-self.block // self.width) if self.block else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +119,7 @@ class Plan:
 def compile_plan(algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int, rank: int, staged: bool) -> Plan:
     """The program of `rank` over a buffer of `count` elements; `staged`: the buffer lies outside of the shared memory."""
     shape = _shape(algorithm, operation, world_size, count, itemsize, root)
-    parts = [accesses(algorithm, operation, world_size, shape.size(k), root, shape.blocks) for k in range(shape.segments)]
+    parts = [accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)]
     orders: list[list[tuple[int, int, int]]] = [[] for _ in range(world_size)]
     for k, part in enumerate(parts):
         for index, access in enumerate(part):
@@ -110,14 +128,14 @@ def compile_plan(algorithm: str, operation: Operation, world_size: int, count: i
     for order in orders:
         order.sort()
         numbers.update({(k, index): number for number, (_, k, index) in enumerate(order, 1)})
-    depth = max((access.depth for access in parts[0]), default=0)
+    depth = max(access.depth for part in parts for access in part)
     keyed = [(key, 1, k, index) for key, k, index in orders[rank]]
     if staged:
         keyed += [(k - AHEAD, 0, k, 0) for k in range(shape.segments)] + [(k + depth, 2, k, 0) for k in range(shape.segments)]
     compiler = _Compiler(rank, parts, numbers)
     steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
     last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
-    touched = tuple(sorted({access.peer for access in parts[0] if access.rank == rank}))
+    touched = tuple(sorted({access.peer for part in parts for access in part if access.rank == rank}))
     return Plan(shape, steps, last, tuple(len(order) for order in orders), touched, depth + AHEAD + 1)
 
 
@@ -186,11 +204,11 @@ def _cut(message: Message, block: int) -> list[tuple[int, int]]:
 
 
 def _shape(algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int) -> Shape:
-    blocks = world_size if operation in ("reduce_scatter", "all_gather") else 1
-    block = count // blocks
-    probe = world_size * 1024
-    largest = max(stop - start for message in messages(algorithm, operation, world_size, probe, root=root) for start, stop in _cut(message, probe // blocks))
-    width = max(ACCESS_BYTES // itemsize * probe // largest // blocks, 1)
-    segments = -(-block // width)
-    grain = ALIGN * world_size
-    return Shape(blocks, block, block if segments == 1 else -(-block // (segments * grain)) * grain)
+    probe = world_size * ALIGN << world_size.bit_length()
+    found = list(messages(algorithm, operation, world_size, probe, root=root))
+    edges = {edge for message in found for edge in (message.start, message.stop)}
+    blocks = len(edges) - 1
+    block, tail = divmod(count, blocks)
+    largest = max(stop - start for message in found for start, stop in _cut(message, probe // blocks))
+    width = max(ACCESS_BYTES // itemsize * (probe // blocks) // largest // ALIGN * ALIGN, ALIGN)
+    return Shape(blocks, block, width, tail)
