@@ -105,14 +105,14 @@ def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Inter
 
 
 def _every_launch(region: Region, estimate: Estimate) -> Outcome:
-    """An identity holds in every launch or it does not hold: the extremes decide, not the median."""
-    if not estimate.values or estimate.n is None or estimate.n < smallest_count():
-        return Outcome("inconclusive", f"{number(estimate.ours)} against {region.words}: {_too_few(estimate.n or 0)}")
+    """An identity holds in every launch or it does not hold: the extremes decide, not the median, and one launch is enough to refute it."""
     low, high = min(estimate.values), max(estimate.values)
     outside = sum(region.position(value, value) != "inside" for value in estimate.values)
-    found = f"{estimate.n} launches from {number(low)} to {number(high)}"
+    found = f"{len(estimate.values)} launches from {number(low)} to {number(high)}"
     if outside:
         return Outcome("not reproduced", f"{found}: {outside} of them not {region.words}")
+    if len(estimate.values) < smallest_count():
+        return Outcome("inconclusive", f"{found}: every one {region.words}, but {_too_few(len(estimate.values))}")
     return Outcome("reproduced", f"{found}: every one {region.words}")
 
 

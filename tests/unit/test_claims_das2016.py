@@ -43,14 +43,15 @@ def test_every_row_has_its_claim_and_no_claim_of_the_paper_is_ours(suite: Suite)
     assert {claim.form.id.rpartition(".")[2] for claim in claims if "own.equivalence" in claim.form.id} == {"shm", "tcp", "grpc", "gloo", "mpi", "horovod"}
 
 
-def test_what_a_claim_selects_is_run_at_smoke_size_at_least_six_times(suite: Suite) -> None:
+def test_what_is_judged_is_run_at_smoke_size_at_least_six_times(suite: Suite) -> None:
     for claim in load_claims(suite):
         if claim.form.experiment is None:
             continue
         size = suite.experiment(claim.form.experiment).size("smoke")
-        control = claim.form.control.select if claim.form.control else None
-        for select in filter(None, (claim.form.select, control)):
-            assert sum(size.launches for case in size.cases if matches(case, select)) >= 6, (claim.form.id, select)
+        launches = sum(size.launches for case in size.cases if matches(case, claim.form.select))
+        assert launches >= 6 or claim.recalled, claim.form.id
+        if claim.form.control:
+            assert any(matches(case, claim.form.control.select) for case in size.cases), claim.form.id
         if claim.form.against:
             assert any(matches(case, claim.form.against) for case in size.cases), claim.form.id
 

@@ -66,6 +66,11 @@ def test_an_identity_must_hold_in_every_launch() -> None:
     assert "1 of them not within 0.01 of 1" in outcome.rule
 
 
+def test_one_launch_refutes_an_identity() -> None:
+    rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
+    assert judge(rule, Estimate(1.2, None, 1, (1.2,)), None, None).verdict == "not reproduced"
+
+
 def test_arithmetic_needs_no_interval() -> None:
     rule = Rule(name="equal_to_tolerance", tolerance=0.05)
     assert judge(rule, Estimate(1218.108, None, None), 1218.1, None).verdict == "reproduced"
