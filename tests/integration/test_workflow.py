@@ -1,0 +1,106 @@
+"""The workflow as a person calls it, with a stand-in for the `scaleproof` command that only notes how it was called."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUITE = """\
+suite: small
+title: A suite
+experiments:
+  first:
+    summary: One
+    base: {program: transfer, sizes: [1 KiB]}
+    arms: {tcp: {transport: tcp}}
+    sizes:
+      ci: {launches: 1, matrix: [{arms: [tcp]}]}
+      smoke: {launches: 6, matrix: [{arms: [tcp]}]}
+  second:
+    summary: Two
+    base: {program: transfer, sizes: [1 KiB]}
+    arms: {shm: {transport: shm}}
+    sizes:
+      smoke: {launches: 6, matrix: [{arms: [shm]}]}
+"""
+COMMAND = """\
+#!/bin/sh
+echo "$*" >> calls
+case "$1" in
+    run) exit ${RUN_CODE:-0} ;;
+    collect) while [ "$1" != -o ]; do shift; done; echo table > "$2" ;;
+    judge) echo '[]' > "results/claims/$2.$4.json" ;;
+esac
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("Snakefile", "environment.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("workflows", "profiles"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    (tmp_path / "suites" / "small").mkdir(parents=True)
+    (tmp_path / "suites" / "small" / "suite.yaml").write_text(SUITE)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "scaleproof").write_text(COMMAND)
+    (tmp_path / "bin" / "scaleproof").chmod(0o755)
+    return tmp_path
+
+
+def snakemake(project: Path, *words: str, run_code: int = 0) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PATH": f"{project / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "RUN_CODE": str(run_code)}
+    argv = [sys.executable, "-m", "snakemake", *words]
+    return subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=120)
+
+
+def calls(project: Path) -> list[str]:
+    return (project / "calls").read_text().splitlines()
+
+
+def test_a_suites_target_runs_collects_judges_and_reports_and_does_nothing_twice(project):
+    assert snakemake(project, "small").returncode == 0
+    table = "results/tables/small.{}.smoke.parquet"
+    expected = [f"run small {name} --size smoke" for name in ("first", "second")]
+    expected += [f"collect small {name} --size smoke -o {table.format(name)}" for name in ("first", "second")]
+    assert sorted(calls(project)[:4]) == sorted(expected)
+    assert calls(project)[4:] == ["judge small --size smoke", "report --size smoke"]
+    assert snakemake(project, "small").returncode == 0
+    assert calls(project)[6:] == ["report --size smoke"]
+
+
+def test_a_size_runs_only_the_experiments_that_have_it(project):
+    assert snakemake(project, "--config", "size=ci").returncode == 0
+    assert [call for call in calls(project) if call.startswith("run")] == ["run small first --size ci"]
+
+
+def test_a_failed_launch_does_not_stop_the_report(project):
+    assert snakemake(project, "--config", "size=ci", run_code=1).returncode == 0
+    assert calls(project)[-1] == "report --size ci"
+
+
+@pytest.mark.parametrize("code", [2, 130])
+def test_a_mistake_or_an_interruption_stops_it(project, code):
+    assert snakemake(project, "--config", "size=ci", run_code=code).returncode == 1
+    assert calls(project) == ["run small first --size ci"]
+    assert not list(project.glob("results/tables/*"))
+
+
+def test_a_timing_job_takes_the_whole_machine(project):
+    said = snakemake(project, "-n").stdout
+    jobs = said.split("\nrule ")[1:]
+    assert {job.partition(":")[0] for job in jobs} == {"run", "judge", "all"}
+    for job in jobs:
+        assert ("machine=100" in job) == job.startswith("run:"), job
+
+
+def test_an_unknown_size_is_named(project):
+    ended = snakemake(project, "-n", "--config", "size=big")
+    assert ended.returncode == 1
+    assert "no size 'big'; known: ci, smoke, small, full" in ended.stdout + ended.stderr
