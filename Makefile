@@ -1,13 +1,12 @@
 # Thin: each target calls what a person could type. `make env PYTHON=python3.11` names another Python.
 PYTHON ?= python3
 SIZE ?= smoke
-BIN := .venv/bin
-export PATH := $(CURDIR)/$(BIN):$(PATH)
+INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .PHONY: help demo test env bench lint clean
 
 help:
-	@echo "make demo   from nothing to reports/index.html (das2016 at size $(SIZE))"
+	@echo "make demo   from nothing to reports/index.html, every suite at size $(SIZE)"
 	@echo "make test   all tests"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
@@ -19,24 +18,24 @@ env:
 
 demo:
 	@echo "Demo: every suite at size $(SIZE), then reports/index.html."
-	@echo "Two cores: 30 minutes and 8 GB of disk the first time, 8 minutes with warm caches."
+	@echo "On two cores up to 30 minutes and 8 GB of disk the first time, 8 minutes with warm caches."
 	@$(PYTHON) -m tools.setup
-	snakemake --config size=$(SIZE)
+	$(INSIDE) snakemake --config size=$(SIZE)
 	@echo "The report: $(CURDIR)/reports/index.html"
 
 test:
 	@$(PYTHON) -m tools.setup --with-tests
-	python -m pytest
+	$(INSIDE) python -m pytest
 
 bench: env
-	python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
+	$(INSIDE) python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
 
 lint: env
-	ruff check .
-	ruff format --check .
-	mypy
-	snakefmt --check Snakefile workflows
-	snakemake --lint
+	$(INSIDE) ruff check .
+	$(INSIDE) ruff format --check .
+	$(INSIDE) mypy
+	$(INSIDE) snakefmt --check Snakefile workflows
+	$(INSIDE) snakemake --lint
 
 clean:
 	rm -rf .venv .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist *.egg-info logs

@@ -139,6 +139,13 @@ def test_a_lock_line_is_a_normal_name_and_a_version(tmp_path):
     assert packages.read_lock(tmp_path / "lock") == [packages.Pin("typing-extensions", "4.16.0"), packages.Pin("torch", "2.13.0+cpu")]
 
 
+def test_an_environment_is_made_by_the_python_under_the_active_one(tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "active")], check=True, timeout=60)
+    code = "from tools.setup.packages import base_python; print(base_python())"
+    said = subprocess.run([tmp_path / "active/bin/python", "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert not Path(said.strip()).is_relative_to(tmp_path)
+
+
 def test_compiled_modules_are_linked_where_their_package_is(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     for name in ("here", "absent"):

@@ -117,11 +117,16 @@ def _download_problem(output: str, chunk: Sequence[Pin], log: Path) -> str:
     return f"pip could not fetch the pinned packages: {said}; all it said is in {log}"
 
 
+def base_python() -> str:
+    """The Python that the running one's environment was made from: `.venv` itself may be active, and is about to be replaced."""
+    return str(getattr(sys, "_base_executable", sys.executable))
+
+
 def make_venv(folder: Path, log: Path, execute: Callable[..., str] = run) -> Path:
     """A fresh virtual environment in place of whatever is there; its Python."""
     if folder.is_symlink() or folder.is_file():
         folder.unlink()
-    execute([sys.executable, "-m", "venv", "--clear", str(folder)], log)
+    execute([base_python(), "-m", "venv", "--clear", str(folder)], log)
     return folder / "bin" / "python"
 
 
