@@ -38,5 +38,4 @@ lint: env
 	$(INSIDE) snakemake --lint
 
 clean:
-	rm -rf .venv .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist *.egg-info logs
-	find reports -mindepth 1 -not -name .gitkeep -delete
+	rm -rf .venv .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist *.egg-info logs reports
