@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from harness.claims.launch import Launch
+from harness.stats.equivalence import relative_difference
 
 EQUIVALENT = 1e-4
 """Largest relative difference at which two trainings count as the same. float32 sums in another order differ by 1e-7 and grow with every step."""
@@ -16,7 +16,7 @@ def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
     ours, theirs = launch.parameters(), base.parameters()
     if ours is None or theirs is None or ours.shape != theirs.shape:
         return None
-    return _relative(ours, theirs)
+    return relative_difference(ours, theirs)
 
 
 def max_loss_difference(launch: Launch, base: Launch) -> float | None:
@@ -24,7 +24,7 @@ def max_loss_difference(launch: Launch, base: Launch) -> float | None:
     ours, theirs = loss_curve(launch), loss_curve(base)
     if ours.empty or not ours.index.equals(theirs.index):
         return None
-    return _relative(ours.to_numpy(), theirs.to_numpy())
+    return relative_difference(ours.to_numpy(), theirs.to_numpy())
 
 
 def training_difference(launch: Launch, base: Launch) -> float | None:
@@ -44,8 +44,3 @@ def loss_curve(launch: Launch) -> pd.Series:
     losses = launch.samples[launch.samples["event"] == "loss"]
     curve: pd.Series = losses[losses["rank"] == 0].set_index("step")["value"].sort_index()
     return curve
-
-
-def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
-    scale = float(np.max(np.abs(theirs)))
-    return float(np.max(np.abs(ours.astype(float) - theirs.astype(float)))) / scale if scale else float(np.max(np.abs(ours)))

@@ -15,7 +15,7 @@ from harness.programs import train
 from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
 from harness.spec import registry
-from harness.stats.equivalence import TOLERANCE, loss_difference, parameter_difference
+from harness.stats.equivalence import relative_difference
 from harness.strategies.sync import Sync
 
 # Under mpirun only: the supervisor's tests run that one.
@@ -23,6 +23,8 @@ TRANSPORTS = [name for name in registry.names("transport") if registry.entry("tr
 GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
 GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm != "ring"]
 STEPS = 40
+TOLERANCE = 1e-5
+"""Rounding gives at most 5e-7, the mistake of the negative control 1e-3 and more (docs/workloads.md)."""
 
 
 @cache
@@ -38,8 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
     assert outcome.failed_checks == []
-    assert loss_difference(base.values("loss"), outcome.values("loss")) <= TOLERANCE
-    assert parameter_difference(base.parameters, outcome.parameters) <= TOLERANCE
+    assert relative_difference(outcome.values("loss"), base.values("loss")) <= TOLERANCE
+    assert relative_difference(outcome.parameters, base.parameters) <= TOLERANCE
 
 
 @pytest.mark.parametrize(("transport", "algorithm"), GROUPS)
@@ -78,8 +80,8 @@ def test_one_forgotten_exchange_is_seen(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("harness.strategies.sync.Sync", Forgetful)
     outcome = launch(folder / "forgetful", case_of(ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS))
     base = reference("dnn_digits", folder)
-    assert loss_difference(base.values("loss"), outcome.values("loss")) > 100 * TOLERANCE
-    assert parameter_difference(base.parameters, outcome.parameters) > 100 * TOLERANCE
+    assert relative_difference(outcome.values("loss"), base.values("loss")) > 100 * TOLERANCE
+    assert relative_difference(outcome.parameters, base.parameters) > 100 * TOLERANCE
 
 
 def test_replicas_that_drift_apart_fail_the_launch_by_a_check() -> None:
@@ -91,8 +93,9 @@ def test_replicas_that_drift_apart_fail_the_launch_by_a_check() -> None:
     assert run_ranks(case_of(ranks=2), body) == ["", ""]
 
 
-@pytest.mark.parametrize("difference", [loss_difference, parameter_difference])
-def test_differences_of_unequal_or_broken_curves_are_infinite(difference: Any) -> None:
+def test_a_difference_of_unequal_or_broken_curves_is_infinite() -> None:
     curve = np.array([2.0, 1.0])
-    assert difference(curve, curve) == 0
-    assert difference(curve, curve[:1]) == difference(curve, np.array([2.0, np.nan])) == difference(curve[:0], curve[:0]) == float("inf")
+    assert relative_difference(curve, curve) == 0
+    assert relative_difference(curve + 0.5, curve) == 0.25
+    for broken in (curve[:1], np.array([2.0, np.nan]), curve[:0]):
+        assert relative_difference(broken, curve) == float("inf")
