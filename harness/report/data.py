@@ -19,10 +19,10 @@ from harness.claims.judge import read_claims
 from harness.claims.schema import ClaimResult
 from harness.record.schema import Record
 from harness.record.store import Store
-from harness.record.table import NOT_RUN
+from harness.record.table import MISSING
 from harness.spec.suite import Suite
 
-STATUSES = ("ok", "failed", "not_runnable", NOT_RUN)
+STATUSES = ("ok", "failed", "not_runnable", MISSING)
 """Of a planned launch; the last one left no record: it was never tried, or interrupted."""
 
 

@@ -33,8 +33,8 @@ def summary(values: Iterable[float]) -> Summary:
     """Of at least one value, one per launch."""
     found = list(values)
     interval = median_interval(found)
-    bounds = (interval.low, interval.high, interval.coverage) if interval else (None, None, None)
-    return Summary(float(np.median(found)), *bounds, len(found))
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return Summary(float(np.median(found)), low, high, interval.coverage if interval else None, len(found))
 
 
 def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
@@ -59,8 +59,14 @@ def network(run: Run) -> str:
     parts += [f"{case.image_side} px"] if case.image_side else []
     parts += [f"width {case.width:g}"] if case.width != 1 else []
     parts += [f"minibatch {case.minibatch}"]
-    parts += [case.framework] if case.framework != "torch" else []
     return ", ".join(parts)
+
+
+def by_network(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
+    """Launches by experiment and network: one panel each, networks in the order of NETWORKS."""
+    order = list(NETWORKS)
+    ordered = sorted(runs, key=lambda run: (order.index(training(run).workload) if training(run).workload in order else len(order), network(run)))
+    return grouped(ordered, lambda run: (training(run).experiment, network(run)))
 
 
 def arm(run: Run) -> str:

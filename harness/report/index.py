@@ -34,7 +34,7 @@ _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
     (
         "own",
         "Claims of our own",
-        "what this suite promises about itself; the tolerance is ours.",
+        "what the suite promises about itself, to our tolerance.",
         lambda claim: claim.kind == "claim" and claim.origin == "own",
     ),
     ("consistency", "Consistency", "figures that follow from others by arithmetic; counted apart.", lambda claim: claim.kind == "consistency"),
@@ -59,7 +59,7 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     evidence = sorted({record.evidence for record in records})
     crowded = sum(record.oversubscribed for record in records)
     facts: list[tuple[str, str]] = []
-    for number, (name, description) in enumerate(described, 1):
+    for name, description in described:
         facts += [(f"{fact} ({name})" if len(described) > 1 else fact, value) for fact, value in description]
     facts += [("Size", size), ("Evidence", ", ".join(evidence) or "none yet"), ("Launches", f"{len(records)} with a record")]
     return facts + ([("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else [])

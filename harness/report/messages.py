@@ -12,7 +12,7 @@ from harness.report.figures.sizes import SizePoint, sizes
 from harness.report.figures.style import Look
 from harness.report.groups import Summary, arm, by_arm, grouped, summary
 from harness.report.numbers import bracket, nbytes, significant
-from harness.report.sections import Cell, Panel, Section, Table, legend, section
+from harness.report.sections import Cell, Panel, Row, Section, Table, legend, section
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ COLLECTIVE = (
 )  # fmt: skip
 HOW = {
     "transfer": "Half of the median round trip between rank 0 and rank 1 per launch; bandwidth is the message's bytes over that time, in 10⁹ B/s.",
-    "collective": "Time of a call is that of the slowest rank, the median over calls per launch. algbw is the array's bytes over that time; busbw multiplies it by "
-    "the factor of nccl-tests, so that it compares with a link at any number of ranks. 10⁹ B/s.",
+    "collective": "Time of a call is that of the slowest rank, the median over calls per launch. algbw is the array's bytes over that time; busbw multiplies "
+    "it by the factor of nccl-tests, so that it compares with a link at any number of ranks. 10⁹ B/s.",
 }
 Values = dict[str, dict[int, Summary]]
 
@@ -99,8 +99,8 @@ def _table(values: Values, quantity: Quantity) -> Table:
     every = sorted({size for found in values.values() for size in found})
     counts = {name: sorted({one.n for one in found.values()}) for name, found in values.items()}
     columns = ["message size", *(f"{name} (n = {'–'.join(map(str, counts[name]))})" for name in values)]
-    rows = [[Cell(nbytes(size)), *(_cell(values[name].get(size)) for name in values)] for size in every]
-    return Table(f"{quantity.header}: median over n launches and its interval.", columns, rows)
+    rows = [Row("", [Cell(nbytes(size)), *(_cell(values[name].get(size)) for name in values)]) for size in every]
+    return Table(f"{quantity.header}: median over n launches and its interval.", columns, rows, stacked=True)
 
 
 def _cell(found: Summary | None) -> Cell:

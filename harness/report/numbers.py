@@ -10,19 +10,30 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def significant(value: float | int | None, digits: int = 3) -> str:
-    """Rounded to significant digits; an en dash for nothing. Whole numbers below 10 000 stay as they are."""
+    """Rounded to significant digits; an en dash for nothing. Counts (int) below 10 000 stay as they are."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if value == 0 or math.isinf(value):
         return "0" if value == 0 else ("∞" if value > 0 else "−∞")
-    if float(value).is_integer() and abs(value) < 10_000:
-        return _signed(f"{int(value)}")
+    if isinstance(value, int) and abs(value) < 10_000:
+        return _signed(str(value))
     exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
     if exponent < -4 or exponent > 9:
         return _signed(f"{value / 10.0**exponent:.{digits - 1}f}") + f"{NARROW}×{NARROW}10{str(exponent).translate(_SUPERSCRIPTS)}"
     if exponent >= digits:
         return _signed(f"{round(value, digits - 1 - exponent):,.0f}".replace(",", NARROW))
     return _signed(f"{value:.{max(digits - 1 - exponent, 0)}f}")
+
+
+def exact(value: float | int | None) -> str:
+    """A published value or a tick as it is, without rounding to significant digits."""
+    if value is None:
+        return "–"
+    return (
+        significant(int(value))
+        if float(value).is_integer() and abs(value) < 10_000
+        else significant(value, max(3, len(f"{value:.10g}".replace(".", "").strip("-0"))))
+    )
 
 
 def bracket(low: float | None, high: float | None) -> str:
@@ -38,7 +49,7 @@ def nbytes(count: float | None) -> str:
     place = 0
     while abs(size) >= 1024 and place < len(units) - 1:
         size, place = size / 1024, place + 1
-    return f"{significant(size)}{NARROW}{units[place]}"
+    return f"{exact(size) if size.is_integer() else significant(size)}{NARROW}{units[place]}"
 
 
 def _signed(text: str) -> str:

@@ -21,18 +21,31 @@ def _shown(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
+def _plain(value: Any) -> Any:
+    """Control characters made visible: HTML has no place for them."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    return "".join(letter if letter in "\t\n" or letter.isprintable() else letter.encode("unicode_escape").decode() for letter in value)
+
+
 class Pages:
     """Writes pages into one folder."""
 
     def __init__(self, folder: Path, size: str, suites: list[str]) -> None:
         self.folder = folder
         self._environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+            loader=jinja2.FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            finalize=_plain,
+            trim_blocks=True,
+            lstrip_blocks=True,
         )
-        self._environment.filters |= {"significant": numbers.significant, "nbytes": numbers.nbytes, "anchor": anchor, "shown": _shown}
+        self._environment.filters |= {"significant": numbers.significant, "exact": numbers.exact, "nbytes": numbers.nbytes, "anchor": anchor, "shown": _shown}
         self._environment.globals |= {
-            "size": size, "suites": suites, "small": size in NO_RESULT, "bracket": numbers.bracket, "marks": verdicts.PROVENANCE, "version": harness.__version__,
-            "css": Markup((_HERE / "static" / "report.css").read_text()), "js": Markup((_HERE / "static" / "report.js").read_text()),  # noqa: S704
+            "size": size, "suites": suites, "small": size in NO_RESULT, "bracket": numbers.bracket, "marks": verdicts.PROVENANCE,
+            "version": harness.__version__,
+            "css": Markup((_HERE / "static" / "report.css").read_text()), "js": Markup((_HERE / "static" / "report.js").read_text()),
         }  # fmt: skip
 
     def write(self, name: str, template: str, **values: Any) -> Path:

@@ -85,15 +85,10 @@ def logs(folder: Path) -> list[Log]:
 
 def _log(path: Path) -> Log:
     text = path.read_bytes().decode(errors="replace").splitlines()
-    numbered: Iterator[tuple[int, str]] = enumerate(map(_plain, text), 1)
+    numbered: Iterator[tuple[int, str]] = enumerate(text, 1)
     lines = list(numbered) if len(text) <= HEAD + TAIL else [*islice(numbered, HEAD), *islice(numbered, len(text) - HEAD - TAIL, None)]
     rank = path.stem.removeprefix("rank-")
     return Log(rank, path.name, lines, len(text), len(text) - len(lines))
-
-
-def _plain(line: str) -> str:
-    """Control characters made visible: HTML has no place for them."""
-    return "".join(letter if letter == "\t" or letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
 
 
 def _rank_row(record: Record, status: RankStatus) -> RankRow:
@@ -101,8 +96,8 @@ def _rank_row(record: Record, status: RankStatus) -> RankRow:
     ended = f"signal {status.signal}" if status.signal is not None else "–" if status.exit_code is None else f"code {status.exit_code}"
     facts = status.facts
     return RankRow(
-        status, ended, str(path.get("path", "–")), nbytes(traffic.get("nbytes")), significant(traffic.get("messages")), significant(facts.get("peak_memory_mib")),
-        str(facts.get("threads", "–")), ", ".join(str(core) for core in facts.get("affinity", [])) or "–",
+        status, ended, str(path.get("path", "–")), nbytes(traffic.get("nbytes")), significant(traffic.get("messages")),
+        significant(facts.get("peak_memory_mib")), str(facts.get("threads", "–")), ", ".join(str(core) for core in facts.get("affinity", [])) or "–",
     )  # fmt: skip
 
 

@@ -32,12 +32,21 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table under the heading `group`; its first cell is its header."""
+
+    group: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers beside a figure. The first cell of a row is its header."""
+    """Numbers beside a figure; `stacked`: intervals below their values, for tables with many of them in a row."""
 
     caption: str
     columns: list[str]
-    rows: list[list[Cell]]
+    rows: list[Row]
+    stacked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,6 @@ def write(pages: Pages, data: SuiteData) -> None:
 
 def sections(data: SuiteData) -> list[Section]:
     """All figures that the launches give something to show for."""
-    drawn = looks(sorted({arm(run) for run in data.runs}))
+    drawn = looks({arm(run): run.row["transport"] for run in data.runs})
     found = training.sections(data.done("train"), drawn)
     return found + [part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)]

@@ -9,9 +9,9 @@ from harness.report.figures.curves import Curve, curves
 from harness.report.figures.scaling import Point, scaling
 from harness.report.figures.split import PARTS, split
 from harness.report.figures.style import Look
-from harness.report.groups import Summary, arm, by_arm, grouped, network, summary, training
+from harness.report.groups import Summary, arm, by_arm, by_network, grouped, summary, training
 from harness.report.numbers import bracket, significant
-from harness.report.sections import Cell, Panel, Section, Table, dot, legend, section, swatches
+from harness.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section, swatches
 
 LEARNS = "digits"
 """Data that can be learned: only there a loss curve means something, and there throughput is not the question."""
@@ -21,8 +21,8 @@ Groups = dict[tuple[str, str], list[Run]]
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     """Those that the launches give something to show for."""
-    timed = grouped((run for run in runs if training(run).data != LEARNS), lambda run: (training(run).experiment, network(run)))
-    learned = grouped((run for run in runs if training(run).data == LEARNS), lambda run: (training(run).experiment, network(run)))
+    timed = by_network(run for run in runs if training(run).data != LEARNS)
+    learned = by_network(run for run in runs if training(run).data == LEARNS)
     found: list[Section] = []
     found += [_throughput(timed, looks), _split(timed)] if timed else []
     found += _learning(learned, looks, "loss", "Loss", "loss over the global minibatch (nat), lower is better", "final_loss") if learned else []
@@ -46,14 +46,15 @@ def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
         panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, (base.ranks, base.median))))
         ideal = base.median / base.ranks
         for name, point in points:
-            cells = [Cell(title), Cell(name), Cell(str(point.ranks)), Cell(significant(point.median), bracket(point.low, point.high))]
-            table.append([*cells, Cell(str(len(point.dots))), Cell(significant(ideal * point.ranks)), Cell(significant(point.median / ideal / point.ranks))])
+            cells = [Cell(name), Cell(str(point.ranks)), Cell(significant(point.median), bracket(point.low, point.high))]
+            bound = [Cell(significant(ideal * point.ranks)), Cell(significant(point.median / ideal / point.ranks))]
+            table.append(Row(title, [*cells, Cell(str(len(point.dots))), *bound]))
         rows += [(*key, arm(run), training(run).ranks, run.launch, run.metric("throughput")) for run in runs]
     how = (
         "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with their 95 % interval where there are at least "
         "6 launches; small dots are single launches and lead to them. The dashed line is ideal scaling from the fastest arm at the fewest ranks of the panel."
     )
-    columns = ["network", "arm", "ranks", "throughput (samples/s) ↑", "launches", "ideal (samples/s)", "share of ideal ↑"]
+    columns = ["arm", "ranks", "throughput (samples/s) ↑", "launches", "ideal (samples/s)", "share of ideal ↑"]
     caption = "Throughput: median over launches and its interval, beside ideal scaling from the panel's base."
     every = [run for runs in groups.values() for run in runs]
     return section(
@@ -89,16 +90,16 @@ def _split(groups: Groups) -> Section:
             bars[label] = tuple(kept.mean(axis=0))
             total = summary(kept.sum(axis=1))
             shares = [Cell(significant(part)) for part in bars[label]]
-            table.append([Cell(_title(key, groups)), Cell(name), Cell(str(ranks)), *shares, _cell(total), Cell(str(total.n))])
+            table.append(Row(_title(key, groups), [Cell(name), Cell(str(ranks)), *shares, _cell(total), Cell(str(total.n))]))
             rows += [(*key, name, ranks, run.launch, *values) for run, values in zip(found, parts, strict=True)]
         if bars:
             panels.append(Panel(_title(key, groups), split(f"Parts of a step, {_title(key, groups)}", bars)))
     how = (
-        "Each bar is a mean step of a mean rank; parts are means over launches, so that they add up. Exposed communication is the union of communication outside "
-        "forward, backward, input and update: what overlapping hides is not in it. Other is what no event explains."
+        "Each bar is a mean step of a mean rank; parts are means over launches, so that they add up. Exposed communication is the union of communication "
+        "outside forward, backward, input and update: what overlapping hides is not in it. Other is what no event explains."
     )
     caption = "Time per step in ms: mean over launches of each part ↓, and the median over launches of their sum with its interval."
-    columns = ["network", "arm", "ranks", *(f"{part} (ms)" for part in PARTS), "sum (ms) ↓", "launches"]
+    columns = ["arm", "ranks", *(f"{part} (ms)" for part in PARTS), "sum (ms) ↓", "launches"]
     every = [run for runs in groups.values() for run in runs]
     return section(
         "step", "Where the time of a step goes", how, list(METRICS), panels, swatches(PARTS),
@@ -129,9 +130,9 @@ def _learning(groups: Groups, looks: dict[str, Look], event: str, title: str, qu
                     (*key, label, ranks, curve.launch, *point)
                     for curve in drawn for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
                 ]  # fmt: skip
-    how = "A thin line per launch; the thick one is the median over launches at each step, placed at the median time. Time starts with the first step, warm-up included."
+    how = "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, which starts with the first step."
     caption = f"{title} at the end: median over launches and its interval."
-    columns = ["network", "arm", "ranks", f"{quantity.partition(',')[0]} {'↓' if event == 'loss' else '↑'}", "launches"]
+    columns = ["arm", "ranks", f"{quantity.partition(',')[0]} {'↓' if event == 'loss' else '↑'}", "launches"]
     names = ("experiment", "network", "arm", "ranks", "launch", "step", "seconds", event)
     found_section = section(
         event.replace("_", "-"), title, how, [metric], panels, legend(looks, map(arm, kept)), names, rows, kept, [Table(caption, columns, table)]
@@ -139,12 +140,12 @@ def _learning(groups: Groups, looks: dict[str, Look], event: str, title: str, qu
     return [found_section] if kept else []
 
 
-def _last(title: str, ranks: int, runs: list[Run], metric: str) -> list[list[Cell]]:
+def _last(title: str, ranks: int, runs: list[Run], metric: str) -> list[Row]:
     found = []
     for name, launches in by_arm(runs).items():
         if values := [value for run in launches if (value := run.metric(metric)) is not None]:
             median = summary(values)
-            found.append([Cell(title), Cell(name), Cell(str(ranks)), _cell(median), Cell(str(median.n))])
+            found.append(Row(title, [Cell(name), Cell(str(ranks)), _cell(median), Cell(str(median.n))]))
     return found
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter
 
-from harness.report.figures.style import Look, panel, svg, styled
-from harness.report.numbers import significant
+from harness.report.figures.style import Look, panel, styled, svg
+from harness.report.numbers import exact, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ def curves(label: str, series: dict[str, list[Curve]], looks: dict[str, Look], q
         steps, seconds, values = median_curve(found)
         every = max(len(steps) // 6, 1)
         marks = slice(place * every // max(len(series), 1), None, every)
-        axes.plot(seconds if over_time else steps, values, "-", lw=2, color=look.colour, marker=look.marker, ms=5, markevery=marks)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
+        axes.plot(seconds if over_time else steps, values, ls=look.line, lw=2, color=look.colour, marker=look.marker, ms=5, markevery=marks)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.set_xlabel("time since the first step (s)" if over_time else "step")
     axes.set_ylabel(quantity)
     axes.set_xlim(left=0)

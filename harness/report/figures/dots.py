@@ -23,19 +23,18 @@ class Dot:
 def draw(axes: Axes, dots: list[Dot], look: Look, titles: dict[str, str], size: float = 4.5) -> None:
     """Draw them; `titles` gets the words of each by the id of its group."""
     for dot in dots:
-        (line,) = axes.plot(
-            dot.x, dot.y, look.marker, ms=size, mew=1.1, mfc=PAGE if dot.hollow else look.colour, mec=look.colour, alpha=1 if dot.hollow else 0.55
-        )
+        face, alpha = (PAGE, 1.0) if dot.hollow else (look.colour, 0.55)
+        (line,) = axes.plot(dot.x, dot.y, look.marker, ms=size, mew=1.1, mfc=face, mec=look.colour, alpha=alpha)
         group = f"dot{len(titles)}"
         line.set_gid(group)
         line.set_url(dot.href)
         titles[group] = dot.words
 
 
-def interval(axes: Axes, x: float, y: float, low: float, high: float, look: Look, hollow: bool, horizontal: bool = False) -> None:
-    """The median with its interval."""
-    ends = [[y - low], [high - y]] if not horizontal else [[x - low], [high - x]]
-    bars = {"xerr": ends} if horizontal else {"yerr": ends}
-    axes.errorbar(
-        [x], [y], fmt=look.marker, ms=7, mfc=PAGE if hollow else look.colour, mec=look.colour, mew=1.5, ecolor=look.colour, elinewidth=1.8, capsize=4, **bars
-    )
+def median_mark(axes: Axes, x: float, y: float, ends: tuple[float | None, float | None], look: Look, hollow: bool, horizontal: bool = False) -> None:
+    """The median with its interval, which may be missing; `horizontal`: values lie along x."""
+    low, high = ends
+    if low is not None and high is not None:
+        span = ([low, high], [y, y]) if horizontal else ([x, x], [low, high])
+        axes.plot(*span, "-", marker="|" if horizontal else "_", ms=9, mew=1.8, color=look.colour)
+    axes.plot(x, y, look.marker, ms=7.5, mew=1.6, mfc=PAGE if hollow else look.colour, mec=look.colour)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from harness.report.figures.dots import Dot, draw, interval
-from harness.report.figures.style import MUTED, Look, panel, svg, styled
-from harness.report.numbers import significant
+from harness.report.figures.dots import Dot, draw, median_mark
+from harness.report.figures.style import MUTED, Look, panel, styled, svg
+from harness.report.numbers import exact
+
+ASIDE = 0.09
+"""Octaves between the marks of neighbouring arms: at the same number of ranks they would hide each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,19 @@ def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], b
     if base:
         axes.plot(counts, [base[1] / base[0] * count for count in counts], "--", color=MUTED, lw=1.2)
         axes.annotate("ideal", (counts[-1], base[1] / base[0] * counts[-1]), (-4, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
-    for name, points in series.items():
+    for place, (name, points) in enumerate(series.items()):
         look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
-        axes.plot([point.ranks for point in ordered], [point.median for point in ordered], "-", color=look.colour)
+        aside = 2 ** ((place - (len(series) - 1) / 2) * min(ASIDE, 0.8 / len(series)))
+        axes.plot([point.ranks * aside for point in ordered], [point.median for point in ordered], ls=look.line, color=look.colour, lw=1.4)
         for point in ordered:
-            draw(axes, point.dots, look, titles, 3.5)
-            interval(axes, point.ranks, point.median, point.low or point.median, point.high or point.median, look, point.hollow)
+            draw(axes, [replace(dot, x=dot.x * aside) for dot in point.dots], look, titles, 3.5)
+            median_mark(axes, point.ranks * aside, point.median, (point.low, point.high), look, point.hollow)
     axes.set_ylim(bottom=0)
-    axes.set_xlim(counts[0] / 1.15, counts[-1] * 1.15)
+    axes.set_xlim(counts[0] / 1.45, counts[-1] * 1.45)
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("ranks")
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("ranks (arms beside each other)")
     _values(axes, horizontal=False)
     return svg(figure, label, titles)
 
@@ -60,7 +65,7 @@ def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -
     for place, (name, points) in enumerate(series.items()):
         for point in points:
             draw(axes, [Dot(dot.y, place, dot.hollow, dot.words, dot.href) for dot in point.dots], looks[name], titles)
-            interval(axes, point.median, place, point.low or point.median, point.high or point.median, looks[name], point.hollow, horizontal=True)
+            median_mark(axes, point.median, place, (point.low, point.high), looks[name], point.hollow, horizontal=True)
     axes.set_yticks(range(len(series)), list(series))
     axes.set_ylim(len(series) - 0.5, -0.5)
     axes.set_xlim(left=0)
@@ -71,5 +76,5 @@ def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -
 
 def _values(axes: Axes, horizontal: bool) -> None:
     axis = axes.xaxis if horizontal else axes.yaxis
-    axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axis.set_label_text("throughput (samples/s), higher is better")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from harness.report.figures.style import PAGE, Look, panel, svg, styled
-from harness.report.numbers import nbytes, significant
+from harness.report.figures.style import PAGE, Look, panel, styled, svg
+from harness.report.numbers import exact, nbytes, significant
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def sizes(label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look]
     for place, (name, found) in enumerate(series.items()):
         look = looks[name]
         points = [point for point in sorted(found, key=lambda point: point.nbytes) if point.nbytes > 0 and point.median > 0]
-        axes.plot([point.nbytes for point in points], [point.median for point in points], "-", color=look.colour)
+        axes.plot([point.nbytes for point in points], [point.median for point in points], ls=look.line, color=look.colour)
         for index, point in enumerate(points):
             if point.low is not None and point.high is not None:
                 axes.plot([point.nbytes, point.nbytes], [point.low, point.high], "-", color=look.colour, lw=1.5)
@@ -45,5 +45,5 @@ def sizes(label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look]
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: nbytes(value)))
     axes.yaxis.set_major_locator(LogLocator(10))
     axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     return svg(figure, label, titles)

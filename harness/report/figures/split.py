@@ -5,8 +5,8 @@ from __future__ import annotations
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter
 
-from harness.report.figures.style import INK, PAGE, panel, part_colour, svg, styled
-from harness.report.numbers import significant
+from harness.report.figures.style import INK, PAGE, panel, part_colour, styled, svg
+from harness.report.numbers import exact, significant
 
 PARTS = ("input", "forward", "backward", "exposed communication", "update", "other")
 
@@ -29,7 +29,7 @@ def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
     axes.set_yticks(range(len(bars)), list(bars))
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, max(sum(parts) for parts in bars.values()) * 1.13)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("time per step (ms), lower is better")
     return svg(figure, label, titles)

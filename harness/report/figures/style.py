@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import matplotlib
 from markupsafe import Markup
@@ -18,13 +18,15 @@ from matplotlib.figure import Figure
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">")
 COLOURS = 8
 """Variables --s0 to --s7 of the style sheet."""
-FIXED = ("tcp", "shm", "grpc", "gloo", "mpi", "horovod")
-"""Series that look the same on every page."""
+TRANSPORTS = ("shm", "tcp", "grpc", "gloo", "mpi", "horovod")
+"""Colour and marker by place, the same on every page; further transports follow in the order of their names."""
+NONE = COLOURS - 1
+"""Colour of arms without a transport."""
 INK, MUTED, GRID, PAGE = "#010101", "#020202", "#030303", "#040404"
 """Stand-ins that `svg` replaces by the page's variables."""
 _VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page"}
 _VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(COLOURS)} | {f"#0600{index:02x}": f"p{index}" for index in range(6)}
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "scaleproof", "font.size": 10, "axes.edgecolor": MUTED, "axes.labelcolor": MUTED, "text.color": INK,
     "xtick.color": MUTED, "ytick.color": MUTED, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.8, "axes.axisbelow": True,
     "axes.spines.top": False, "axes.spines.right": False, "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
@@ -38,31 +40,38 @@ styled = matplotlib.rc_context(_STYLE)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one series is drawn."""
+    """How one series is drawn: colour by transport, marker and dashes by which of its arms it is."""
 
     name: str
     place: int
+    marker: str
+    variant: int
 
     @property
     def colour(self) -> str:
         """The stand-in that becomes the page's variable."""
-        return f"#0500{self.place % COLOURS:02x}"
+        return f"#0500{self.place:02x}"
 
     @property
-    def marker(self) -> str:
-        """Matplotlib's letter."""
-        return MARKERS[self.place % len(MARKERS)]
+    def line(self) -> Any:
+        """Solid for a transport's first arm, dashes for its others."""
+        return ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))[self.variant % 4]
 
 
-def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look per series: fixed ones for the transports, further places for the rest in the order given."""
-    wanted = list(dict.fromkeys(names))
-    places = {name: FIXED.index(name) for name in wanted if name in FIXED}
-    free = [place for place in range(len(FIXED) + len(wanted) + COLOURS) if place not in places.values()]
-    for name in wanted:
-        if name not in places:
-            places[name] = free.pop(0)
-    return {name: Look(name, places[name]) for name in wanted}
+def looks(arms: dict[str, str | None]) -> dict[str, Look]:
+    """A look per arm, given its transport."""
+    others = sorted({transport for transport in arms.values() if transport and transport not in TRANSPORTS})
+    known = [*TRANSPORTS, *others]
+    found: dict[str, Look] = {}
+    seen: dict[str | None, int] = {}
+    spare = iter(MARKERS[len(TRANSPORTS) + 1 :] * len(arms))
+    for name in sorted(arms, key=lambda name: (name != arms[name], name)):
+        transport = arms[name]
+        variant = seen[transport] = seen.get(transport, -1) + 1
+        place = NONE if transport is None else known.index(transport) % NONE
+        marker = next(spare) if variant else MARKERS[len(TRANSPORTS)] if transport is None else MARKERS[known.index(transport) % len(MARKERS)]
+        found[name] = Look(name, place, marker, variant)
+    return found
 
 
 def part_colour(index: int) -> str:
@@ -93,7 +102,7 @@ def svg(figure: Figure, label: str, titles: dict[str, str] | None = None) -> Mar
     head = head.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
     text = head + text[text.index(">") + 1 :]
     # Links on dots are a shortcut for the pointer; the table of launches has them for the keyboard.
-    return Markup(text.replace("<a xlink:href=", '<a tabindex="-1" xlink:href='))  # noqa: S704
+    return Markup(text.replace("<a xlink:href=", '<a tabindex="-1" xlink:href='))
 
 
 def _own_ids(text: str, prefix: str) -> str:
@@ -108,14 +117,17 @@ def _own_ids(text: str, prefix: str) -> str:
     return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', text)
 
 
+_SHAPES = {
+    "o": '<circle cx="14" cy="7" r="4"/>', "s": '<path d="M10 3h8v8h-8z"/>', "^": '<path d="M14 2l5 9h-10z"/>', "D": '<path d="M14 1.5l5.5 5.5-5.5 5.5-5.5-5.5z"/>',
+    "v": '<path d="M14 12l5-9h-10z"/>', "P": '<path d="M12.300 2h3.400v3.300h3.300v3.400h-3.300v3.300h-3.400v-3.300h-3.300v-3.400h3.300z"/>',
+    "X": '<path d="M10 5l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z"/>', "p": '<path d="M14 2l5 3.700-1.900 5.800h-6.200l-1.900-5.800z"/>',
+    "h": '<path d="M14 2l4.300 2.500v5l-4.300 2.500-4.300-2.500v-5z"/>', "<": '<path d="M9 7l9-5v10z"/>', ">": '<path d="M19 7l-9-5v10z"/>',
+}  # fmt: skip
+_DASHES = ("none", "5 2", "2 1.5", "6 2 1.5 2")
+
+
 def key_mark(look: Look) -> Markup:
     """The line and marker of a series for the legend beside the panels."""
-    shapes = {
-        "o": '<circle cx="13" cy="7" r="4"/>', "s": '<rect x="9.5" y="3.5" width="7" height="7"/>', "^": '<path d="M13 2.5l4.5 8h-9z"/>',
-        "D": '<path d="M13 2l5 5-5 5-5-5z"/>', "v": '<path d="M13 11.5l4.5-8h-9z"/>',
-        "P": '<path d="M11.3 2.5h3.4v2.8h2.8v3.4h-2.8v2.8h-3.4V8.700H8.5V5.300h2.800z"/>',
-        "X": '<path d="M9 5l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z"/>',
-    }  # fmt: skip
-    colour = f"var(--s{look.place % COLOURS})"
-    body = shapes.get(look.marker, '<circle cx="13" cy="7" r="3"/>')
-    return Markup(f'<svg viewBox="0 0 26 14" aria-hidden="true" fill="{colour}" stroke="{colour}"><path d="M1 7h24" stroke-width="1.8"/>{body}</svg>')  # noqa: S704
+    colour, dashes = f"var(--s{look.place})", _DASHES[look.variant % 4]
+    line = f'<path d="M1 7h26" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
+    return Markup(f'<svg viewBox="0 0 28 14" aria-hidden="true" fill="{colour}" stroke="{colour}">{line}{_SHAPES[look.marker]}</svg>')

@@ -1,0 +1,138 @@
+"""A results folder made up for tests of the pages: plausible records of a plan with fixed noise. Nothing in it was measured."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.claims.judge import judge_suite, write_claims
+from harness.claims.metrics import PER_LAUNCH
+from harness.rank.recorder import EVENT_DTYPE
+from harness.record.schema import Check, Code, Failure, RankStatus, Record, Warning
+from harness.record.store import Store
+from harness.record.table import collect, write_table
+from harness.record.write import samples_table
+from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.spec.plan import PlannedLaunch, plan
+from harness.spec.suite import Suite
+
+HOSTILE = '<script>document.title = "owned"</script> & "quoted" \x1b[31mred\x1b[0m'
+MS = 1_000_000
+"""Nanoseconds."""
+SPEED = {"shm": 1.0, "tcp": 1.35, "gloo": 1.6, "mpi": 1.5, "horovod": 1.9, "grpc": 2.3, None: 0.0}
+"""Cost of communication, relative."""
+COUNTERS = {"lo": {"rx_bytes": 1000, "rx_packets": 10, "tx_bytes": 1000, "tx_packets": 10}}
+AFTER = {"lo": {"rx_bytes": 90_001_000, "rx_packets": 2010, "tx_bytes": 90_001_000, "tx_packets": 2010}}
+ENVIRONMENT = {
+    "cpu": "Made-up Processor <2>", "cores": 2, "memory_mib": 8000, "kernel": "6.1.0-test", "python": "3.11.2", "variables": {"OMP_NUM_THREADS": "1"},
+}  # fmt: skip
+
+
+def make(results: Path, suite: Suite, size: str) -> None:
+    """Records, tables and verdicts. Of each experiment the last launch is missing; of the first one, one failed and one cannot run here."""
+    store = Store(results)
+    for place, (name, experiment) in enumerate(suite.experiments.items()):
+        if size not in experiment.sizes:
+            continue
+        planned = plan(suite, name, size)
+        for order, launch in enumerate(planned[:-1] if len(planned) > 3 else planned):
+            status = {1: "failed", 2: "not_runnable"}.get(order, "ok") if place == 0 and len(planned) > 3 else "ok"
+            _commit(store, launch, f"{place:02x}{order:04x}", size, status)
+        write_table(collect(planned, Store(results), PER_LAUNCH), results / "tables" / f"{suite.name}.{name}.{size}.parquet")
+    if (suite.folder / "claims.yaml").exists():
+        write_claims(results / "claims" / f"{suite.name}.{size}.json", judge_suite(suite, size, Store(results)))
+
+
+def _commit(store: Store, planned: PlannedLaunch, launch: str, size: str, status: str) -> None:
+    case, dice = planned.case, random.Random(f"{planned.case.case_id}/{planned.plan_index}")
+    folder = store.staging / launch
+    folder.mkdir(parents=True)
+    for rank in range(case.ranks if status != "not_runnable" else 0):
+        lines = ["starting", f"rank {rank} of {case.ranks}", *(["Traceback (made up)", HOSTILE] if status == "failed" else ["done"])]
+        (folder / f"rank-{rank}.log").write_text("\n".join(lines) + "\n")
+    events = {rank: _events(case, rank, dice) for rank in range(case.ranks)} if status == "ok" else {}
+    store.commit(folder, _record(planned, launch, size, status), samples_table(events))
+
+
+def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Record:
+    case, started = planned.case, status != "not_runnable"
+    failure: Failure | None = None
+    if status == "failed":
+        failure = Failure(code="rank_raised", rank=1, message=f"ValueError: {HOSTILE}", step=3, operation="backward", advice="the rank's log has the traceback")
+    if status == "not_runnable":
+        failure = Failure(code="not_runnable", rank=-1, message="no such library", step=-1, operation="", advice="type `scaleproof doctor`")
+    facts = {"peak_memory_mib": 301.2, "threads": 5, "affinity": [0, 1], "packages": {"numpy": "2.4.0"}, "libraries": ["libc.so.6"]}
+    crowded = case.ranks > ENVIRONMENT["cores"]  # type: ignore[operator]
+    values: dict[str, Any] = {
+        "launch": launch, "case_id": case.case_id, "case": case, "size": size, "plan_index": planned.plan_index, "seed": planned.seed, "evidence": "measured",
+        "oversubscribed": crowded, "status": status, "failure": failure, "environment": ENVIRONMENT, "machine": "madeup", "wall_s": 1.0,
+        "ranks": [_rank(rank, status, facts) for rank in range(case.ranks if started else 0)],
+        "checks": [Check(rank=rank, name="initial_parameters", passed=True, detail="the same bits") for rank in range(case.ranks if started else 0)],
+        "warnings": [Warning(code="oversubscribed", message="more ranks than cores", advice="do not read times as scaling")] if crowded else [],
+        "code": Code(version="0.1.0", commit=None, dirty=None, digest="d" * 16), "started_at": f"2026-01-01T00:00:{planned.order % 60:02d}Z",
+        "transport": _transport(case) if started else {},
+        "command": ["scaleproof", "run", case.suite, case.experiment, "--size", size, "--case", case.case_id, "--launch", str(planned.plan_index), "--again"],
+    }  # fmt: skip
+    return Record(**values)
+
+
+def _rank(rank: int, status: str, facts: dict[str, Any]) -> RankStatus:
+    failed = status == "failed" and rank == 1
+    message = f"ValueError: {HOSTILE}" if failed else ""
+    return RankStatus(
+        rank=rank, pid=100 + rank, exit_code=int(failed), signal=None, status="failed" if failed else "ok", code="rank_raised" if failed else None,
+        message=message, step=3, operation="backward" if failed else "barrier", facts=facts,
+    )  # fmt: skip
+
+
+def _transport(case: TransferCase | CollectiveCase | TrainCase) -> dict[str, Any]:
+    traffic = [{"nbytes": 45_000_000, "messages": 900}] * case.ranks
+    path = {"library": "made up", "path": "shared memory" if case.transport == "shm" else "socket", "progress": "caller"}
+    return {"ranks": [path] * case.ranks, "traffic": traffic, "interface": case.interface, "counters_before": COUNTERS, "counters_after": AFTER}
+
+
+def _events(case: TransferCase | CollectiveCase | TrainCase, rank: int, dice: random.Random) -> np.ndarray:
+    rows = _training(case, dice) if isinstance(case, TrainCase) else _sweep(case, rank, dice)
+    found = np.zeros(len(rows), EVENT_DTYPE)
+    for place, (event, step, warmup, start, end, nbytes, value) in enumerate(rows):
+        if event != "test_accuracy" or rank == 0:
+            found[place] = (event, step, warmup, round(start * MS) + MS, round(end * MS) + MS, nbytes, value)
+    return found[found["end_ns"] != 0]
+
+
+def _training(case: TrainCase, dice: random.Random) -> list[tuple[Any, ...]]:
+    compute = {"vgg_a": 180.0, "overfeat_fast": 120.0, "cd_dnn": 60.0, "dnn_digits": 2.0, "vgg_digits": 6.0}[case.workload] / case.ranks
+    exposed = 0.35 * compute * SPEED[case.transport] * (1.0 if case.strategy == "sync" else 0.6)
+    rows, now, nan = [], 0.0, math.nan
+    for step in range(case.warmup + case.steps):
+        warmup, noise = step < case.warmup, 1 + 0.04 * dice.gauss(0, 1)
+        if step == case.warmup:
+            rows.append(("start", step, False, now, now, 0, nan))
+        begun = now
+        for event, length in (("input", 0.05), ("forward", 0.3), ("backward", 0.55)):
+            rows.append((event, step, warmup, now, now + compute * length * abs(noise), 0, nan))
+            now += compute * length * abs(noise)
+        rows.append(("communication", step, warmup, now - 0.2 * compute, now + exposed, 1 << 20, nan))
+        now += exposed
+        rows.append(("update", step, warmup, now, now + compute * 0.07, 0, nan))
+        now += compute * 0.09
+        rows.append(("step", step, warmup, begun, now, 0, nan))
+        rows.append(("loss", step, warmup, now, now, 0, 2.3 * math.exp(-step / 30) + 0.05 + 0.01 * dice.random()))
+        if case.evaluate_every and (step + 1) % case.evaluate_every == 0:
+            rows.append(("test_accuracy", step, False, now, now, 0, 0.975 - 0.85 * math.exp(-(step + 1) / 30) + 0.005 * dice.random()))
+    return [*rows, ("end", case.warmup + case.steps - 1, False, now, now, 0, nan)]
+
+
+def _sweep(case: TransferCase | CollectiveCase, rank: int, dice: random.Random) -> list[tuple[Any, ...]]:
+    event = case.operation if isinstance(case, CollectiveCase) else "transfer"
+    rows, now = [("start", 0, False, 0.0, 0.0, 0, math.nan)], 0.0
+    for nbytes in case.sizes if event != "transfer" or rank == 0 else ():
+        for step in range(case.iterations):
+            length = SPEED[case.transport] * (0.02 + nbytes / 3e6) * (1 + 0.1 * dice.random())
+            rows.append((event, step, step < case.warmup, now, now + length, nbytes, math.nan))
+            now += length
+    return [*rows, ("end", 0, False, now, now, 0, math.nan)]
