@@ -244,12 +244,15 @@ def test_calls_run_in_order_whichever_handle_is_waited_for_first(transport: str)
         first, second = (group.allocate(1 << 20).view(np.float64) for _ in range(2))
         first[:], second[:] = context.rank, 10
         handles = [group.all_reduce(first), group.all_reduce(second), group.broadcast(first, root=1)]
+        handles[2].wait()
+        assert handles[0].test()
+        assert handles[1].test()
+        handles = [group.all_reduce(second), group.all_reduce(first, "max")]
         while not handles[1].test():
             time.sleep(0)
-        handles[2].wait()
         handles[0].wait()
         assert (first == 3).all()
-        assert (second == 30).all()
+        assert (second == 90).all()
         group.barrier()
         group.close()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.collectives.mapped_plan import accesses, compile_plan
+from harness.collectives.mapped_plan import Plan, Step, accesses, compile_plan
 from harness.collectives.schedule import Action, Message, messages
 from harness.spec.case import Operation
 
@@ -124,3 +125,71 @@ def test_all_ranks_agree_on_every_counter(algorithm: str, operation: Operation, 
         for wait in (*(wait for step in plan.steps for wait in step.waits), *plan.last):
             assert wait.peer != rank
             assert wait.number <= (plan.shape.segments if wait.ready else plan.totals[wait.peer])
+
+
+class Ranks:
+    """All ranks of a compiled plan in one process, each with its buffer, its staging slots and its counters; the caller decides whose turn it is."""
+
+    def __init__(self, plans: list[Plan], start: np.ndarray, staged: list[bool]) -> None:
+        self.plans, self.staged = plans, staged
+        self.buffers = start.copy()
+        self.slots = [np.full((plan.slots, plan.shape.size(0)), -1) for plan in plans]
+        self.position = [0] * len(plans)
+        self.finished = [0] * len(plans)
+        self.ready = [0 if stage else plans[0].shape.segments for stage in staged]
+
+    def can(self, rank: int) -> bool:
+        """Whether the next step of a rank has nothing to wait for (False at the end of its program)."""
+        steps, at = self.plans[rank].steps, self.position[rank]
+        return at < len(steps) and all((self.ready if wait.ready else self.finished)[wait.peer] >= wait.number for wait in steps[at].waits)
+
+    def step(self, rank: int) -> None:
+        step, shape = self.plans[rank].steps[self.position[rank]], self.plans[rank].shape
+        self.position[rank] += 1
+        if step.kind in ("stage_in", "stage_out"):
+            slot = self.slots[rank][step.segment % len(self.slots[rank])]
+            for at in range(shape.size(step.segment)):
+                place = shape.place(step.segment, at)
+                if step.kind == "stage_in":
+                    slot[at] = self.buffers[rank, place]
+                else:
+                    self.buffers[rank, place] = slot[at]
+            self.ready[rank] += step.kind == "stage_in"
+            return
+        own, other = self.view(rank, step), self.view(step.peer, step)
+        if step.kind == "reduce":
+            own += other
+        elif step.kind == "push":
+            other[:] = own
+        else:
+            own[:] = other
+        self.finished[rank] += 1
+
+    def view(self, rank: int, step: Step) -> np.ndarray:
+        if self.staged[rank]:
+            slots = self.slots[rank]
+            return slots[step.segment % len(slots)][step.start : step.stop]
+        first = self.plans[rank].shape.place(step.segment, step.start)
+        return self.buffers[rank, first : first + step.stop - step.start]
+
+
+@settings(deadline=None)
+@given(algorithms, operations, st.integers(2, 6), st.integers(1, 1500), st.integers(0, 5), st.randoms(use_true_random=False), st.data())
+def test_compiled_plans_are_right_in_whatever_order_the_ranks_run(
+    algorithm: str, operation: Operation, world_size: int, size: int, root: int, turns: random.Random, data: st.DataObject
+) -> None:
+    count, root = elements(operation, world_size, size), root % world_size
+    stageable = operation in ("all_reduce", "broadcast")
+    staged = [stageable and data.draw(st.booleans(), label=f"rank {rank} is staged") for rank in range(world_size)]
+    # An itemsize of 4 KiB makes many segments out of few elements.
+    plans = [compile_plan(algorithm, operation, world_size, count, 4096, root, rank, staged[rank]) for rank in range(world_size)]
+    start = np.random.default_rng(size).integers(-1000, 1000, (world_size, count))
+    ranks = Ranks(plans, start, staged)
+    while runnable := [rank for rank in range(world_size) if ranks.can(rank)]:
+        rank = turns.choice(runnable)
+        for _ in range(turns.randrange(1, 40)):
+            if ranks.can(rank):
+                ranks.step(rank)
+    assert [len(plan.steps) for plan in plans] == ranks.position, "the ranks wait for each other for ever"
+    for rank, part, values in expected(operation, start, root):
+        np.testing.assert_array_equal(ranks.buffers[rank, part], values)
