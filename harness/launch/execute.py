@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import subprocess
 import time
@@ -16,7 +17,8 @@ from harness.launch.watch import Sign, Watch, root_cause, signal_name
 from harness.rank.board import Board
 from harness.rank.orders import ENVIRONMENT, Orders
 
-POLL_S = 0.02
+POLL_S = 0.1
+"""How often the supervisor looks, which takes a core from the ranks; the end of the launcher wakes it at once."""
 CAUSE_S = 0.5
 """After the first sign: time for the sign of the rank that failed first to arrive."""
 BLAME_S = 5.0
@@ -74,24 +76,26 @@ def new_watch(folder: Path, world_size: int) -> Watch:
 def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float) -> Sign | None:
     """The cause of failure, None when all ranks ended well."""
     first_sign: float | None = None
-    while True:
-        gone = process.poll()
-        signs, now = watch.poll(), time.monotonic()
-        if signs and first_sign is None:
-            first_sign = now
-            if any(sign.code in ("rank_stopped", "rank_silent") for sign in signs):
-                dump_stacks(watch.living())
-        if signs and first_sign is not None:
-            grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
-            if watch.all_ended() or gone is not None or now - first_sign > grace:
-                return root_cause(watch.poll())
-        elif watch.all_ended():
-            return None
-        elif gone is not None:
-            return _launcher_gone(watch, gone)
-        elif now > deadline:
-            return _too_late(watch)
-        time.sleep(POLL_S)
+    with os.fdopen(os.pidfd_open(process.pid)) as ending:
+        while True:
+            # In this order: a parent has written how its ranks ended before it is gone.
+            gone = process.poll()
+            signs, now = watch.poll(), time.monotonic()
+            if signs and first_sign is None:
+                first_sign = now
+                if any(sign.code in ("rank_stopped", "rank_silent") for sign in signs):
+                    dump_stacks(watch.living())
+            if signs and first_sign is not None:
+                grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
+                if watch.all_ended() or gone is not None or now - first_sign > grace:
+                    return root_cause(watch.poll())
+            elif watch.all_ended():
+                return None
+            elif gone is not None:
+                return _launcher_gone(watch, gone)
+            elif now > deadline:
+                return _too_late(watch)
+            select.select([ending], [], [], POLL_S)
 
 
 def _launcher_gone(watch: Watch, code: int) -> Sign:

@@ -54,7 +54,6 @@ class Watch:
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
     _stopped_since: dict[int, float] = field(default_factory=dict)
     _signs: dict[int, Sign] = field(default_factory=dict)
-    _seen_ns: int = -1
     _looked: float = 0.0
 
     @property
@@ -63,13 +62,9 @@ class Watch:
         return range(self.board.world_size)
 
     def poll(self) -> list[Sign]:
-        """All signs so far, at most one per rank. Cheap unless a file came or LOOK_S passed: this runs beside what is measured."""
-        changed_ns = self.folder.stat().st_mtime_ns
-        if changed_ns != self._seen_ns:
-            self._seen_ns = changed_ns
-            self._read_ends()
+        """All signs so far, at most one per rank."""
+        self._read_ends()
         if time.monotonic() - self._looked > LOOK_S:
-            self._read_ends()
             for rank in self.ranks:
                 if rank not in self.ends and (pid := self.board.pid(rank)):
                     self._look_at_process(rank, pid)
