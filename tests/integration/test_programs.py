@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.collectives.group import open_group
 from harness.programs import collective, payload, transfer
 from harness.rank.context import RankContext
 from harness.rank.recorder import read_events
 from harness.rank.testing import run_ranks
 from harness.spec.case import CollectiveCase, TransferCase, parse_case
+from harness.transports.base import Done
+from harness.transports.shm import SharedMemory
 
 SIZES = (0, 1, 1000, 100_000)
 BASE = {"suite": "test", "experiment": "test", "arm": "test", "iterations": 3, "warmup": 1, "sizes": SIZES}
@@ -61,6 +64,52 @@ def test_collective_verifies_every_size_and_records_a_sample_per_call_on_every_r
         assert all_passed(context) == 2 * len(SIZES)
 
     assert run_ranks(case_of(program="collective", transport=transport, collective=algorithm, operation=operation, ranks=3), body) == ["", "", ""]
+
+
+class Lying:
+    """Passes everything on and spoils one element of a result."""
+
+    def __init__(self, honest: Any) -> None:
+        self._honest = honest
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._honest, name)
+
+    def all_reduce(self, buffer: np.ndarray) -> Done:
+        self._honest.all_reduce(buffer).wait()
+        buffer[-1:] += 1
+        return Done()
+
+    def recv(self, buffer: np.ndarray, peer: int) -> Done:
+        self._honest.recv(buffer, peer).wait()
+        buffer[-1:] ^= 1
+        return Done()
+
+
+def test_a_wrong_sum_fails_the_checks_of_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(context: RankContext) -> None:
+        collective.run(context)
+        failed = {check["name"] for check in context.checks if not check["passed"]}
+        assert failed == {f"all_reduce.{size}.{salt}" for size in SIZES if size >= 4 for salt in (1, 2)}
+
+    monkeypatch.setattr(collective, "open_group", lambda context: Lying(open_group(context)))
+    assert run_ranks(case_of(program="collective", transport="shm", collective="ring", ranks=2), body) == ["", ""]
+
+
+def test_a_wrong_byte_fails_the_checks_of_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    class LyingOnRank0:
+        @staticmethod
+        def connect(context: RankContext) -> Any:
+            transport = SharedMemory.connect(context)
+            return Lying(transport) if context.rank == 0 else transport
+
+    def body(context: RankContext) -> None:
+        transfer.run(context)
+        failed = {check["name"] for check in context.checks if not check["passed"]}
+        assert failed == ({f"transfer.{size}.{when}" for size in SIZES if size for when in ("first", "last")} if context.rank == 0 else set())
+
+    monkeypatch.setattr("harness.transports.shm.SharedMemory", LyingOnRank0)
+    assert run_ranks(case_of(program="transfer", transport="shm"), body) == ["", ""]
 
 
 def test_a_type_that_the_transport_does_not_reduce_is_named() -> None:
