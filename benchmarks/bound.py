@@ -44,7 +44,7 @@ def main() -> None:
     json.dump({"all_reduce": both, "copy": alone}, sys.stdout)
 
 
-def all_reduce_seconds(rank: int, own: np.ndarray, other: np.ndarray, nbytes: int, control: memoryview, durations: memoryview) -> float:
+def all_reduce_seconds(rank: int, own: np.ndarray, other: np.ndarray, nbytes: int, control: memoryview, durations: memoryview[float]) -> float:
     """Median over iterations of the slower process, for the fastest block size."""
     half = nbytes // 8
     start, best = rank * half, float("inf")

@@ -11,6 +11,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ def measure(launches: int, seed: int, say: Callable[[str], None]) -> Measured:
     arms = transport_arms()
     with tempfile.TemporaryDirectory(prefix="scaleproof-bench-") as folder:
         for block in range(launches):
-            tasks: list[Callable[[], None]] = [lambda arm=arm, case=case: _launch(measured, arm, case, block, Path(folder)) for arm, case in arms.items()]  # type: ignore[misc]
-            tasks += [lambda: _bound(measured), lambda: _tensorflow(measured)]
+            tasks = [partial(_launch, measured, arm, case, block, Path(folder)) for arm, case in arms.items()]
+            tasks += [partial(_bound, measured), partial(_tensorflow, measured)]
             shuffler.shuffle(tasks)
             say(f"block {block + 1} of {launches}: {len(tasks)} launches")
             for task in tasks:

@@ -55,7 +55,9 @@ def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
         "seed": measured.seed,
         "rates": [row for arm in _order(measured) for row in _rates(measured, arm)],
         "targets": [_target(measured, target) for target in TARGETS],
-        "missing": [{"arm": arm.name, "ranks": arm.ranks, "operation": arm.operation, "why": why} for arm, reasons in measured.missing.items() for why in reasons],
+        "missing": [
+            {"arm": arm.name, "ranks": arm.ranks, "operation": arm.operation, "why": why} for arm, reasons in measured.missing.items() for why in reasons
+        ],
         "recording": recording,
     }  # fmt: skip
 
@@ -79,6 +81,7 @@ def markdown(found: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
         *(_target_line(target) for target in found["targets"]),
         "",
+        *(f"Not measured: {name}: {why}." for name, why in dict.fromkeys((row["arm"], row["why"]) for row in found["missing"])),
         *_recording_lines(found["recording"]),
     ]
     return "\n".join(lines) + "\n"

@@ -20,8 +20,8 @@ from harness.stats.bootstrap import ratio, ratio_interval
 
 PAIRS = 150
 CASE = {
-    "program": "train", "suite": "bench", "experiment": "recording", "arm": "tcp", "transport": "tcp", "collective": "ring", "ranks": 2, "strategy": "sync_overlap",
-    "workload": "cd_dnn", "width": 0.25, "minibatch": 64, "steps": 12, "warmup": 2, "bucket_mib": 1.0,
+    "program": "train", "suite": "bench", "experiment": "recording", "arm": "tcp", "transport": "tcp", "collective": "ring", "ranks": 2,
+    "strategy": "sync_overlap", "workload": "cd_dnn", "width": 0.25, "minibatch": 64, "steps": 12, "warmup": 2, "bucket_mib": 1.0,
 }  # fmt: skip
 
 

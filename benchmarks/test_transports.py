@@ -36,6 +36,7 @@ class Replay:
 REPLAY = Replay()
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: f"{arm.operation}-{arm.ranks}-{arm.name}")
 @pytest.mark.benchmark(timer=REPLAY.time)
