@@ -26,14 +26,12 @@ def significant(value: float | int | None, digits: int = 3) -> str:
 
 
 def exact(value: float | int | None) -> str:
-    """A published value or a tick as it is, without rounding to significant digits."""
-    if value is None:
-        return "–"
-    return (
-        significant(int(value))
-        if float(value).is_integer() and abs(value) < 10_000
-        else significant(value, max(3, len(f"{value:.10g}".replace(".", "").strip("-0"))))
-    )
+    """A published value or a tick as it is, not rounded to significant digits."""
+    if value is None or not 1e-4 <= abs(value) < 1e9:
+        return significant(value)
+    whole, _, fraction = f"{value:,.9f}".rstrip("0").partition(".")
+    grouped = whole.replace(",", "" if abs(value) < 10_000 else NARROW)
+    return _signed(f"{grouped}.{fraction}" if fraction else grouped)
 
 
 def bracket(low: float | None, high: float | None) -> str:

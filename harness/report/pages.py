@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import jinja2
 from markupsafe import Markup
@@ -22,10 +23,10 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Control characters made visible: HTML has no place for them."""
+    """Control characters, also those that turn the direction of a text, made visible."""
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
-    return "".join(letter if letter in "\t\n" or letter.isprintable() else letter.encode("unicode_escape").decode() for letter in value)
+    return "".join(letter.encode("unicode_escape").decode() if category(letter)[0] == "C" and letter not in "\t\n" else letter for letter in value)
 
 
 class Pages:

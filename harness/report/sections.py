@@ -17,10 +17,11 @@ from harness.report.numbers import significant
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One small multiple."""
+    """One small multiple, under the heading `group`."""
 
     title: str
     picture: Markup
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     learned = by_network(run for run in runs if training(run).data == LEARNS)
     found: list[Section] = []
     found += [_throughput(timed, looks), _split(timed)] if timed else []
-    found += _learning(learned, looks, "loss", "Loss", "loss over the global minibatch (nat), lower is better", "final_loss") if learned else []
-    found += _learning(learned, looks, "test_accuracy", "Test accuracy", "share of test samples right, higher is better", "test_accuracy") if learned else []
+    found += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []
+    found += _learning(learned, looks, "test_accuracy", "Test accuracy", "test accuracy, higher is better", "test_accuracy") if learned else []
     return found
 
 
@@ -118,11 +118,12 @@ def _learning(groups: Groups, looks: dict[str, Look], event: str, title: str, qu
             series = {name: drawn for name, launches in by_arm(found).items() if (drawn := _curves(launches, event))}
             if not series:
                 continue
-            name = f"{_title(key, groups)}, {ranks} rank{'s' if ranks > 1 else ''}"
+            name = f"{ranks} rank{'s' if ranks > 1 else ''}"
             longest = max(len(curve.steps) for drawn in series.values() for curve in drawn)
             if longest > 1:
                 for over_time, axis in ((False, "over steps"), (True, "over time")):
-                    panels.append(Panel(f"{name}: {axis}", curves(f"{title} {axis}, {name}", series, looks, quantity, over_time)))
+                    picture = curves(f"{title} {axis}, {_title(key, groups)}, {name}", series, looks, quantity, over_time)
+                    panels.append(Panel(f"{name}, {axis}", picture, _title(key, groups)))
             kept += found
             table += _last(_title(key, groups), ranks, found, metric)
             for label, drawn in series.items():
@@ -160,4 +161,4 @@ def _curve(run: Run, event: str) -> Curve | None:
     if values.empty or begun.empty:
         return None
     seconds = (values["start_ns"].to_numpy() - begun.min()) / 1e9
-    return Curve(run.launch, values["step"].to_numpy(), seconds, values["value"].to_numpy())
+    return Curve(run.launch, values["step"].to_numpy(), seconds, values["value"].to_numpy(), run.hollow)

@@ -62,7 +62,9 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
     case, started = planned.case, status != "not_runnable"
     failure: Failure | None = None
     if status == "failed":
-        failure = Failure(code="rank_raised", rank=1, message=f"ValueError: {HOSTILE}", step=3, operation="backward", advice="the rank's log has the traceback")
+        failure = Failure(
+            code="rank_raised", rank=case.ranks - 1, message=f"ValueError: {HOSTILE}", step=3, operation="backward", advice="the rank's log has the traceback"
+        )
     if status == "not_runnable":
         failure = Failure(code="not_runnable", rank=-1, message="no such library", step=-1, operation="", advice="type `scaleproof doctor`")
     facts = {"peak_memory_mib": 301.2, "threads": 5, "affinity": [0, 1], "packages": {"numpy": "2.4.0"}, "libraries": ["libc.so.6"]}
@@ -70,7 +72,7 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
     values: dict[str, Any] = {
         "launch": launch, "case_id": case.case_id, "case": case, "size": size, "plan_index": planned.plan_index, "seed": planned.seed, "evidence": "measured",
         "oversubscribed": crowded, "status": status, "failure": failure, "environment": ENVIRONMENT, "machine": "madeup", "wall_s": 1.0,
-        "ranks": [_rank(rank, status, facts) for rank in range(case.ranks if started else 0)],
+        "ranks": [_rank(rank, "failed" if failure and rank == case.ranks - 1 else "ok", facts) for rank in range(case.ranks if started else 0)],
         "checks": [Check(rank=rank, name="initial_parameters", passed=True, detail="the same bits") for rank in range(case.ranks if started else 0)],
         "warnings": [Warning(code="oversubscribed", message="more ranks than cores", advice="do not read times as scaling")] if crowded else [],
         "code": Code(version="0.1.0", commit=None, dirty=None, digest="d" * 16), "started_at": f"2026-01-01T00:00:{planned.order % 60:02d}Z",
@@ -81,7 +83,7 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
 
 
 def _rank(rank: int, status: str, facts: dict[str, Any]) -> RankStatus:
-    failed = status == "failed" and rank == 1
+    failed = status == "failed"
     message = f"ValueError: {HOSTILE}" if failed else ""
     return RankStatus(
         rank=rank, pid=100 + rank, exit_code=int(failed), signal=None, status="failed" if failed else "ok", code="rank_raised" if failed else None,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from harness.report.figures.style import Look, panel, styled, svg
+from harness.report.figures.style import PAGE, Look, panel, styled, svg
 from harness.report.numbers import exact, significant
 
 
@@ -20,6 +20,7 @@ class Curve:
     steps: np.ndarray
     seconds: np.ndarray
     values: np.ndarray
+    hollow: bool
 
 
 @styled
@@ -36,7 +37,18 @@ def curves(label: str, series: dict[str, list[Curve]], looks: dict[str, Look], q
         steps, seconds, values = median_curve(found)
         every = max(len(steps) // 6, 1)
         marks = slice(place * every // max(len(series), 1), None, every)
-        axes.plot(seconds if over_time else steps, values, ls=look.line, lw=2, color=look.colour, marker=look.marker, ms=5, markevery=marks)
+        axes.plot(
+            seconds if over_time else steps,
+            values,
+            ls=look.line,
+            lw=2,
+            color=look.colour,
+            marker=look.marker,
+            ms=5.5,
+            mfc=PAGE if any(curve.hollow for curve in found) else look.colour,
+            markevery=marks,
+        )
+    axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.set_xlabel("time since the first step (s)" if over_time else "step")

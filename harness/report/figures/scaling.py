@@ -42,13 +42,13 @@ def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], b
     if base:
         axes.plot(counts, [base[1] / base[0] * count for count in counts], "--", color=MUTED, lw=1.2)
         axes.annotate("ideal", (counts[-1], base[1] / base[0] * counts[-1]), (-4, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
-    for place, (name, points) in enumerate(series.items()):
+    for name, points in series.items():
         look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
-        aside = 2 ** ((place - (len(series) - 1) / 2) * min(ASIDE, 0.8 / len(series)))
-        axes.plot([point.ranks * aside for point in ordered], [point.median for point in ordered], ls=look.line, color=look.colour, lw=1.4)
-        for point in ordered:
-            draw(axes, [replace(dot, x=dot.x * aside) for dot in point.dots], look, titles, 3.5)
-            median_mark(axes, point.ranks * aside, point.median, (point.low, point.high), look, point.hollow)
+        x = [point.ranks * _aside(name, point.ranks, series) for point in ordered]
+        axes.plot(x, [point.median for point in ordered], ls=look.line, color=look.colour, lw=1.4)
+        for place, point in zip(x, ordered, strict=True):
+            draw(axes, [replace(dot, x=place) for dot in point.dots], look, titles, 3.5)
+            median_mark(axes, place, point.median, (point.low, point.high), look, point.hollow)
     axes.set_ylim(bottom=0)
     axes.set_xlim(counts[0] / 1.45, counts[-1] * 1.45)
     axes.set_xticks(counts, [str(count) for count in counts])
@@ -57,6 +57,17 @@ def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], b
     axes.set_xlabel("ranks (arms beside each other)")
     _values(axes, horizontal=False)
     return svg(figure, label, titles)
+
+
+def _aside(name: str, ranks: int, series: dict[str, list[Point]]) -> float:
+    """Factor that puts an arm beside the others with this number of ranks. An arm that is there at several numbers stays on them, so that its line is true."""
+    here = [other for other, points in series.items() if [point.ranks for point in points] == [ranks]]
+    if name not in here:
+        return 1.0
+    place, middle = here.index(name), len(here) // 2
+    kept_free = len(here) < sum(any(point.ranks == ranks for point in points) for points in series.values())
+    offset = place - middle + (place >= middle) if kept_free else place - (len(here) - 1) / 2
+    return float(2 ** (offset * min(ASIDE, 0.8 / len(here))))
 
 
 def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -> Markup:
