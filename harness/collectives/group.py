@@ -115,12 +115,13 @@ class Group:
 
 
 class _Call:
-    """Handle of one collective: the handles of its steps, one after the other, after all earlier calls."""
+    """Handle of one collective: the handles of its steps, one after the other, after all earlier calls. A failed call fails all later ones alike."""
 
     def __init__(self, queue: deque[_Call], steps: Iterator[Handle]) -> None:
         self._queue = queue
         self._steps = steps
         self._waiting: Handle = Done()
+        self._failed: TransportError | None = None
         self._done = False
 
     def test(self) -> bool:
@@ -131,8 +132,8 @@ class _Call:
     def wait(self) -> None:
         while not self._done:
             first = self._queue[0]
-            first.block()
-            first.advance()
+            if not first.advance():
+                first.block()
 
     def block(self) -> None:
         """Wait for the step that this call stands at."""
@@ -140,11 +141,18 @@ class _Call:
 
     def advance(self) -> bool:
         """Go as far as possible without blocking; True when the call is done, and then it leaves the queue."""
-        while self._waiting.test():
-            following = next(self._steps, None)
-            if following is None:
-                self._done = True
-                self._queue.popleft()
-                return True
-            self._waiting = following
+        if self._failed is not None:
+            raise self._failed
+        try:
+            while self._waiting.test():
+                following = next(self._steps, None)
+                if following is None:
+                    self._done = True
+                    self._queue.popleft()
+                    return True
+                self._waiting = following
+        except TransportError as error:
+            # A generator that raised is at its end, which must not pass for success.
+            self._failed = error
+            raise
         return False

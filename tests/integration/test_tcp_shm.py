@@ -71,7 +71,8 @@ def test_a_killed_peer_is_named_at_once_in_a_receive_and_in_a_collective(transpo
         if context.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         start = time.monotonic()
-        for call in (lambda: group.all_reduce(buffer).wait(), lambda: group.transport.recv(buffer, 1).wait()):
+        reduce, receive = lambda: group.all_reduce(buffer).wait(), lambda: group.transport.recv(buffer, 1).wait()
+        for call in (reduce, reduce, receive):
             with pytest.raises(PeerLost) as lost:
                 call()
             assert lost.value.peer == 1
@@ -235,6 +236,27 @@ def test_large_arrays_are_summed_wherever_they_lie(transport: str, algorithm: st
         group.close()
 
     assert run_ranks(case(transport, ranks, algorithm), body) == [""] * ranks
+
+
+class Plain:
+    """A transport with nothing but what every point-to-point transport must have."""
+
+    def __init__(self, inner: Tcp) -> None:
+        self.rank, self.world_size, self.traffic, self.capabilities = inner.rank, inner.world_size, inner.traffic, inner.capabilities
+        self.send, self.recv, self.allocate, self.barrier, self.close = inner.send, inner.recv, inner.allocate, inner.barrier, inner.close
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_send_and_receive_are_enough_for_every_collective(algorithm: str) -> None:
+    def body(context: RankContext) -> None:
+        group = Group(Plain(Tcp.connect(context)), algorithm)
+        count = 900_001
+        buffer = np.arange(count) % 1013 + context.rank
+        group.all_reduce(buffer).wait()
+        np.testing.assert_array_equal(buffer, np.arange(count) % 1013 * 3 + 3)
+        group.close()
+
+    assert run_ranks(case("tcp", 3, algorithm), body) == [""] * 3
 
 
 @pytest.mark.parametrize("transport", BOTH)
