@@ -9,7 +9,9 @@ from harness.spec.suite import FILE, SIZES, list_suites, load_suite
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.
 if not shutil.which("scaleproof"):
-    shell.prefix(f"export PATH={Path(sys.executable).parent}:$PATH; ")
+    shell.prefix(
+        f"set -euo pipefail; export PATH={Path(sys.executable).parent}:$PATH; "
+    )
 
 SUITES = {folder.name: load_suite(folder) for folder in list_suites(Path("suites"))}
 SIZE = config.get("size", "smoke")
