@@ -21,6 +21,7 @@ from harness.stats.intervals import Interval
 NO_VERDICTS = ("ci",)
 """Sizes that only show that everything runs."""
 RECALLED = "the published value is known from memory only: nothing is judged"
+NOT_RECOVERED = "the figure was published, but we do not have it: nothing to compare with"
 UNSERVED = "nothing of this version serves it"
 
 
@@ -73,8 +74,8 @@ class _Judging:
         return self._result(claim, self._verdict(claim, estimate), estimate=estimate)
 
     def _unserved(self, claim: Claim) -> ClaimResult:
-        if claim.row is not None and claim.row.provenance == "not_recovered":
-            return self._result(claim, Outcome("value not recovered", "the figure was published but could not be recovered: nothing to compare with"))
+        if claim.not_recovered:
+            return self._result(claim, Outcome("value not recovered", NOT_RECOVERED))
         if claim.recalled:
             return self._result(claim, Outcome("unverified", RECALLED), reason=f"nothing of ours to show: needs {claim.form.needs}")
         return self._result(claim, Outcome("not runnable here", UNSERVED), reason=f"needs {claim.form.needs}")
@@ -122,8 +123,10 @@ class _Judging:
         """None for what is shown but never judged."""
         if claim.form.kind == "context":
             return None
-        if claim.recalled or claim.row is not None and not claim.row.gate:
+        if claim.recalled:
             return Outcome("unverified", RECALLED)
+        if claim.not_recovered:
+            return Outcome("value not recovered", NOT_RECOVERED)
         if claim.form.rule is None:
             return None
         return judge(claim.form.rule, estimate, claim.published, claim.direction)

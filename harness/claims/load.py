@@ -54,6 +54,11 @@ class Claim:
         """Whether the row is known from memory only."""
         return self.row is not None and self.row.provenance.startswith("memory")
 
+    @property
+    def not_recovered(self) -> bool:
+        """Whether the published value is not available."""
+        return self.row is not None and self.row.provenance == "not_recovered"
+
 
 def load_published(folder: Path) -> dict[str, PublishedRow]:
     """The paper's rows by id; none when the suite has no published.yaml."""
@@ -83,6 +88,8 @@ def load_claims(suite: Suite) -> list[Claim]:
         metric = _metric(document, (index,), form, metrics)
         _check_target(document, (index,), form, rows)
         claims.append(Claim(form, rows.get(form.id), metric))
+        if (claim := claims[-1]).row and not (claim.row.gate or claim.recalled or claim.not_recovered) and form.kind != "context":
+            raise document.error((index, "kind"), f"{form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'")
     if without := [name for name in rows if name not in forms]:
         raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
     return claims

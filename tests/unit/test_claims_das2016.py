@@ -1,5 +1,6 @@
 """The suite das2016: every row of the paper is there with its value, and every claim can find launches or says what it needs."""
 
+import runpy
 from collections import Counter
 from pathlib import Path
 
@@ -84,6 +85,22 @@ def test_largest_node_counts_follow_from_the_fewest_points(suite: Suite) -> None
     for claim in load_claims(suite):
         if claim.row and claim.row.metric == "min_points_per_node":
             assert model({**claim.form.x, "minibatch": 256}, {}) == claim.row.x["max_nodes_at_minibatch_256"]
+
+
+def test_flop_per_byte_depends_on_the_output_map_and_the_points_alone(suite: Suite) -> None:
+    models = runpy.run_path(str(suite.folder / "models.py"))
+    for layer in models["conv_layers"]("overfeat_fast") + models["conv_layers"]("vgg_a"):
+        pixels = layer.output_shape[1] * layer.output_shape[2]
+        assert models["compute_flop"](layer, 4) / models["exchange_nbytes"](layer, 1) == 1.5 * pixels * 4
+        assert models["compute_flop"](layer, 1) / models["exchange_nbytes"](layer, 0) == 0.75 * pixels
+
+
+@pytest.mark.parametrize(("workload", "overlapped", "not_overlapped"), [("vgg_a", 1218.1, 609.1), ("overfeat_fast", 250.7, 125.3)])
+def test_flop_per_byte_over_all_conv_layers(suite: Suite, workload: str, overlapped: float, not_overlapped: float) -> None:
+    model = suite_metrics(suite.folder)["flop_per_byte"].model
+    assert model is not None
+    for overlap, expected in ((1, overlapped), (0, not_overlapped)):
+        assert model({"workload": workload, "points": 1, "overlap": overlap}, {}) == pytest.approx(expected, abs=0.05)
 
 
 def test_every_metric_has_its_page(suite: Suite) -> None:

@@ -13,6 +13,7 @@ from harness.claims.judge import judge_suite
 from harness.claims.schema import ClaimResult
 from harness.record.schema import SAMPLES, Failure
 from harness.record.store import Store
+from harness.spec.errors import SpecError
 from harness.spec.plan import PlannedLaunch, plan
 from harness.spec.suite import Suite, load_suite
 
@@ -53,7 +54,7 @@ def judged(tmp_path: Path, claim: dict[str, Any], length: Length, change: Callab
 
 def a_suite(tmp_path: Path, claim: dict[str, Any]) -> Suite:
     folder = tmp_path / "mine"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "suite.yaml").write_text(SUITE)
     (folder / "claims.yaml").write_text(yaml.safe_dump([claim]))
     return load_suite("mine", tmp_path)
@@ -103,6 +104,13 @@ def test_missing_launches_are_counted_and_leave_the_verdict_open(tmp_path: Path)
     result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {})
     assert (result.verdict, result.n) == ("inconclusive", 5)
     assert "5 of 6 planned launches finished" in result.reason
+
+
+def test_only_blocks_with_both_sides_are_paired(tmp_path: Path) -> None:
+    missing = {("gloo", 0), (None, 5)}
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if (launch.case.transport, launch.plan_index) in missing else {})
+    assert (result.n, len(result.runs)) == (4, 8)
+    assert result.ours == pytest.approx(2)
 
 
 def test_launches_of_other_code_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -166,3 +174,38 @@ def test_each_level_of_evidence_has_a_result_of_its_own(tmp_path: Path) -> None:
         for evidence, length in (("measured", 100), ("emulated", 50)):
             commit(store, launch, length, {"evidence": evidence, "launch": f"{launch.case.case_id}{launch.plan_index}{evidence}"})
     assert [(result.evidence, result.n) for result in judge_suite(suite, "smoke", Store(tmp_path / "results"))] == [("emulated", 6), ("measured", 6)]
+
+
+ROW: dict[str, Any] = {
+    "id": "mine.row", "paper": "p", "statement": "s", "metric": "speedup", "unit": "x", "direction": "higher", "x": {}, "value": 2, "baseline": None,
+    "where": None, "source": "made up for this test", "provenance": "paper", "gate": True,
+}  # fmt: skip
+SERVED: dict[str, Any] = {
+    "id": "mine.row", "experiment": "speed", "metric": "speedup", "select": {"transport": "gloo"}, "against": {"ranks": 1},
+    "rule": {"name": "within", "tolerance": 0.1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "verdict"),
+    [
+        ({}, "claim", "reproduced"),
+        ({"value": 3}, "claim", "not reproduced"),
+        ({"provenance": "memory_high", "gate": False}, "claim", "unverified"),
+        ({"provenance": "not_recovered", "gate": False, "value": None}, "claim", "value not recovered"),
+        ({"gate": False}, "context", None),
+    ],
+)
+def test_provenance_says_whether_a_row_is_judged(tmp_path: Path, row: dict[str, Any], kind: str, verdict: str | None) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, **row}]}))
+    result = judged(tmp_path, {**SERVED, "kind": kind}, one_rank_takes_twice_as_long)
+    assert (result.verdict, result.published) == (verdict, {**ROW, **row}["value"])
+    assert result.ours == pytest.approx(2)
+
+
+def test_a_row_that_may_not_decide_is_context(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, "gate": False}]}))
+    with pytest.raises(SpecError, match="write 'kind: context'"):
+        judged(tmp_path, SERVED, one_rank_takes_twice_as_long)
