@@ -22,6 +22,8 @@ from harness.workloads.data import Batch, Data, initial_parameters, open_data
 from harness.workloads.model import Model
 from harness.workloads.networks import Network, check_workload
 
+MEET_S = 600.0
+"""How long ranks wait for each other outside the timed region; a rank that is gone ends the launch long before."""
 ARTIFACT_LIMIT = 1_000_000
 """Parameters up to which rank 0 keeps the trained values in the record (4 MB)."""
 
@@ -139,7 +141,7 @@ def _evaluate(training: Training, step: int) -> None:
 def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, float]]) -> None:
     """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the time its own step ended."""
     context = training.context
-    everyone = context.rendezvous.exchange("losses", context.rank, context.world_size, [loss for *_, loss in losses])
+    everyone = context.rendezvous.exchange("losses", context.rank, context.world_size, [loss for *_, loss in losses], MEET_S)
     for (step, warmup, ended, _), values in zip(losses, zip(*everyone, strict=True), strict=True):
         context.recorder.warmup = warmup
         context.recorder.add("loss", step, ended, ended, value=math.fsum(values) / len(values))
@@ -165,7 +167,7 @@ def _check_equal(training: Training, name: str) -> None:
     context, digest = training.context, hashlib.blake2b(digest_size=16)
     for value in training.model.values():
         digest.update(np.ascontiguousarray(value).data)
-    digests = context.rendezvous.exchange(name, context.rank, context.world_size, digest.hexdigest())
+    digests = context.rendezvous.exchange(name, context.rank, context.world_size, digest.hexdigest(), MEET_S)
     different = [rank for rank, other in enumerate(digests) if other != digests[0]]
     detail = f"rank {different[0]} differs from rank 0" if different else f"the same bits on {context.world_size} ranks"
     context.check(name, not different, detail)
@@ -177,4 +179,4 @@ def _barrier(training: Training, name: str) -> None:
     if training.group is not None:
         training.group.barrier()
     else:
-        training.context.rendezvous.exchange(f"barrier-{name}", training.context.rank, training.context.world_size, True)
+        training.context.rendezvous.exchange(f"barrier-{name}", training.context.rank, training.context.world_size, True, MEET_S)
