@@ -15,15 +15,33 @@ from harness.rank.recorder import now
 from harness.spec.case import CollectiveCase
 from harness.transports.base import Array, Collectives, TransportError
 
+IN_PLACE = ("all_reduce", "broadcast")
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One operation on prepared buffers: `source` is what a rank gives, `target` where the result is (the same array when in place)."""
 
-    name: str
     source: Array
     target: Array
     start: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The transport's own memory for the largest size, used from its start by every size: a whole array, and one rank's piece of it (empty in place)."""
+
+    whole: Array
+    piece: Array
+
+    @classmethod
+    def of(cls, group: Collectives, case: CollectiveCase) -> Memory:
+        """Allocate it."""
+        dtype = np.dtype(case.dtype)
+        elements = max(case.sizes) // dtype.itemsize
+        share = 0 if case.operation in IN_PLACE else elements // group.world_size
+        whole, piece = (group.allocate(count * dtype.itemsize).view(dtype) for count in (elements, share))
+        return cls(whole, piece)
 
 
 def run(context: RankContext) -> None:
@@ -36,16 +54,17 @@ def run(context: RankContext) -> None:
             raise TransportError(f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}")
         group.barrier()
         mark(context, "start", 0)
+        memory = Memory.of(group, case)
         for nbytes in case.sizes:
-            _size(context, case, group, nbytes)
+            _size(context, case, group, memory, nbytes)
         mark(context, "end", 0)
         group.barrier()
     finally:
         leave(context, group)
 
 
-def _size(context: RankContext, case: CollectiveCase, group: Collectives, nbytes: int) -> None:
-    call = prepare(group, case, nbytes)
+def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory: Memory, nbytes: int) -> None:
+    call = prepare(group, case, memory, nbytes)
     moved = max(call.source.nbytes, call.target.nbytes)
     _verify(context, case, call, nbytes, 1)
     # Zeros stay zeros under repeated sums: timed values neither overflow nor change between calls.
@@ -60,26 +79,19 @@ def _size(context: RankContext, case: CollectiveCase, group: Collectives, nbytes
     _verify(context, case, call, nbytes, 2)
 
 
-def prepare(group: Collectives, case: CollectiveCase, nbytes: int) -> Call:
-    """Buffers of a size in the transport's own memory. What does not divide into elements (and shares of the ranks) is rounded down, as nccl-tests does."""
+def prepare(group: Collectives, case: CollectiveCase, memory: Memory, nbytes: int) -> Call:
+    """The call of one size. What does not divide into elements (and shares of the ranks) is rounded down, as nccl-tests does."""
     dtype, world_size = np.dtype(case.dtype), group.world_size
     share = nbytes // (dtype.itemsize * world_size)
-    elements = share * world_size if case.operation in ("all_gather", "reduce_scatter") else nbytes // dtype.itemsize
-
-    def memory(count: int) -> Array:
-        return group.allocate(count * dtype.itemsize).view(dtype)
-
-    if case.operation == "all_reduce":
-        buffer = memory(elements)
-        return Call(case.operation, buffer, buffer, lambda: group.all_reduce(buffer).wait())
-    if case.operation == "broadcast":
-        buffer = memory(elements)
-        return Call(case.operation, buffer, buffer, lambda: group.broadcast(buffer, 0).wait())
+    if case.operation in IN_PLACE:
+        buffer = memory.whole[: nbytes // dtype.itemsize]
+        if case.operation == "all_reduce":
+            return Call(buffer, buffer, lambda: group.all_reduce(buffer).wait())
+        return Call(buffer, buffer, lambda: group.broadcast(buffer, 0).wait())
+    piece, whole = memory.piece[:share], memory.whole[: share * world_size]
     if case.operation == "all_gather":
-        piece, whole = memory(share), memory(elements)
-        return Call(case.operation, piece, whole, lambda: group.all_gather(piece, whole).wait())
-    whole, piece = memory(elements), memory(share)
-    return Call(case.operation, whole, piece, lambda: group.reduce_scatter(whole, piece).wait())
+        return Call(piece, whole, lambda: group.all_gather(piece, whole).wait())
+    return Call(whole, piece, lambda: group.reduce_scatter(whole, piece).wait())
 
 
 def expected(case: CollectiveCase, call: Call, rank: int, salt: int) -> np.ndarray:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+BLOCK = 251
 PERIOD = 7
 """Values 0 to 6: a sum over 18 ranks still fits into int8, one over 300 is exact in float16."""
 
 
 def pattern(elements: int, dtype: str, salt: int) -> np.ndarray:
-    """Element i is (i + i // 251 + salt) mod 7: neighbouring blocks differ, so that a swapped block shows."""
-    index = np.arange(min(elements, 251 * PERIOD))
-    # The rest repeats: 251 * 7 elements on, both terms have grown by a multiple of 7.
-    return np.resize(((index + index // 251 + salt) % PERIOD).astype(dtype), elements)
+    """Element i is (i + i // 251 + salt) mod 7: neighbouring blocks differ, so that a swapped block shows unless it is moved by a multiple of 7 * 251."""
+    index = np.arange(PERIOD * BLOCK)
+    once = ((index + index // BLOCK + salt) % PERIOD).astype(dtype)
+    return np.resize(once, elements)
 
 
 def differing(found: np.ndarray, expected: np.ndarray) -> int:

@@ -19,7 +19,7 @@ def run(context: RankContext) -> None:
     assert isinstance(case, TransferCase)
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     try:
-        out, back = transport.allocate(max(case.sizes, default=0)), transport.allocate(max(case.sizes, default=0))
+        out, back = transport.allocate(max(case.sizes)), transport.allocate(max(case.sizes))
         transport.barrier()
         mark(context, "start", 0)
         if context.rank < PEERS:
