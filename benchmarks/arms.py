@@ -11,8 +11,8 @@ SIZES = (1 << 10, 64 << 10, 1 << 20, 64 << 20)
 RANKS = (2, 4)
 ALGORITHM = "halving_doubling"
 """For the point-to-point transports: fewest rounds, and as few bytes as a ring. With 2 ranks both are the same messages."""
-ITERATIONS = 12
-WARMUP = 3
+ITERATIONS = 10
+WARMUP = 2
 
 
 @dataclass(frozen=True, slots=True)

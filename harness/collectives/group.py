@@ -38,7 +38,9 @@ class Group:
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
-        self._engine = MappedEngine(transport) if isinstance(transport, Mapped) else MessageEngine(transport)
+        self._mapped = transport if isinstance(transport, Mapped) else None
+        self._engine = MessageEngine(transport) if self._mapped is None else MappedEngine(self._mapped)
+        self._scratch = np.empty(0, np.uint8)
         self._calls: deque[_Call] = deque()
 
     def allocate(self, nbytes: int) -> Array:
@@ -81,27 +83,28 @@ class Group:
         return iter(()) if self.world_size == 1 or work.size == 0 else self._engine.run(self.algorithm, name, work, reduction, root)
 
     def _reduce_scatter(self, source: Array, target: Array) -> Iterator[Handle]:
-        work = self.allocate(source.nbytes).view(source.dtype)
+        work = self._work(source)
         np.copyto(work, source)
         yield from self._run("reduce_scatter", work)
         np.copyto(target, self._block(work))
 
     def _all_gather(self, source: Array, target: Array) -> Iterator[Handle]:
-        work = self._work(target)
+        reachable = self._mapped is None or self._mapped.locate(target) is not None
+        work = target if reachable else self._work(target)
         np.copyto(self._block(work), source)
         yield from self._run("all_gather", work)
-        if work is not target:
+        if not reachable:
             np.copyto(target, work)
 
     def _block(self, work: Array) -> Array:
         size = work.size // self.world_size
         return work[self.rank * size : (self.rank + 1) * size]
 
-    def _work(self, target: Array) -> Array:
-        """The target itself, unless peers could reach another buffer better."""
-        if not isinstance(self.transport, Mapped) or self.transport.locate(target) is not None:
-            return target
-        return self.allocate(target.nbytes).view(target.dtype)
+    def _work(self, like: Array) -> Array:
+        """A scratch for the call that runs: only one does."""
+        if self._scratch.nbytes < like.nbytes:
+            self._scratch = self.allocate(like.nbytes)
+        return self._scratch[: like.nbytes].view(like.dtype)
 
     def _submit(self, steps: Iterator[Handle]) -> Handle:
         call = _Call(self._calls, steps)

@@ -47,12 +47,12 @@ class Arena:
     def _open(self, pid: int, descriptor: int) -> mmap.mmap:
         try:
             opened = os.open(f"/proc/{pid}/fd/{descriptor}", os.O_RDWR)
+            try:
+                area = mmap.mmap(opened, self.nbytes)
+            finally:
+                os.close(opened)
         except OSError as error:
             raise TransportError(f"cannot map the memory of process {pid}: {error.strerror}") from error
-        try:
-            area = mmap.mmap(opened, self.nbytes)
-        finally:
-            os.close(opened)
         # A kernel without huge pages for shared memory serves small ones.
         area.madvise(mmap.MADV_HUGEPAGE)
         return area
@@ -79,7 +79,7 @@ class Arena:
 
     def offset(self, array: Array) -> int | None:
         """Where an array lies in the own memory; None when it lies elsewhere."""
-        offset = array.ctypes.data - self._address
+        offset = array.__array_interface__["data"][0] - self._address
         return offset if offset >= 0 and offset + array.nbytes <= self.nbytes else None
 
 
