@@ -43,12 +43,13 @@ def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
         series = {name: _points(found) for name, found in by_arm(runs).items()}
         points = [(name, point) for name, found in series.items() for point in found]
         _, base = min(points, key=lambda item: (item[1].ranks, -item[1].median))
-        panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, (base.ranks, base.median))))
-        ideal = base.median / base.ranks
+        # With one number of ranks there is nothing to scale from.
+        ideal = base.median / base.ranks if len({point.ranks for _, point in points}) > 1 else None
+        panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, ideal)))
         for name, point in points:
             cells = [Cell(name), Cell(str(point.ranks)), Cell(significant(point.median), bracket(point.low, point.high))]
-            bound = [Cell(significant(ideal * point.ranks)), Cell(significant(point.median / ideal / point.ranks))]
-            table.append(Row(title, [*cells, Cell(str(len(point.dots))), *bound]))
+            bound = [ideal * point.ranks, point.median / ideal / point.ranks] if ideal else [None, None]
+            table.append(Row(title, [*cells, Cell(str(len(point.dots))), *(Cell(significant(value)) for value in bound)]))
         rows += [(*key, arm(run), training(run).ranks, run.launch, run.metric("throughput")) for run in runs]
     how = (
         "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with their 95 % interval where there are at least "

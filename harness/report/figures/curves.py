@@ -36,6 +36,7 @@ def curves(label: str, series: dict[str, list[Curve]], looks: dict[str, Look], q
             titles[f"curve{place}x{index}"] = f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
         steps, seconds, values = median_curve(found)
         every = max(len(steps) // 6, 1)
+        face = PAGE if any(curve.hollow for curve in found) else look.colour
         marks = slice(place * every // max(len(series), 1), None, every)
         axes.plot(
             seconds if over_time else steps,
@@ -45,7 +46,7 @@ def curves(label: str, series: dict[str, list[Curve]], looks: dict[str, Look], q
             color=look.colour,
             marker=look.marker,
             ms=5.5,
-            mfc=PAGE if any(curve.hollow for curve in found) else look.colour,
+            mfc=face,
             markevery=marks,
         )
     axes.xaxis.set_major_locator(MaxNLocator(6))

@@ -29,19 +29,19 @@ class Point:
 
 
 @styled
-def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], base: tuple[int, float] | None) -> Markup:
-    """One panel. `base`: ranks and throughput (samples/s) from which the ideal line starts."""
+def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None) -> Markup:
+    """One panel. `ideal`: samples/s per rank of the ideal line."""
     counts = sorted({point.ranks for points in series.values() for point in points})
-    return _lines(label, series, looks, base, counts) if len(counts) > 1 else _strip(label, series, looks)
+    return _lines(label, series, looks, ideal, counts) if len(counts) > 1 else _strip(label, series, looks)
 
 
-def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], base: tuple[int, float] | None, counts: list[int]) -> Markup:
+def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None, counts: list[int]) -> Markup:
     figure, axes = panel()
     titles: dict[str, str] = {}
     axes.set_xscale("log", base=2)
-    if base:
-        axes.plot(counts, [base[1] / base[0] * count for count in counts], "--", color=MUTED, lw=1.2)
-        axes.annotate("ideal", (counts[-1], base[1] / base[0] * counts[-1]), (-4, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
+    if ideal:
+        axes.plot(counts, [ideal * count for count in counts], "--", color=MUTED, lw=1.2)
+        axes.annotate("ideal", (counts[-1], ideal * counts[-1]), (-4, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
     for name, points in series.items():
         look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
         x = [point.ranks * _aside(name, point.ranks, series) for point in ordered]

@@ -1,0 +1,208 @@
+"""The pages in Chromium, from file://, as a reader has them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from harness.report.build import build
+from harness.report.picture import ARGUMENTS, chromium
+from tests.unit.report_results import HOSTILE, example
+
+TIMEOUT_MS = 10_000
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("report")
+    results, suite = example(root)
+    return build(results, root / "reports", "smoke", [suite])
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+class Watched:
+    """A page and everything that it asked for or complained about."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    context = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme="light")
+    found = Watched(context.new_page())
+    yield found
+    context.close()
+    outside = [url for url in found.requests if not url.startswith(("file://", "data:"))]
+    assert outside == []
+    assert found.complaints == []
+
+
+def rows(page: Page) -> list[str]:
+    """Ids of the claims that can be seen, in their order."""
+    return [text.strip() for text in page.locator("table.claims tbody tr:visible a.id").all_text_contents()]
+
+
+def test_pages_ask_for_nothing_but_themselves(index: Path, watched: Watched) -> None:
+    for page in [index, index.parent / "example.html", index.parent / "metrics.html", *sorted((index.parent / "runs").glob("*.html"))[:3]]:
+        watched.requests.clear()
+        watched.page.goto(page.as_uri())
+        assert [url for url in watched.requests if not url.startswith("data:")] == [page.as_uri()]
+
+
+def test_a_chip_shows_only_its_verdict_and_survives_a_reload(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto(index.as_uri())
+    everything = rows(page)
+    assert len(everything) == 8
+    page.locator("button[data-verdict='not reproduced']").click()
+    assert rows(page) == ["example.claim2"]
+    assert page.locator("button[data-verdict='not reproduced']").get_attribute("aria-pressed") == "true"
+    assert "verdict=not+reproduced" in page.url
+    page.reload()
+    assert rows(page) == ["example.claim2"]
+    assert page.locator("#shown").text_content() == "1 of 8 rows shown"
+    page.get_by_role("button", name="Show all").click()
+    assert rows(page) == everything
+
+
+def test_search_and_sort_work_by_keyboard_and_survive_a_reload(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto(index.as_uri())
+    page.get_by_label("Search").fill("number 3")
+    assert rows(page) == ["example.claim3"]
+    page.get_by_label("Search").fill("")
+    header = page.locator("#t-claims thead").get_by_role("button", name="Ours, interval")
+    header.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert page.locator("#t-claims th[aria-sort=descending]").count() == 1
+    page.reload()
+    claims = page.locator("#t-claims tbody tr:visible a.id").all_text_contents()
+    assert claims == [f"example.claim{number}" for number in range(6, -1, -1)]
+
+
+def test_from_the_first_screen_to_the_log_of_a_rank_in_four_clicks(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto(index.as_uri())
+    page.get_by_role("link", name="example.claim2").click()
+    card = page.locator("#claim-example\\.claim2")
+    assert card.get_attribute("open") is not None
+    assert "all of it within 20 % of 6.5" in card.inner_text()
+    card.locator("a[href^='runs/']").click()
+    assert "scaleproof run example throughput --size smoke" in page.locator(".copy code").inner_text()
+    page.locator(".fail").get_by_role("link").click()
+    line = page.locator(".log:visible li", has_text="owned").first
+    assert line.is_visible()
+    line.get_by_role("link").click()
+    assert page.url.rpartition("#")[2].startswith("rank-")
+
+
+def test_hostile_text_is_shown_as_text(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto(index.as_uri())
+    assert '<script>document.title = "owned"</script>' in page.locator("table.claims").first.inner_text()
+    for target in [index.parent / "example.html", *(index.parent / "runs").glob("*.html")]:
+        page.goto(target.as_uri())
+        assert page.title() != "owned"
+    assert "<script>" in HOSTILE
+
+
+@pytest.mark.parametrize("name", ["index.html", "example.html", "metrics.html", "runs"])
+def test_nothing_is_wider_than_a_telephone(index: Path, watched: Watched, name: str) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    for target in sorted((index.parent / name).glob("*.html")) if name == "runs" else [index.parent / name]:
+        page.goto(target.as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, target.name
+
+
+def background(page: Page) -> int:
+    """How light the page is, 0 to 255."""
+    found: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(int(part) for part in found.removeprefix("rgb(").rstrip(")").split(",")) // 3
+
+
+def test_dark_follows_the_system_and_the_switch_remembers(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto(index.as_uri())
+    assert background(page) > 240
+    page.emulate_media(color_scheme="dark")
+    assert background(page) < 40
+    page.locator("#theme").click()
+    assert background(page) > 240
+    page.reload()
+    assert background(page) > 240
+
+
+def test_print_is_white_also_from_a_dark_page(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.emulate_media(color_scheme="dark", media="print")
+    page.goto(index.as_uri())
+    assert background(page) > 240
+    assert not page.locator("header.top").is_visible()
+
+
+CONTRAST = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255).map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, place) => sum + v * [.2126, .7152, .0722][place], 0);
+  const behind = (part) => {
+    for (; part; part = part.parentElement) { const c = rgb(getComputedStyle(part).backgroundColor); if (c.length < 4 || c[3] > 0) return c; }
+  };
+  const poor = [];
+  for (const part of document.querySelectorAll("main *:not(svg *):not(svg)")) {
+    if (![...part.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()) || !part.offsetParent) continue;
+    const [a, b] = [light(rgb(getComputedStyle(part).color)), light(behind(part))].sort((x, y) => y - x);
+    if ((a + .05) / (b + .05) < 4.5) poor.push(part.outerHTML.slice(0, 120));
+  }
+  return poor;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_has_a_contrast_of_four_and_a_half(index: Path, watched: Watched, scheme: str) -> None:
+    page = watched.page
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    failed = next(found for found in sorted((index.parent / "runs").glob("*.html")) if 'class="fail"' in found.read_text())
+    for target in (index, index.parent / "example.html", failed):
+        page.goto(target.as_uri())
+        assert page.evaluate(CONTRAST) == [], target.name
+
+
+def test_pages_can_be_read_without_javascript(index: Path, browser: Browser) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(index.as_uri())
+    assert len(rows(page)) == 8
+    assert not page.get_by_label("Search").is_visible()
+    page.goto((index.parent / "example.html").as_uri())
+    assert page.locator(".panel svg").count() >= 5
+    href = page.get_by_role("link", name="Download CSV").first.get_attribute("href") or ""
+    assert href.startswith("data:text/csv") and "throughput_samples_per_s" in href
+    context.close()
+
+
+def test_a_picture_of_a_page_is_a_png(index: Path, tmp_path: Path) -> None:
+    target = tmp_path / "docs" / "report.png"
+    subprocess.run([sys.executable, "-m", "harness.report.picture", str(index), str(target), "--width", "800", "--height", "600"], check=True, timeout=60)
+    assert target.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,81 @@
+"""Figures: the same bytes each time, colours of the page, dots that say what they are."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from harness.report.figures.curves import Curve, median_curve
+from harness.report.figures.dots import Dot
+from harness.report.figures.scaling import Point, scaling
+from harness.report.figures.sizes import SizePoint, sizes
+from harness.report.figures.sparkline import sparkline
+from harness.report.figures.split import split
+from harness.report.figures.style import key_mark, looks
+
+ARMS = looks({"tcp": "tcp", "tcp_tree": "tcp", "gloo": "gloo", "alone": None})
+
+
+def points(hollow: bool = False) -> dict[str, list[Point]]:
+    dots = [Dot(2, 10.0, hollow, "launch <x>: 10", "runs/x.html")]
+    return {"tcp": [Point(1, 5.0, 4.0, 6.0, hollow, []), Point(2, 10.0, 9.0, 11.0, hollow, dots)], "gloo": [Point(2, 8.0, None, None, hollow, [])]}
+
+
+def test_the_same_points_give_the_same_bytes_without_a_date() -> None:
+    first, second = (scaling("label", points(), ARMS, 5.0) for _ in range(2))
+    assert first == second
+    assert "dc:date" not in first
+
+
+def test_no_colour_is_left_that_dark_mode_cannot_change() -> None:
+    pictures = [
+        scaling("l", points(), ARMS, 5.0),
+        split("l", {"tcp": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)}),
+        sizes("l", {"tcp": [SizePoint(8, 1.0, None, None, False)]}, ARMS, "q"),
+    ]
+    for picture in pictures:
+        assert set(re.findall(r"#[0-9a-fA-F]{6}\b", re.sub(r'(url\(|href=")#\w+', "", picture))) == set()
+        assert "var(--" in picture
+
+
+def test_a_dot_names_its_launch_and_leads_to_it() -> None:
+    picture = scaling("label", points(), ARMS, 5.0)
+    assert "<title>launch &lt;x&gt;: 10</title>" in picture
+    assert 'xlink:href="runs/x.html"' in picture
+
+
+def test_what_is_not_measured_is_drawn_hollow() -> None:
+    assert "fill: var(--page)" in scaling("label", points(hollow=True), ARMS, 5.0)
+    assert "fill: var(--page)" not in scaling("label", points(), ARMS, 5.0)
+
+
+def test_ids_of_two_figures_on_a_page_differ() -> None:
+    def ids(picture: str) -> set[str]:
+        return set(re.findall(r'\sid="([^"]+)"', picture))
+
+    first, second = scaling("a", points(), ARMS, 5.0), split("b", {"tcp": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)})
+    assert ids(first) and ids(second)
+    assert not ids(first) & ids(second)
+    assert set(re.findall(r"url\(#([^)]+)\)", second)) <= ids(second)
+
+
+def test_arms_of_one_transport_share_its_colour_but_not_its_marker() -> None:
+    assert ARMS["tcp"].colour == ARMS["tcp_tree"].colour != ARMS["gloo"].colour
+    assert len({look.marker for look in ARMS.values()}) == len(ARMS)
+    assert all("var(--s" in key_mark(look) for look in ARMS.values())
+
+
+def test_median_curve_keeps_the_steps_that_all_launches_have() -> None:
+    first = Curve("a", np.array([0, 1, 2]), np.array([0.0, 1.0, 2.0]), np.array([9.0, 8.0, 7.0]), False)
+    second = Curve("b", np.array([1, 2, 3]), np.array([3.0, 4.0, 5.0]), np.array([6.0, 5.0, 4.0]), False)
+    steps, seconds, values = median_curve([first, second])
+    assert steps.tolist() == [1, 2]
+    assert seconds.tolist() == [2.0, 3.0]
+    assert values.tolist() == [7.0, 6.0]
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0]])
+def test_a_line_needs_two_values(values: list[float]) -> None:
+    assert sparkline(np.array(values), "label") == ""
