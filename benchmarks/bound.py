@@ -17,6 +17,7 @@ import time
 import numpy as np
 
 from benchmarks.arms import ITERATIONS, SIZES, WARMUP
+from harness.rank.tie import die_with_creator
 
 BLOCKS = (32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10)
 LINE = 8
@@ -34,7 +35,10 @@ def main() -> None:
     arrays = [np.frombuffer(memory, np.float32) for memory in memories]
     for array in arrays:
         array[:] = 0
+    creator = os.getpid()
     child = os.fork()
+    if not child:
+        die_with_creator(creator)
     rank = 0 if child else 1
     both = {size: all_reduce_seconds(rank, arrays[rank], arrays[1 - rank], size, control, durations) for size in SIZES}
     if rank:

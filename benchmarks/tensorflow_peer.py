@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import SIZES
+from harness.rank.tie import die_with_creator
 
 ITERATIONS = 6
 WARMUP = 2
@@ -125,11 +126,13 @@ def own_network() -> None:
 
 
 def fork(body: Callable[[], None]) -> int:
-    """Run the body in a child."""
+    """Run the body in a child that dies with this process."""
+    creator = os.getpid()
     child = os.fork()
     if not child:
         code = 1
         try:
+            die_with_creator(creator)
             body()
             code = 0
         finally:

@@ -19,6 +19,8 @@ LINE = 64
 """Bytes of a cache line: what two ranks write lies on different ones."""
 PAGE = 4096
 HUGE_PAGE = 2 << 20
+ADDRESSES = 64 << 40
+"""Half of what a process can address: all ranks' memories are mapped in each."""
 
 
 class Arena:
@@ -28,7 +30,8 @@ class Arena:
     """
 
     def __init__(self, context: RankContext) -> None:
-        self.nbytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // HUGE_PAGE * HUGE_PAGE
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self.nbytes = min(physical, ADDRESSES // context.world_size) // HUGE_PAGE * HUGE_PAGE
         descriptor = os.memfd_create("scaleproof", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, self.nbytes)
