@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from harness.claims.metrics_sizes import by_size
 from harness.claims.schema import PublishedRow
 from harness.record.schema import Record
 from harness.spec.errors import SpecError
+from harness.spec.locate import shown
 
 __all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "suite_metrics"]
 
@@ -94,8 +96,11 @@ def suite_metrics(folder: Path) -> dict[str, Metric]:
     spec = importlib.util.spec_from_file_location(f"scaleproof_suite_{folder.name}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
+    if not isinstance(getattr(module, "METRICS", None), list):
+        raise SpecError(f"{shown(path)}: has no list METRICS of harness.claims.metrics.Metric")
     own = {metric.name: metric for metric in module.METRICS}
     if twice := sorted(own.keys() & METRICS.keys()):
-        raise SpecError(f"{path}: metric {twice[0]!r} is already one of the harness's; give it another name")
+        raise SpecError(f"{shown(path)}: metric {twice[0]!r} is already one of the harness's; give it another name")
     return {**METRICS, **own}

@@ -1,5 +1,6 @@
 """Metrics on hand-made samples whose answers are known."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,12 @@ import pytest
 from claims_samples import TRAIN, record, samples, step
 
 from harness.claims.launch import Launch
-from harness.claims.metrics import METRICS, PER_LAUNCH, by_size
+from harness.claims.metrics import METRICS, PER_LAUNCH, by_size, suite_metrics
 from harness.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
 from harness.claims.metrics_sizes import bytes_per_rank_ratio
 from harness.claims.metrics_train import step_split
 from harness.record.schema import Check
+from harness.spec.errors import SpecError
 
 COLLECTIVE: dict[str, Any] = {
     "program": "collective", "suite": "s", "experiment": "e", "arm": "a",
@@ -110,3 +112,16 @@ def test_trainings_are_the_same_within_rounding_only() -> None:
     assert same_convergence(trained(1.00001, 1), trained(1.0, 1)) == 1
     assert same_convergence(trained(1.0, 1.01), trained(1.0, 1)) == 0
     assert same_convergence(Launch(record(TRAIN), trained(1, 1).samples), trained(1, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no list METRICS"),
+        ("from harness.claims.metrics import Metric\nMETRICS = [Metric('throughput', 'x', None)]", "'throughput' is already one of the harness's"),
+    ],
+)
+def test_a_suite_adds_metrics_but_replaces_none(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "models.py").write_text(text)
+    with pytest.raises(SpecError, match=message):
+        suite_metrics(tmp_path)
