@@ -21,7 +21,7 @@ _NEEDED = {"within": ("tolerance",), "at_least": ("value",), "at_most": ("value"
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
 class PublishedRow(_Form):

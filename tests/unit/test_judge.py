@@ -1,5 +1,6 @@
 """From records on disk to verdicts: which launches count, what pairs with what, and what is said when they are missing."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 import yaml
 from claims_samples import record, samples, step
 
-from harness.claims.judge import judge_suite
+from harness.claims.judge import judge_suite, read_claims, write_claims
 from harness.claims.schema import ClaimResult
 from harness.record.schema import SAMPLES, Failure
 from harness.record.store import Store
@@ -165,6 +166,15 @@ def test_losses_are_compared_with_the_launch_of_the_same_seed(tmp_path: Path) ->
     }
     result = judged(tmp_path, claim, lambda launch: 100)
     assert (result.verdict, result.ours, len(result.runs)) == ("reproduced", 0, 12)
+
+
+def test_an_infinite_difference_survives_the_way_to_disk(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "metric": "max_loss_difference", "unit": "1", "direction": "lower", "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}}
+    result = judged(tmp_path, claim, lambda launch: 100)
+    assert result.interval is not None
+    broken = result.model_copy(update={"ours": math.inf, "interval": result.interval.model_copy(update={"high": math.inf})})
+    write_claims(tmp_path / "claims.json", [broken])
+    assert read_claims(tmp_path / "claims.json") == [broken]
 
 
 def test_each_level_of_evidence_has_a_result_of_its_own(tmp_path: Path) -> None:
