@@ -13,7 +13,6 @@ from harness.collectives.engine import UFUNCS
 from harness.collectives.mapped_plan import Plan, Step, Wait, compile_plan
 from harness.collectives.schedule import messages
 from harness.spec.case import Operation
-from harness.transports._waiting import wait_until
 from harness.transports.base import Array, Handle, Mapped, ReduceOperation
 
 ENTERED, READY, PROGRESS, PLACES = 0, 1, 2, 3
@@ -168,7 +167,7 @@ class Reach:
         return self._line[self._word] >= self._number
 
     def wait(self) -> None:
-        wait_until(self.test, lambda: self._transport.check_peer(self._peer))
+        self._transport.wait_for(self.test, self._peer)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from harness.transports._arena import LINE, Arena, as_bytes
-from harness.transports._waiting import wait_until
 from harness.transports.base import Array, TransportError
 
 RING = 64
@@ -63,10 +62,10 @@ class Channel:
 class Pending:
     """A message under way; the transport drives it."""
 
-    def __init__(self, drive: Callable[[], None], check: Callable[[], None]) -> None:
+    def __init__(self, drive: Callable[[], None], block: Callable[[Callable[[], bool]], None]) -> None:
         self.done = False
         self._drive = drive
-        self._check = check
+        self._block = block
 
     def test(self) -> bool:
         if not self.done:
@@ -75,14 +74,14 @@ class Pending:
 
     def wait(self) -> None:
         if not self.done:
-            wait_until(self.test, self._check)
+            self._block(self.test)
 
 
 class Send(Pending):
     """Publishes one packet when the bytes lie in the shared memory (done when pulled), else one per slot (done when staged)."""
 
-    def __init__(self, channel: Channel, buffer: Array, offset: int | None, drive: Callable[[], None], check: Callable[[], None]) -> None:
-        super().__init__(drive, check)
+    def __init__(self, channel: Channel, buffer: Array, offset: int | None, drive: Callable[[], None], block: Callable[[Callable[[], bool]], None]) -> None:
+        super().__init__(drive, block)
         self._channel = channel
         self._bytes = as_bytes(buffer)
         self._offset = offset
@@ -120,8 +119,8 @@ class Send(Pending):
 class Receive(Pending):
     """Copies or reduces packets into a buffer until it is full."""
 
-    def __init__(self, channel: Channel, buffer: Array, ufunc: np.ufunc | None, drive: Callable[[], None], check: Callable[[], None]) -> None:
-        super().__init__(drive, check)
+    def __init__(self, channel: Channel, buffer: Array, ufunc: np.ufunc | None, drive: Callable[[], None], block: Callable[[Callable[[], bool]], None]) -> None:
+        super().__init__(drive, block)
         self._channel = channel
         self._dtype = buffer.dtype
         self._bytes = as_bytes(buffer)

@@ -9,15 +9,16 @@ from collections.abc import Callable
 _sched_yield = ctypes.CDLL(None).sched_yield
 """Through ctypes because it releases the interpreter lock around the call; os.sched_yield of Python 3.11 keeps it."""
 
-SPINS = 100
+SPINS, CROWDED_SPINS = 100, 5
+"""Looks before the core is offered; fewer where the peer may need this very core."""
 YIELD_NS = 1_000_000
 CHECK_NS = 2_000_000
 SLEEP_S = (20e-6, 500e-6)
 
 
-def wait_until(ready: Callable[[], bool], check: Callable[[], None]) -> None:
+def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int) -> None:
     """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless."""
-    for _ in range(SPINS):
+    for _ in range(spins):
         if ready():
             return
     start = checked = time.monotonic_ns()

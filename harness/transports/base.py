@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 
@@ -166,8 +167,8 @@ class Mapped(Protocol):
     def memory(self, rank: int) -> Array:
         """All bytes of a rank's memory, as seen from here."""
 
-    def check_peer(self, peer: int) -> None:
-        """Raise PeerLost when a peer has ended."""
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """Return when `ready()`; raises PeerLost when the peer has ended before."""
 
 
 class Collectives(Protocol):

@@ -13,6 +13,7 @@ import os
 import platform
 import select
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -22,6 +23,7 @@ import numpy as np
 from harness.transports._arena import LINE, Arena, as_bytes
 from harness.transports._barrier import dissemination
 from harness.transports._channel import HALF_BYTES, Channel, Receive, Send
+from harness.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Region, Traffic, TransportError
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ class SharedMemory:
         self._in = [Channel(arena, peer, base[peer], self.rank, own[peer]) for peer in range(self.world_size)]
         self._sends: list[deque[Send]] = [deque() for _ in range(self.world_size)]
         self._receives: list[deque[Receive]] = [deque() for _ in range(self.world_size)]
-        self._checks = [partial(self.check_peer, peer) for peer in range(self.world_size)]
+        self._blocks = [partial(self.wait_for, peer=peer) for peer in range(self.world_size)]
+        self._spins = CROWDED_SPINS if self.world_size > len(os.sched_getaffinity(0)) else SPINS
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
@@ -78,7 +81,7 @@ class SharedMemory:
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
-        send = Send(self._out[peer], buffer, self.arena.offset(buffer), self.advance, self._checks[peer])
+        send = Send(self._out[peer], buffer, self.arena.offset(buffer), self.advance, self._blocks[peer])
         self._sends[peer].append(send)
         self.advance()
         return send
@@ -142,15 +145,18 @@ class SharedMemory:
                 while queue and queue[0].advance():
                     queue.popleft()
 
-    def check_peer(self, peer: int) -> None:
-        """Raise PeerLost when the process of a peer has ended."""
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """See Mapped.wait_for."""
+        wait_until(ready, partial(self._check, peer), self._spins)
+
+    def _check(self, peer: int) -> None:
         poll = select.poll()
         poll.register(self._peers[peer], select.POLLIN)
         if poll.poll(0):
             raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was waiting for it")
 
     def _receive(self, buffer: Array, peer: int, ufunc: np.ufunc | None) -> Handle:
-        receive = Receive(self._in[peer], buffer, ufunc, self.advance, self._checks[peer])
+        receive = Receive(self._in[peer], buffer, ufunc, self.advance, self._blocks[peer])
         self._receives[peer].append(receive)
         self.advance()
         return receive
