@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,19 +61,31 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             cause = _until_end(watch, process, started + orders.deadline_s)
             leftovers = [] if cause else _leave(process)
         finally:
-            end_processes(orders.launch, TERM_S)
-            process.kill()
-            process.wait()
-            reap_session(process.pid)
-            for path in scratch:
-                shutil.rmtree(path, ignore_errors=True)
-            left = clean(orders.launch)
+            with _uninterrupted():
+                end_processes(orders.launch, TERM_S)
+                process.kill()
+                process.wait()
+                reap_session(process.pid)
+                for path in scratch:
+                    shutil.rmtree(path, ignore_errors=True)
+                left = clean(orders.launch)
     return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started)
 
 
 def new_watch(folder: Path, world_size: int) -> Watch:
     """The watch over a folder that `prepare` made."""
     return Watch(folder, Board(folder / "board", world_size))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C waits until everything is torn down."""
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
 
 def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float) -> Sign | None:

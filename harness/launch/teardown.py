@@ -79,14 +79,18 @@ def dump_stacks(pids: list[int], wait_s: float = 0.2) -> None:
     time.sleep(wait_s)
 
 
-def reap_session(session: int) -> None:
+def reap_session(session: int, within_s: float = 1.0) -> None:
     """Reap the orphans of a launcher's session that this process has adopted."""
-    for child in psutil.Process().children():
-        try:
-            if os.getsid(child.pid) == session:
-                os.waitpid(child.pid, os.WNOHANG)
-        except (ProcessLookupError, ChildProcessError):
-            continue
+    until = time.monotonic() + within_s
+    while [child for child in psutil.Process().children() if _session(child.pid) == session and _still_child(child.pid)] and time.monotonic() < until:
+        time.sleep(_POLL_S)
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def _send(pid: int, number: int) -> None:
@@ -99,17 +103,18 @@ def _send(pid: int, number: int) -> None:
 def _gone(pids: list[int], launch: str, within_s: float) -> bool:
     until = time.monotonic() + within_s
     while True:
-        for pid in pids:
-            _reap(pid)
-        if not processes(launch):
+        # A process that ends loses its environment a moment before it can be reaped.
+        children = [pid for pid in pids if _still_child(pid)]
+        if not children and not processes(launch):
             return True
         if time.monotonic() >= until:
             return False
         time.sleep(_POLL_S)
 
 
-def _reap(pid: int) -> None:
+def _still_child(pid: int) -> bool:
+    """Whether a child of this process has not ended; one that has is reaped."""
     try:
-        os.waitpid(pid, os.WNOHANG)
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
     except ChildProcessError:
-        return
+        return False

@@ -62,8 +62,10 @@ class Store:
         """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""
         logs = sorted(staging_folder.glob("*.log"))
         kept = [staging_folder / name for name in record.artifacts]
+        target = self.runs / record.case_id / record.launch
         try:
-            return write_record(staging_folder / "record", self.runs / record.case_id / record.launch, record, samples, [*logs, *kept])
+            write_record(staging_folder / "record", target, record, samples, [*logs, *kept])
+            return target
         finally:
             shutil.rmtree(staging_folder, ignore_errors=True)
 

@@ -32,27 +32,22 @@ def _rank_table(rank: int, rows: np.ndarray) -> pa.Table:
     return pa.table([ranks, events, *columns.values()], names=["rank", "event", *columns]).cast(SAMPLES)
 
 
-def write_record(draft: Path, target: Path, record: Record, samples: pa.Table, files: Iterable[Path]) -> Path:
+def write_record(draft: Path, target: Path, record: Record, samples: pa.Table, files: Iterable[Path]) -> None:
     """Fill `draft` (a new folder on the target's file system), make it durable, and rename it to `target`. `files` (logs, artifacts) are moved in.
 
-    Raises OSError (ENOSPC on a full disk); then `target` does not exist and the draft is gone."""
-    try:
-        draft.mkdir(parents=True)
-        for path in files:
-            shutil.move(path, draft / path.name)
-        pq.write_table(samples, draft / SAMPLES_FILE, compression="zstd")
-        record = record.model_copy(update={"artifacts": {name: _sha256(draft / name) for name in [SAMPLES_FILE, *record.artifacts]}})
-        Record.model_validate(record.model_dump())
-        (draft / RUN).write_text(record.model_dump_json(indent=1) + "\n")
-        for path in [*draft.iterdir(), draft]:
-            _sync(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft.rename(target)
-        _sync(target.parent)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-    return target
+    Raises OSError (ENOSPC on a full disk); then `target` does not exist, and the draft is the caller's to remove."""
+    draft.mkdir(parents=True)
+    for path in files:
+        shutil.move(path, draft / path.name)
+    pq.write_table(samples, draft / SAMPLES_FILE, compression="zstd")
+    record = record.model_copy(update={"artifacts": {name: _sha256(draft / name) for name in [SAMPLES_FILE, *record.artifacts]}})
+    Record.model_validate(record.model_dump())
+    (draft / RUN).write_text(record.model_dump_json(indent=1) + "\n")
+    for path in [*draft.iterdir(), draft]:
+        _sync(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft.rename(target)
+    _sync(target.parent)
 
 
 def _sync(path: Path) -> None:

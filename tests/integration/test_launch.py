@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def supervisor(results: Path, repetitions: int) -> Iterator[subprocess.Popen[str]]:
+def supervisor(results: Path, repetitions: int, iterations: int = 20) -> Iterator[subprocess.Popen[str]]:
     """run_small_plan.py in its own process."""
-    command = [sys.executable, "-m", "tests.integration.run_small_plan", str(results), str(repetitions)]
+    command = [sys.executable, "-m", "tests.integration.run_small_plan", str(results), str(repetitions), str(iterations)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield process
@@ -126,6 +126,13 @@ def test_after_a_killed_supervisor_the_next_one_cleans_up_and_resumes(tmp_path: 
     assert before.items() <= finished(tmp_path).items()
     assert any(orphan in note for note in notes.notes) or orphan in before
     assert_nothing_left(tmp_path, [orphan, *outcome.launches])
+
+
+def test_ranks_die_with_their_supervisor(tmp_path: Path) -> None:
+    with supervisor(tmp_path, 1, iterations=10**7) as process:
+        orphan = started_launch(tmp_path, set())
+        process.kill()
+        wait_gone(orphan)
 
 
 def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tmp_path: Path) -> None:
