@@ -68,7 +68,7 @@ class MappedEngine:
                 yield reach
         for peer, total in enumerate(plan.totals):
             self._finished[peer] += total
-            self._ready[peer] += plan.shape.segments
+            self._ready[peer] += plan.segments
 
     def _enter(self, plan: Plan, work: Array, offset: int | None) -> None:
         slots = 0
@@ -79,7 +79,7 @@ class MappedEngine:
         cell = PLACES + self._calls % 2 * 2
         self._own[cell], self._own[cell + 1] = offset, slots
         if not slots:
-            self._own[READY] += plan.shape.segments
+            self._own[READY] += plan.segments
         self._own[ENTERED] = self._calls
 
     def _stage(self, nbytes: int) -> int:

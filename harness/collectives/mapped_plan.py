@@ -107,6 +107,7 @@ class Plan:
     """One rank's program, and the numbers by which all ranks' counters advance."""
 
     shape: Shape
+    segments: int
     steps: tuple[Step, ...]
     last: tuple[Wait, ...]
     totals: tuple[int, ...]
@@ -136,7 +137,7 @@ def compile_plan(algorithm: str, operation: Operation, world_size: int, count: i
     steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
     last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
     touched = tuple(sorted({access.peer for part in parts for access in part if access.rank == rank}))
-    return Plan(shape, steps, last, tuple(len(order) for order in orders), touched, depth + AHEAD + 1)
+    return Plan(shape, shape.segments, steps, last, tuple(len(order) for order in orders), touched, depth + AHEAD + 1)
 
 
 class _Compiler:
