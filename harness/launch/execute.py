@@ -81,11 +81,11 @@ def new_watch(folder: Path, world_size: int) -> Watch:
 def _uninterrupted() -> Iterator[None]:
     """A second Ctrl-C waits until everything is torn down."""
     signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float) -> Sign | None:

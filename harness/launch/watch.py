@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from harness.rank.board import Board
 LOOK_S = 0.25
 STOPPED_S = 1.5
 SILENT_S = 6.0
+BUSY = 0.05
+"""Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less."""
 _ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
 """Signals by which a library ends its own process, often because a peer is gone."""
 _BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
@@ -33,8 +36,8 @@ class Sign:
 
     @property
     def is_first_hand(self) -> bool:
-        """Whether no other rank's failure explains this sign."""
-        return self.weight()[0] < 3
+        """Whether to wait only shortly for a better sign: no other rank's failure explains this one, or it came late already."""
+        return self.weight()[0] < 3 or self.code == "rank_silent"
 
     def weight(self) -> tuple[int, int]:
         """Signs that cannot be the consequence of another rank's failure come first, then the earliest."""
@@ -54,6 +57,8 @@ class Watch:
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
     _stopped_since: dict[int, float] = field(default_factory=dict)
     _signs: dict[int, Sign] = field(default_factory=dict)
+    _busy: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """Processor time in s when the rank was last seen to compute, and when that was."""
     _looked: float = 0.0
 
     @property
@@ -105,11 +110,16 @@ class Watch:
 
     def _look_at_process(self, rank: int, pid: int) -> None:
         now = time.monotonic()
-        if process_state(pid) not in ("T", "t"):
+        state, used_s = process_state(pid)
+        before_s, since_busy = self._busy.setdefault(rank, (used_s, now))
+        if used_s - before_s > BUSY * (now - since_busy):
+            self._busy[rank] = (used_s, now)
+        if state not in ("T", "t"):
             self._stopped_since.pop(rank, None)
-            silent_s = now - self.board.read(rank).beat_ns / 1e9
+            # A library that computes while it holds the interpreter's lock stops the heartbeat but is not silent.
+            silent_s = now - max(self.board.read(rank).beat_ns / 1e9, self._busy[rank][1])
             if silent_s > SILENT_S:
-                self._signs.setdefault(rank, self.sign("rank_silent", rank, f"no heartbeat for {silent_s:.1f} s"))
+                self._signs.setdefault(rank, self.sign("rank_silent", rank, f"neither heartbeat nor processor time for {silent_s:.1f} s"))
             return
         since = self._stopped_since.setdefault(rank, now)
         if now - since > STOPPED_S:
@@ -138,13 +148,13 @@ def root_cause(signs: list[Sign]) -> Sign:
     return min(signs, key=Sign.weight)
 
 
-def process_state(pid: int) -> str:
-    """The letter of /proc/PID/stat: R, S, D, T, Z, ...; empty when there is no such process."""
+def process_state(pid: int) -> tuple[str, float]:
+    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s; ('', 0) when there is no such process."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return ""
-    return text.rpartition(")")[2].split()[0]
+        return "", 0.0
+    return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def signal_name(number: int) -> str:

@@ -50,9 +50,12 @@ def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(tm
     assert (outcome.failed, outcome.done) == (len(failed), len(records) - len(failed))
 
 
-@pytest.mark.parametrize(("fault", "code"), [("exit", "rank_exited"), ("SIGSEGV", "rank_killed"), ("check", "check_failed"), ("hang", "deadline")])
+@pytest.mark.parametrize(
+    ("fault", "code"), [("exit", "rank_exited"), ("SIGSEGV", "rank_killed"), ("check", "check_failed"), ("hang", "deadline"), ("lock", "rank_silent")]
+)
 def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: str, code: str) -> None:
-    _, records, _ = run(tmp_path, fault, [small_case("tcp", transport="tcp")], 2, deadline_s=4.0)
+    _, records, took = run(tmp_path, fault, [small_case("tcp", transport="tcp")], 1, deadline_s=4.0 if fault == "hang" else 30.0)
+    assert max(took.values()) < WITHIN_S
     assert [(record.failure.code, record.failure.rank) for record in records if record.failure] == [(code, fault_of(record.seed, 2)[0]) for record in records]
 
 

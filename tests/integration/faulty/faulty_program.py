@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -58,6 +59,11 @@ def fail(context: RankContext, fault: str) -> None:
     elif fault == "hang":
         context.at(context.board.read(context.rank).step, "input")
         time.sleep(60)
+    elif fault == "lock":
+        # usleep through PyDLL keeps the interpreter's lock, as a careless C extension does.
+        context.at(context.board.read(context.rank).step, "input")
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        ctypes.PyDLL(None).usleep(60_000_000)
     elif fault == "check":
         context.check("sum", False, "1 of 1 values differ")
     elif fault == "fill":
