@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.claims.schema import ClaimResult
-from harness.record.schema import Record
+from harness.record.schema import Code, Record
 from harness.report import verdicts
 from harness.report.data import SuiteData
 from harness.report.numbers import nbytes
@@ -61,8 +61,16 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
     for name, description in described:
         facts += [(f"{fact} ({name})" if len(described) > 1 else fact, value) for fact, value in description]
+    versions = sorted({_version(record.code) for record in records})
+    days = sorted({record.started_at[:10] for record in records})
+    facts += [("Code", "; ".join(versions)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))] if records else []
     facts += [("Size", size), ("Evidence", ", ".join(evidence) or "none yet"), ("Launches", f"{len(records)} with a record")]
     return facts + ([("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else [])
+
+
+def _version(code: Code) -> str:
+    commit = f", commit {code.commit[:12]}" if code.commit else ""
+    return f"{code.version}{commit}{' with local changes' if code.dirty else ''}, digest {code.digest}"
 
 
 def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:

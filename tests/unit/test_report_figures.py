@@ -47,7 +47,8 @@ def test_a_dot_names_its_launch_and_leads_to_it() -> None:
 
 
 def test_what_is_not_measured_is_drawn_hollow() -> None:
-    assert "fill: var(--page)" in scaling("label", points(hollow=True), ARMS, 5.0)
+    hollow = re.findall(r"<use [^>]*fill: var\(--page\)", scaling("label", points(hollow=True), ARMS, 5.0))
+    assert len(hollow) == 4, "three medians and one launch"
     assert "fill: var(--page)" not in scaling("label", points(), ARMS, 5.0)
 
 

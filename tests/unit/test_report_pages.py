@@ -116,6 +116,13 @@ def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path
     assert "There are no verdicts at size smoke yet" in page
 
 
+def test_the_banner_says_which_machine_this_was_and_that_smoke_is_no_result(made: tuple[Path, Suite, Path]) -> None:
+    page = (made[2] / "index.html").read_text()
+    assert "a smoke number is not a result" in page
+    for fact in ("Made-up Processor &lt;2&gt;", "7.81\u202fGiB", "6.1.0-test", "measured", "2026-01-01", "digest dddd", "launches with more ranks than cores"):
+        assert fact in page
+
+
 def test_the_index_stays_small(made: tuple[Path, Suite, Path]) -> None:
     assert (made[2] / "index.html").stat().st_size < 2_000_000
 
