@@ -41,8 +41,9 @@ def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], i
     axes.set_xscale("log", base=2)
     if ideal:
         axes.plot(counts, [ideal * count for count in counts], "--", color=MUTED, lw=1.2)
-        middle = (counts[0] * counts[-1]) ** 0.5
-        axes.annotate("ideal", (middle, ideal * middle), (6, -12), textcoords="offset points", color=MUTED, fontsize=9)
+        # Above the middle of the line's first piece: no mark lies above the ideal.
+        middle = ((counts[0] * counts[1]) ** 0.5, ideal * (counts[0] + counts[1]) / 2)
+        axes.annotate("ideal", middle, (-5, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
     for name, points in series.items():
         look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
         x = [point.ranks * _aside(name, point.ranks, series) for point in ordered]
