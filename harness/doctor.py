@@ -159,22 +159,19 @@ def machine(results: Path) -> dict[str, Any]:
     """Cores, memory, disk of the results folder (bytes), kernel, Python."""
     import psutil
 
+    from harness.record.environment import cores, cpu_model
+
     memory = psutil.virtual_memory()
     existing = next(folder for folder in (results.absolute(), *results.absolute().parents) if folder.is_dir())
     return {
-        "cores": len(os.sched_getaffinity(0)),
-        "processor": _processor(),
+        "cores": cores(),
+        "processor": cpu_model(),
         "memory_bytes": memory.total,
         "memory_available_bytes": memory.available,
         "disk_free_bytes": shutil.disk_usage(existing).free,
         "kernel": platform.release(),
         "python": platform.python_version(),
     }
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def leftovers(results: Path) -> list[dict[str, str]]:

@@ -20,13 +20,10 @@ def parse_bytes(value: object) -> object:
 
 def format_bytes(nbytes: float) -> str:
     """'512 B', '1.5 MiB', '132 MiB'."""
-    for unit in ("B", "KiB", "MiB"):
-        if nbytes < 1024:
-            break
-        nbytes /= 1024
-    else:
-        unit = "GiB"
-    return f"{nbytes:.0f} {unit}" if nbytes >= 100 or unit == "B" else f"{nbytes:.3g} {unit}"
+    units = ("B", "KiB", "MiB", "GiB")
+    power = min(3, max(0, int(nbytes).bit_length() - 1) // 10)
+    number = nbytes / 1024**power
+    return f"{number:.0f} {units[power]}" if number >= 100 or power == 0 else f"{number:.3g} {units[power]}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -1,0 +1,38 @@
+"""Makes one table of an experiment's records: a row per planned launch, also for those that failed or never ran."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commands.common import open_store, results_argument, size_argument, size_of, suites_argument
+
+HELP = "one table of an experiment's records"
+EXAMPLE = "scaleproof collect das2016 throughput --size smoke -o results/tables/das2016.throughput.smoke.parquet"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="one experiment")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="default: RESULTS/tables/SUITE.EXPERIMENT.SIZE.parquet")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write the table, print its path."""
+    from harness.claims.metrics import suite_metrics
+    from harness.record.table import collect, write_table
+    from harness.spec.plan import plan
+    from harness.spec.suite import load_suite
+
+    size = size_of(given)
+    suite = load_suite(given.suite, given.suites)
+    launches = plan(suite, given.experiment, size)
+    metrics = {name: metric.launch for name, metric in suite_metrics(suite.folder).items() if metric.launch is not None}
+    output = given.output or given.results / "tables" / f"{suite.name}.{given.experiment}.{size}.parquet"
+    write_table(collect(launches, open_store(given.results), metrics), output)
+    print(output)
+    return 0

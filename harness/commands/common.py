@@ -1,0 +1,69 @@
+"""Arguments and output that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.record.store import Store
+    from harness.spec.suite import Suite
+
+
+def suites_argument(parser: argparse.ArgumentParser) -> None:
+    """--suites, for suites outside the tree."""
+    parser.add_argument("--suites", type=Path, metavar="DIR", help="folder of suites (default: $SCALEPROOF_SUITES, ./suites, the project's own)")
+
+
+def size_argument(parser: argparse.ArgumentParser) -> None:
+    """--size, checked by `size_of`."""
+    parser.add_argument("--size", default="smoke", metavar="SIZE", help="ci, smoke, small or full (default: smoke)")
+
+
+def results_argument(parser: argparse.ArgumentParser) -> None:
+    """--results."""
+    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of records (default: ./results)")
+
+
+def size_of(arguments: argparse.Namespace) -> str:
+    """The size asked for; raises SpecError with the nearest one."""
+    from harness.spec.errors import SpecError
+    from harness.spec.registry import nearest
+    from harness.spec.suite import SIZES
+
+    size: str = arguments.size
+    if size not in SIZES:
+        raise SpecError(f"unknown size {size!r}; {nearest(size, list(SIZES))}")
+    return size
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """A table on stdout: as wide as the terminal, or as wide as it needs where no person looks."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 1000, highlight=False).print(table)
+
+
+def open_store(results: Path) -> Store:
+    """The records of a folder; what is no readable record is named on stderr."""
+    from harness.record.store import Store
+
+    return Store(results, lambda text: print(f"warning: {text}", file=sys.stderr))
+
+
+def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
+    """One suite by name or folder, or all that a name finds."""
+    from harness.spec.suite import list_suites, load_suite
+
+    return [load_suite(name, suites)] if name else [load_suite(folder.absolute(), suites) for folder in list_suites(suites)]

@@ -1,0 +1,54 @@
+"""Shows which transports, strategies, fabrics, launchers and the rest work on this machine; if not, why and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from harness.commands.common import print_table, results_argument
+
+HELP = "what works on this machine; if not, why and what to do"
+EXAMPLE = "scaleproof doctor --json"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
+    parser.add_argument("--import", dest="import_libraries", action="store_true", help="also import every library, each in a process of its own (seconds)")
+    results_argument(parser)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Always 0: what is absent is an answer, not a failure."""
+    from harness.doctor import leftovers, machine, survey
+
+    findings, here, left = survey(given.import_libraries), machine(given.results), leftovers(given.results)
+    if given.json:
+        print(json.dumps({"machine": here, "names": [dataclasses.asdict(row) for row in findings], "leftovers": left}, indent=2))
+        return 0
+    rows = [[row.kind, row.name, "yes" if row.available else "no", row.version, row.summary] for row in findings]
+    print_table(["kind", "name", "available", "library", "what it is"], rows)
+    absent = [row for row in findings if not row.available]
+    if absent:
+        print_table(["absent", "why", "what to do"], [[f"{row.kind} {row.name}", row.why, row.advice] for row in absent])
+    print(_machine_line(here))
+    print(_leftover_lines(left, given.results))
+    return 0
+
+
+def _machine_line(here: dict[str, Any]) -> str:
+    from harness.spec.units import format_bytes
+
+    memory, free, disk = (format_bytes(here[name]) for name in ("memory_bytes", "memory_available_bytes", "disk_free_bytes"))
+    software = f"Linux {here['kernel']}, Python {here['python']}"
+    return f"machine: {here['cores']} cores ({here['processor']}), {memory} memory, {free} of it free, {disk} free for results, {software}"
+
+
+def _leftover_lines(left: list[dict[str, str]], results: Path) -> str:
+    if not left:
+        return "leftovers of dead launches: none"
+    lines = [f"leftovers of dead launches: {len(left)}; the next `scaleproof run` with --results {results} removes them"]
+    return "\n".join(lines + [f"  {item['kind']} {item['what']} (launch {item['launch']})" for item in left])

@@ -1,0 +1,150 @@
+"""Runs an experiment's launches, or with --dry-run shows what they would be. Finished launches are not run again unless --again says so."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
+
+if TYPE_CHECKING:
+    from harness.spec.experiment import AnyCase
+    from harness.spec.plan import PlannedLaunch
+    from harness.spec.suite import Suite
+
+HELP = "run an experiment, or list its launches with --dry-run"
+EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
+    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+    parser.add_argument("--dry-run", action="store_true", help="list cases, launches and an estimate of time and memory; write nothing")
+    parser.add_argument("--again", action="store_true", help="run finished launches once more; the earlier records stay")
+    parser.add_argument("--case", metavar="ID", help="only the case whose id starts with ID")
+    parser.add_argument("--launch", type=int, metavar="N", help="only repetition N of each case, from 0")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Plan, then show or run."""
+    from harness.spec.suite import load_suite
+
+    size = size_of(given)
+    suite = load_suite(given.suite, given.suites)
+    plans = {name: _chosen(launches, given) for name, launches in plan_experiments(suite, given.experiment, size).items()}
+    _must_match(plans, given)
+    if given.dry_run:
+        return _dry_run(suite, plans, size, given.results)
+    return max(_run(suite, name, launches, size, given) for name, launches in plans.items() if launches)
+
+
+def plan_experiments(suite: Suite, experiment: str | None, size: str) -> dict[str, list[PlannedLaunch]]:
+    """The plan of one experiment, or of all that have this size; raises SpecError when there is none."""
+    from harness.spec.errors import SpecError
+    from harness.spec.plan import plan
+
+    names = [experiment] if experiment else [name for name, found in suite.experiments.items() if size in found.sizes]
+    if not names:
+        raise SpecError(f"suite {suite.name!r} has no experiment at size {size!r}")
+    return {name: plan(suite, name, size) for name in names}
+
+
+def _chosen(launches: Sequence[PlannedLaunch], given: argparse.Namespace) -> list[PlannedLaunch]:
+    return [launch for launch in launches if (given.case is None or launch.case.case_id.startswith(given.case)) and given.launch in (None, launch.plan_index)]
+
+
+def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Namespace) -> None:
+    from harness.spec.errors import SpecError
+
+    if not any(plans.values()):
+        asked = [f"--{name} {value}" for name, value in (("case", given.case), ("launch", given.launch)) if value is not None]
+        raise SpecError(f"no launch fits {' '.join(asked)}; --dry-run lists the cases and how often each is launched")
+
+
+def _dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
+    from harness.spec.estimate import ASSUMPTIONS, estimate
+    from harness.spec.plan import order_seed
+    from harness.spec.units import format_bytes, format_seconds
+
+    earlier = _earlier_seconds(results)
+    total, peak = 0.0, 0
+    for name, launches in plans.items():
+        planned = {launch.case.case_id for launch in launches}
+        cases = {case.case_id: case for case in suite.experiment(name).size(size).cases if case.case_id in planned}
+        costs = {case_id: estimate(case, earlier) for case_id, case in cases.items()}
+        shown = changing(list(cases.values()))
+        rows = [
+            [
+                case_id, case.arm, *(_cell(case, field) for field in shown), str(sum(launch.case.case_id == case_id for launch in launches)),
+                format_seconds(costs[case_id].seconds), format_bytes(costs[case_id].nbytes),
+                f"{costs[case_id].launches} earlier launches" if costs[case_id].launches else "formula",
+            ]
+            for case_id, case in cases.items()
+        ]  # fmt: skip
+        title = f"{suite.name} {name} {size}: {len(cases)} cases, {len(launches)} launches, order seed {order_seed(suite.name, name, size)}"
+        print_table(["case", "arm", *shown, "launches", "time each", "memory", "estimated from"], rows, title)
+        total += sum(costs[launch.case.case_id].seconds for launch in launches)
+        peak = max(peak, *(cost.nbytes for cost in costs.values()))
+    launches_in_all = sum(map(len, plans.values()))
+    print(f"{launches_in_all} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of memory (formula: {ASSUMPTIONS})")
+    _warn_about_memory(peak)
+    return 0
+
+
+def changing(cases: Sequence[AnyCase]) -> list[str]:
+    """The fields in which the cases differ, besides the arm's name."""
+    dumps = [case.model_dump() for case in cases]
+    fields = dict.fromkeys(field for dump in dumps for field in dump)
+    return [field for field in fields if field != "arm" and len({repr(dump.get(field)) for dump in dumps}) > 1]
+
+
+def _cell(case: AnyCase, field: str) -> str:
+    value = getattr(case, field, "")
+    if isinstance(value, tuple):
+        return f"{len(value)} values"
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _earlier_seconds(results: Path) -> dict[str, list[float]]:
+    """Wall seconds of finished launches, by case id; empty where there is no folder of records."""
+    if not (results / "runs").is_dir():
+        return {}
+    from harness.commands.common import open_store
+
+    seconds: dict[str, list[float]] = {}
+    for record in open_store(results).records():
+        if record.status == "ok":
+            seconds.setdefault(record.case_id, []).append(record.wall_s)
+    return seconds
+
+
+def _warn_about_memory(nbytes: int) -> None:
+    import psutil
+
+    from harness.spec.units import format_bytes
+
+    available = psutil.virtual_memory().available
+    if nbytes > available:
+        print(f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here", file=sys.stderr)
+
+
+def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace) -> int:
+    """0 when every launch of the plan has a good record, else 1."""
+    from harness.launch.progress import progress_on_terminal
+    from harness.launch.supervisor import run_plan
+
+    title = f"{suite.name} {experiment} {size}"
+    deadline_s = suite.experiment(experiment).size(size).deadline_s
+    outcome = run_plan(list(launches), given.results, size=size, deadline_s=deadline_s, progress=progress_on_terminal(title), again=given.again)
+    counts = f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} not runnable here"
+    print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
+    if outcome.stopped:
+        print(outcome.stopped, file=sys.stderr)
+    return 0 if outcome.complete else 1

@@ -1,0 +1,111 @@
+"""Shows one launch: status, failure, ranks, checks, warnings, the end of its log, and the command that runs it again."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.commands.common import open_store, print_table, results_argument
+
+if TYPE_CHECKING:
+    from harness.record.schema import Record
+
+HELP = "one launch: status, failure, log, how to run it again"
+EXAMPLE = "scaleproof show 3f9a --log 1"
+TAIL = 15
+"""Lines of the log that are shown without --log."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("run", metavar="RUN", help="a launch's id, or its first characters; pages and runs.csv name it")
+    results_argument(parser)
+    parser.add_argument("--log", type=int, metavar="R", help="the whole log of rank R instead")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print the launch, or one log."""
+    from harness.spec.errors import SpecError
+
+    record, folder = open_store(given.results).load(given.run)
+    if given.log is None:
+        _print(record, folder)
+        return 0
+    log = folder / f"rank-{given.log}.log"
+    if not log.is_file():
+        kept = ", ".join(sorted(path.name.removeprefix("rank-").removesuffix(".log") for path in folder.glob("rank-*.log")))
+        raise SpecError(f"launch {record.launch} has no log of rank {given.log}; it has those of: {kept or 'none'}")
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            print(printable(line))
+    return 0
+
+
+def printable(line: str) -> str:
+    """A line of a log without what could steer a terminal."""
+    return "".join(character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in line.rstrip("\r\n"))
+
+
+def _print(record: Record, folder: Path) -> None:
+    case = record.case
+    print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {record.evidence} on machine {record.machine}")
+    print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
+    print("  " + ", ".join(f"{name} {value}" for name, value in case.model_dump().items() if value is not None and name not in ("suite", "experiment", "arm")))
+    if record.failure:
+        failure = record.failure
+        where = f" at rank {failure.rank}" if failure.rank >= 0 else ""
+        print(f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}")
+        print(f"advice: {failure.advice}")
+    _print_ranks(record)
+    wrong = [check for check in record.checks if not check.passed]
+    print(f"checks: {len(record.checks) - len(wrong)} passed, {len(wrong)} failed")
+    for check in wrong:
+        print(f"  rank {check.rank} {check.name}: {printable(check.detail)}")
+    for warning in record.warnings:
+        print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
+    _print_tail(record, folder)
+    print(f"record: {folder}")
+    print(f"run it again:\n  {shlex.join(record.command)}")
+
+
+def _print_ranks(record: Record) -> None:
+    rows = [
+        [
+            str(rank.rank),
+            rank.status,
+            rank.code or "",
+            _end(rank.exit_code, rank.signal),
+            str(rank.step),
+            rank.operation,
+            str(rank.pid),
+            printable(rank.message),
+        ]
+        for rank in record.ranks
+    ]
+    if rows:
+        print_table(["rank", "status", "code", "ended with", "last step", "last operation", "pid", "message"], rows)
+
+
+def _end(exit_code: int | None, signal_number: int | None) -> str:
+    import signal
+
+    if signal_number is not None:
+        return signal.Signals(signal_number).name
+    return "" if exit_code is None else f"exit code {exit_code}"
+
+
+def _print_tail(record: Record, folder: Path) -> None:
+    """The log of the rank that failed first, else of rank 0."""
+    rank = max(record.failure.rank, 0) if record.failure else 0
+    log = folder / f"rank-{rank}.log"
+    if not log.is_file():
+        print(f"rank {rank} left no log")
+        return
+    with log.open(errors="replace") as lines:
+        tail = deque(lines, maxlen=TAIL)
+    print(f"log of rank {rank}, {f'last {len(tail)} lines' if tail else 'empty'} (all: --log {rank}):")
+    for line in tail:
+        print(f"  {printable(line)}")
