@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.rank.orders import ENVIRONMENT
 from harness.spec import registry
 from harness.spec.registry import Kind
 
@@ -62,13 +63,13 @@ def _implemented(entry: registry.Entry) -> str:
 
 
 def _mpirun() -> str:
-    program = shutil.which("mpirun", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
-    if program is None:
-        return "the program mpirun is on no path"
+    """The launcher takes the program beside this Python and no other."""
+    program = Path(sys.executable).parent / "mpirun"
+    if not program.exists():
+        return f"no mpirun beside {sys.executable}"
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
-    if done.returncode:
-        return f"mpirun --version ended with {done.returncode}: {done.stderr.strip()[:80]}"
-    return "" if "Open MPI" in done.stdout else f"mpirun is {done.stdout.splitlines()[0][:60]}; Open MPI is needed"
+    said = (done.stdout + done.stderr).strip().splitlines() or [""]
+    return "" if done.returncode == 0 and "Open MPI" in said[0] else f"mpirun --version ended with {done.returncode}: {said[0][:80]}"
 
 
 def _horovod() -> str:
@@ -175,11 +176,20 @@ def machine(results: Path) -> dict[str, Any]:
 
 
 def leftovers(results: Path) -> list[dict[str, str]]:
-    """Staging folders, processes and shared memory of launches that nobody supervises any more."""
-    staged = [] if supervised(results) else [folder.name for folder in sorted((results / "staging").glob("*")) if folder.is_dir()]
-    found = [{"kind": "folder", "what": str(results / "staging" / launch), "launch": launch} for launch in staged]
-    found += [{"kind": "process", "what": str(pid), "launch": launch} for pid, ppid, launch in launch_processes() if launch in staged or ppid == 1]
-    return found + [{"kind": "shared memory", "what": str(path), "launch": "unknown"} for path in _unmapped_segments()]
+    """Staging folders, processes and shared memory of launches that nobody supervises any more, and what to do about each."""
+    staged = set() if supervised(results) else {folder.name for folder in (results / "staging").glob("*") if folder.is_dir()}
+    living = launch_processes()
+    shared = [(path, path.name.removeprefix("scaleproof-")) for path in sorted(Path("/dev/shm").glob("scaleproof-*"))]
+    found = [("folder", str(results / "staging" / launch), launch) for launch in sorted(staged)]
+    found += [("process", str(pid), launch) for pid, parent, launch in living if launch in staged or parent == 1]
+    found += [("shared memory", str(path), launch) for path, launch in shared if launch in staged or launch not in {known for _, _, known in living}]
+    return [{"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)} for kind, what, launch in found]
+
+
+def _advice(kind: str, what: str, staged: bool) -> str:
+    if staged:
+        return "the next `scaleproof run` into this folder removes it"
+    return f"type `kill {what}`" if kind == "process" else f"type `rm -r {what}`"
 
 
 def supervised(results: Path) -> bool:
@@ -201,23 +211,9 @@ def launch_processes() -> list[tuple[int, int, str]]:
     found = []
     for process in psutil.process_iter():
         try:
-            launch = process.environ().get("SCALEPROOF_LAUNCH")
+            launch = process.environ().get(ENVIRONMENT)
             if launch:
                 found.append((process.pid, process.ppid(), launch))
         except (psutil.Error, OSError):  # gone meanwhile, or another user's
             continue
     return found
-
-
-def _unmapped_segments() -> list[Path]:
-    """Segments of ours and of Open MPI in /dev/shm that no process has mapped."""
-    segments = [path for pattern in ("scaleproof*", "sm_segment*", "vader_segment*") for path in Path("/dev/shm").glob(pattern)]
-    if not segments:
-        return []
-    mapped = ""
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        try:
-            mapped += maps.read_text()
-        except OSError:  # gone meanwhile, or another user's
-            continue
-    return [path for path in segments if str(path) not in mapped]

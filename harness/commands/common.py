@@ -52,7 +52,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console(width=None if sys.stdout.isatty() else 1000, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
+    with console.capture() as rendered:  # rich's own writing turns a closed pipe into exit code 1
+        console.print(table)
+    print("\n".join(line.rstrip() for line in rendered.get().rstrip().splitlines()) + "\n")
 
 
 def open_store(results: Path) -> Store:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 from harness.commands.common import print_table, results_argument
@@ -35,7 +34,7 @@ def main(given: argparse.Namespace) -> int:
     if absent:
         print_table(["absent", "why", "what to do"], [[f"{row.kind} {row.name}", row.why, row.advice] for row in absent])
     print(_machine_line(here))
-    print(_leftover_lines(left, given.results))
+    print(_leftover_lines(left))
     return 0
 
 
@@ -47,8 +46,6 @@ def _machine_line(here: dict[str, Any]) -> str:
     return f"machine: {here['cores']} cores ({here['processor']}), {memory} memory, {free} of it free, {disk} free for results, {software}"
 
 
-def _leftover_lines(left: list[dict[str, str]], results: Path) -> str:
-    if not left:
-        return "leftovers of dead launches: none"
-    lines = [f"leftovers of dead launches: {len(left)}; the next `scaleproof run` with --results {results} removes them"]
-    return "\n".join(lines + [f"  {item['kind']} {item['what']} (launch {item['launch']})" for item in left])
+def _leftover_lines(left: list[dict[str, str]]) -> str:
+    lines = [f"  {item['kind']} {item['what']} (launch {item['launch']}): {item['advice']}" for item in left]
+    return "\n".join([f"leftovers of dead launches: {len(left) or 'none'}", *lines])

@@ -24,10 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Write each suite's verdicts and print them as a table."""
-    from harness.claims.judge import judge_suite, write_claims
-
     size = size_of(given)
     chosen = suites_of(given.suite, given.suites)
+
+    from harness.claims.judge import judge_suite, write_claims
+
     judged = {suite.name: judge_suite(suite, size, open_store(given.results)) for suite in chosen}
     for name, results in judged.items():
         path = given.results / "claims" / f"{name}.{size}.json"

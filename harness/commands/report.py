@@ -28,10 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Write the pages, print the index's path; what is not collected or judged yet is named on stderr."""
-    from harness.report.build import build
-
     size = size_of(given)
     suites = suites_of(given.suite, given.suites)
+
+    from harness.report.build import build
+
     for suite in suites:
         for command, path in _needed(suite, size, given.results):
             if not path.exists():

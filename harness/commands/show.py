@@ -32,7 +32,7 @@ def main(given: argparse.Namespace) -> int:
 
     record, folder = open_store(given.results).load(given.run)
     if given.log is None:
-        _print(record, folder)
+        _print(record, folder, given.results)
         return 0
     log = folder / f"rank-{given.log}.log"
     if not log.is_file():
@@ -49,7 +49,7 @@ def printable(line: str) -> str:
     return "".join(character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in line.rstrip("\r\n"))
 
 
-def _print(record: Record, folder: Path) -> None:
+def _print(record: Record, folder: Path, results: Path) -> None:
     case = record.case
     print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {record.evidence} on machine {record.machine}")
     print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
@@ -68,7 +68,20 @@ def _print(record: Record, folder: Path) -> None:
         print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
     _print_tail(record, folder)
     print(f"record: {folder}")
-    print(f"run it again:\n  {shlex.join(record.command)}")
+    print(f"run it again:\n  {shlex.join(_again(record, results))}{_where(record)}")
+
+
+def _again(record: Record, results: Path) -> list[str]:
+    """The record's command, into the folder that it was read from."""
+    return record.command if results == Path("results") else [*record.command, "--results", str(results)]
+
+
+def _where(record: Record) -> str:
+    """The record knows its suite by name; one outside the usual folders must be named with its path."""
+    from harness.spec.suite import list_suites
+
+    known = any(folder.name == record.case.suite for folder in list_suites())
+    return "" if known else f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder around it)"
 
 
 def _print_ranks(record: Record) -> None:

@@ -99,13 +99,12 @@ def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
 
 
 def suite_folders(suites: Path | None = None) -> list[Path]:
-    """Where suites are looked for: the folder given, else SCALEPROOF_SUITES, ./suites and the project's own."""
+    """Where suites are looked for: the folder given, else those of SCALEPROOF_SUITES and ./suites, or the project's own where there is no ./suites."""
     if suites is not None:
         return [suites]
-    own = Path(__file__).resolve().parents[2] / "suites"
     named = [Path(folder) for folder in os.environ.get("SCALEPROOF_SUITES", "").split(os.pathsep) if folder]
-    folders = [*named, Path("suites"), own]
-    return [folder for index, folder in enumerate(folders) if folder.resolve() not in [earlier.resolve() for earlier in folders[:index]]]
+    here = Path("suites")
+    return [*named, here if here.is_dir() else Path(__file__).resolve().parents[2] / "suites"]
 
 
 def list_suites(suites: Path | None = None) -> list[Path]:

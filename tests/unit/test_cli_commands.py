@@ -1,0 +1,129 @@
+"""What the commands say, in this process: help with examples, doctor, init, records that cannot run here, logs that try to steer the terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import doctor
+from harness.cli import COMMANDS, main
+from harness.commands.run import changing
+from harness.commands.show import printable
+from harness.spec import registry
+from harness.spec.suite import load_suite, suite_folders
+
+SUITE = """\
+suite: x
+title: A suite
+experiments:
+  speed:
+    summary: One arm
+    base: {program: collective, sizes: [8], iterations: 1, ranks: 2}
+    arms: {gloo: {transport: gloo}}
+    sizes:
+      ci: {launches: 2, matrix: [{arms: [gloo]}]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with one suite."""
+    (tmp_path / "suites" / "x").mkdir(parents=True)
+    (tmp_path / "suites" / "x" / "suite.yaml").write_text(SUITE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0 and f"example:\n  scaleproof {command}" in said
+
+
+def test_the_help_lists_every_command_and_every_example_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    examples = [line.split()[1] for line in said.splitlines() if line.startswith("  scaleproof ")]
+    assert set(examples) == set(COMMANDS)
+
+
+def test_doctor_names_everything_that_is_registered(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    named = {(row["kind"], row["name"]) for row in found["names"]}
+    assert named >= {(kind, name) for kind in registry.TABLES for name in registry.names(kind)}
+    assert all(row["why"] and row["advice"] for row in found["names"] if not row["available"])
+    assert found["machine"]["cores"] >= 1 and found["machine"]["disk_free_bytes"] > 0
+    assert not (folder / "results").exists()
+
+
+def _without(monkeypatch: pytest.MonkeyPatch, kind: registry.Kind, name: str) -> None:
+    monkeypatch.setitem(registry.TABLES[kind], name, dataclasses.replace(registry.entry(kind, name), requires=("no_such_library",), advice="install it"))
+
+
+def test_doctor_says_why_something_is_absent_and_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _without(monkeypatch, "transport", "gloo")
+    assert main(["doctor"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if "no_such_library" in line)
+    assert "transport gloo" in line and "is not installed" in line and "install it" in line
+
+
+def test_doctor_finds_a_folder_that_a_dead_supervisor_left(folder: Path) -> None:
+    (folder / "results" / "staging" / "0123456789abcdef").mkdir(parents=True)
+    found = [item for item in doctor.leftovers(folder / "results") if item["launch"] == "0123456789abcdef"]
+    assert [item["kind"] for item in found] == ["folder"] and "scaleproof run" in found[0]["advice"]
+
+
+def test_an_import_that_fails_is_found_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_library.py").write_text("raise ImportError('libfoo.so.1: cannot open shared object file')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert doctor._import_error("broken_library") == "import broken_library fails: ImportError: libfoo.so.1: cannot open shared object file"
+    assert doctor._import_error("json") == ""
+
+
+def test_a_case_whose_library_is_missing_is_recorded_and_not_a_mistake(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _without(monkeypatch, "transport", "gloo")
+    assert main(["run", "x", "--size", "ci"]) == 1
+    assert "2 not runnable here" in capsys.readouterr().out
+    launch = next((folder / "results" / "runs").glob("*/*")).name
+    assert main(["show", launch]) == 0
+    said = capsys.readouterr().out
+    assert f"launch {launch}: not_runnable" in said and "no_such_library" in said and "advice: install it" in said
+
+
+def test_a_suite_of_ones_own_loads_and_dry_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from harness.claims.load import load_claims
+
+    assert main(["init", "suite", "mine", "--path", "elsewhere"]) == 0
+    suite = load_suite("elsewhere/mine")
+    assert suite.name == "mine" and len(load_claims(suite)) == 2
+    assert main(["run", "elsewhere/mine", "--size", "smoke", "--dry-run"]) == 0
+    assert main(["run", "mine", "--suites", "elsewhere", "--size", "ci", "--dry-run"]) == 0
+    assert "mine training ci: 1 cases, 1 launches" in capsys.readouterr().out
+    assert "_template" not in "".join(path.read_text() for path in (folder / "elsewhere/mine").iterdir())
+
+
+def test_suites_are_looked_for_where_the_variable_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "other" / "z").mkdir(parents=True)
+    (folder / "other" / "z" / "suite.yaml").write_text(SUITE.replace("suite: x", "suite: z"))
+    monkeypatch.setenv("SCALEPROOF_SUITES", "other")
+    assert load_suite("z").name == "z" and load_suite("x").name == "x"
+    monkeypatch.chdir(folder / "other")
+    assert suite_folders()[-1].parts[-1] == "suites" and suite_folders()[-1].is_absolute()
+
+
+def test_a_dry_run_shows_the_fields_that_differ(folder: Path) -> None:
+    (folder / "suites/x/suite.yaml").write_text(SUITE.replace("arms: [gloo]", "arms: [gloo], sweep: {ranks: [1, 2], sizes: [[8], [64]]}"))
+    assert changing(load_suite("x").experiment("speed").size("ci").cases) == ["ranks", "sizes"]
+
+
+def test_a_log_cannot_steer_the_terminal() -> None:
+    assert printable("\x1b[2Jgone\x07\tend\r\n") == "\ufffd[2Jgone\ufffd\tend"

@@ -1,0 +1,57 @@
+"""Estimates: earlier launches before formulas, and more work costs more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.spec.case import parse_case
+from harness.spec.estimate import estimate
+from harness.spec.experiment import AnyCase
+from harness.workloads.networks import network_of
+
+TRAIN: dict[str, Any] = {
+    "suite": "x", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "cd_dnn",
+    "minibatch": 64, "steps": 10,
+}  # fmt: skip
+COLLECTIVE: dict[str, Any] = {
+    "suite": "x", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "sizes": [2**26],
+}  # fmt: skip
+
+
+def case(base: dict[str, Any], **changed: Any) -> AnyCase:
+    return parse_case({**base, **changed})
+
+
+def test_earlier_launches_go_before_the_formula() -> None:
+    known = case(TRAIN)
+    found = estimate(known, {known.case_id: [3.0, 90.0, 4.0]})
+    assert (found.seconds, found.launches) == (4.0, 3)
+    assert estimate(known, {"another": [3.0]}).launches == 0
+
+
+@pytest.mark.parametrize(
+    ("base", "changed"),
+    [
+        (TRAIN, {"steps": 1000}), (TRAIN, {"minibatch": 6400}), (TRAIN, {"workload": "vgg_a"}), (TRAIN, {"framework": "tensorflow"}),
+        (COLLECTIVE, {"iterations": 1000}), (COLLECTIVE, {"sizes": [2**26, 2**27]}), (COLLECTIVE, {"ranks": 4}),
+        (COLLECTIVE, {"transport": "gloo", "collective": "native"}),
+        (COLLECTIVE, {"transport": "mpi", "launcher": "mpirun", "collective": "native", "ranks": 8}),
+    ],
+)  # fmt: skip
+def test_more_work_takes_longer(base: dict[str, Any], changed: dict[str, Any]) -> None:
+    assert estimate(case(base, **changed), {}, cores=2).seconds > estimate(case(base), {}, cores=2).seconds
+
+
+def test_more_cores_help_as_far_as_there_are_ranks() -> None:
+    seconds = [estimate(case(TRAIN, ranks=4), {}, cores=cores).seconds for cores in (1, 2, 4, 8)]
+    assert seconds[0] > seconds[1] > seconds[2] == seconds[3]
+
+
+def test_memory_holds_parameters_gradients_momentum_and_buffers_of_every_rank() -> None:
+    exact = case(TRAIN)
+    parameters = 4 * network_of(exact).parameters
+    more = estimate(case(TRAIN, ranks=4), {}).nbytes - estimate(exact, {}).nbytes
+    assert 2 * 5 * parameters < more < 2 * 5 * parameters + 2**28
+    assert estimate(case(COLLECTIVE, sizes=[2**28]), {}).nbytes > estimate(case(COLLECTIVE), {}).nbytes + 6 * (2**28 - 2**26) - 1
