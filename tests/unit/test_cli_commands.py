@@ -13,6 +13,7 @@ from harness.cli import COMMANDS, main
 from harness.commands.run import changing
 from harness.commands.show import printable
 from harness.spec import registry
+from harness.spec.experiment import CASES
 from harness.spec.suite import load_suite, suite_folders
 
 SUITE = """\
@@ -127,3 +128,11 @@ def test_a_dry_run_shows_the_fields_that_differ(folder: Path) -> None:
 
 def test_a_log_cannot_steer_the_terminal() -> None:
     assert printable("\x1b[2Jgone\x07\tend\r\n") == "\ufffd[2Jgone\ufffd\tend"
+
+
+def test_the_docs_name_every_command_and_every_field_of_a_case() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    commands, fields = (docs / "cli.md").read_text(), (docs / "add_a_suite.md").read_text()
+    assert [name for name in COMMANDS if f"| `{name}" not in commands] == []
+    named = {field for case in CASES.values() for field in case.model_fields} - {"suite", "experiment", "arm"}
+    assert [name for name in sorted(named) if f"`{name}`" not in fields] == []
