@@ -73,7 +73,7 @@ class _Layers:
     def known(self) -> list[str]:
         """The fields that the program here takes, or that any takes while none is named."""
         program = self.values.get("program")
-        cases = [CASES[program]] if program in CASES else list(CASES.values())
+        cases = [CASES[program]] if isinstance(program, str) and program in CASES else list(CASES.values())
         return [name for name in dict.fromkeys(field for case in cases for field in case.model_fields) if name not in _OURS]
 
 
@@ -128,7 +128,7 @@ def _case(layers: _Layers, names: tuple[str, str], arm: str, row_path: Key) -> A
     program = values.get("program")
     if program is None:
         raise document.error(("experiments", names[1], "base"), f"program: missing; known: {', '.join(CASES)}")
-    if program not in CASES:
+    if not isinstance(program, str) or program not in CASES:
         raise document.error(origins["program"], f"unknown program {program!r}; {registry.nearest(str(program), list(CASES))}")
     for name in _BYTES:
         if isinstance(values.get(name), list):

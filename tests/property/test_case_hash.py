@@ -81,3 +81,8 @@ def test_another_process_with_another_hash_seed_gives_the_same_id() -> None:
     for seed in ("1", "2"):
         printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."})
         assert printed.stdout.strip() == parse_case(TRAIN).case_id
+
+
+def test_the_canonical_text_does_not_depend_on_the_order_of_fields_in_the_code() -> None:
+    keys = list(json.loads(parse_case(TRAIN).canonical()))
+    assert keys == sorted(keys)

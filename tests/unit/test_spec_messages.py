@@ -49,6 +49,7 @@ MISTAKES = [
     ("strategy: sync,", "strategy: snyc,", "7: experiments.speed.base.strategy: unknown strategy 'snyc'; did you mean 'sync'?"),
     ("[cd_dnn]", "[cd_dn]", "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload[0]: unknown workload 'cd_dn'; did you mean 'cd_dnn'?"),
     ("workload: vgg_a,", "workload: vgg_b,", "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload: unknown workload 'vgg_b'; did you mean 'vgg_a'?"),
+    ("program: train", "program: [train]", "7: experiments.speed.base.program: unknown program ['train']; did you mean 'train'?"),
     ("program: train", "program: trian", "7: experiments.speed.base.program: unknown program 'trian'; did you mean 'train'?"),
     ("ranks: 2,", "ranks: 2, fabric: hots,", "7: experiments.speed.base.fabric: unknown fabric 'hots'; did you mean 'host'?"),
     ("ranks: 2,", "ranks: 2, launcher: mpirum,", "7: experiments.speed.base.launcher: unknown launcher 'mpirum'; did you mean 'mpirun'?"),
