@@ -23,8 +23,8 @@ from harness.spec.registry import Kind
 IMPORT_TIMEOUT_S = 120
 # The distribution that brings a module, where it has another name.
 _DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
-# What to import to know that a library works, where its top module does not tell.
-_IMPORTS = {"mpi4py": "mpi4py.MPI", "horovod": "horovod.torch"}
+# What to run to know that a library works, where importing its top module does not tell. MPI is loaded and not started: a lone start leaves a segment behind.
+_IMPORTS = {"mpi4py": "import mpi4py; mpi4py.rc.initialize = False; import mpi4py.MPI", "horovod": "import horovod.torch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +145,15 @@ def _broken_imports() -> dict[str, str]:
 
 
 def _import_error(module: str) -> str:
-    name = _IMPORTS.get(module, module)
+    program = _IMPORTS.get(module, f"import {module}")
     try:
-        done = subprocess.run([sys.executable, "-c", f"import {name}"], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        return f"import {name} took longer than {IMPORT_TIMEOUT_S} s"
+        return f"`import {module}` took longer than {IMPORT_TIMEOUT_S} s"
     if done.returncode == 0:
         return ""
     last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
-    return f"import {name} fails: {last[:160]}"
+    return f"`import {module}` fails: {last[:160]}"
 
 
 def machine(results: Path) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def test_doctor_finds_a_folder_that_a_dead_supervisor_left(folder: Path) -> None
 def test_an_import_that_fails_is_found_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_library.py").write_text("raise ImportError('libfoo.so.1: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert doctor._import_error("broken_library") == "import broken_library fails: ImportError: libfoo.so.1: cannot open shared object file"
+    assert doctor._import_error("broken_library") == "`import broken_library` fails: ImportError: libfoo.so.1: cannot open shared object file"
     assert doctor._import_error("json") == ""
 
 
