@@ -50,19 +50,20 @@ def step_split(samples: pd.DataFrame) -> dict[str, float] | None:
     steps = timed(samples, "step")
     if steps.empty:
         return None
+    rows = timed(samples, "step", "communication", *PARTS)
+    ranks, events, starts, ends = (rows[column].to_numpy() for column in ("rank", "event", "start_ns", "end_ns"))
     total = dict.fromkeys((*PARTS, "exposed_communication", "other"), 0.0)
-    for _, rows in timed(samples, "step", "communication", *PARTS).groupby("rank"):
-        by_event = {event: rows[rows["event"] == event] for event in ("step", "communication", *PARTS)}
-        parts = pd.concat([by_event[part] for part in PARTS])
+    for rank in np.unique(ranks):
+
+        def of(*names: str, mine: np.ndarray = ranks == rank) -> tuple[np.ndarray, np.ndarray]:
+            chosen = mine & np.isin(events, names)
+            return starts[chosen], ends[chosen]
+
         for part in PARTS:
-            total[part] += union_length(*_bounds(by_event[part]))
-        total["exposed_communication"] += uncovered_length(*_bounds(by_event["communication"]), *_bounds(parts))
-        total["other"] += uncovered_length(*_bounds(by_event["step"]), *_bounds(pd.concat([parts, by_event["communication"]])))
+            total[part] += union_length(*of(part))
+        total["exposed_communication"] += uncovered_length(*of("communication"), *of(*PARTS))
+        total["other"] += uncovered_length(*of("step"), *of("communication", *PARTS))
     return {part: nanoseconds / SECOND / len(steps) for part, nanoseconds in total.items()}
-
-
-def _bounds(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
 
 
 def _part(name: str, samples: pd.DataFrame) -> float | None:
