@@ -12,7 +12,8 @@ _VARIABLES = re.compile(
     r"^(OMP|MKL|OPENBLAS|KMP|GOMP|NUMEXPR|TF|GLOO|NCCL|UCX|OMPI|PMIX|PRTE|HOROVOD|GRPC|TORCH|CUDA|PYTHON|MALLOC|LD_|KERAS|XLA|OPAL|SCALEPROOF)"
     r"|^(http|https|all|no)_proxy$"
 )
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY", re.IGNORECASE)
+_PRIVATE = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|_FILE|PYTHONPATH|FILE_PATH", re.IGNORECASE)
+"""Secrets, and where this user keeps files: neither explains a number, and records are published."""
 
 
 def environment(variables: dict[str, str]) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def environment(variables: dict[str, str]) -> dict[str, Any]:
         "clocksource": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "congestion_control": _read("/proc/sys/net/ipv4/tcp_congestion_control"),
         "shared_memory_mib": _size_mib("/dev/shm"),
-        "variables": {name: value for name, value in sorted(variables.items()) if _VARIABLES.search(name) and not _SECRET.search(name)},
+        "variables": {name: value for name, value in sorted(variables.items()) if _VARIABLES.search(name) and not _PRIVATE.search(name)},
     }
 
 
