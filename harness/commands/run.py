@@ -42,6 +42,8 @@ def main(given: argparse.Namespace) -> int:
     _must_match(plans, given)
     if given.dry_run:
         return _dry_run(suite, plans, size, given.results)
+    if given.case is not None:
+        _must_be_runnable(plans)
     return max(_run(suite, name, launches, size, given) for name, launches in plans.items() if launches)
 
 
@@ -66,6 +68,17 @@ def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Na
     if not any(plans.values()):
         asked = [f"--{name} {value}" for name, value in (("case", given.case), ("launch", given.launch)) if value is not None]
         raise SpecError(f"no launch fits {' '.join(asked)}; --dry-run lists the cases and how often each is launched")
+
+
+def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]]) -> None:
+    """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is recorded as not runnable."""
+    from harness.launch.preflight import obstacle
+    from harness.spec.errors import SpecError
+
+    found = [obstacle(launch.case) for launches in plans.values() for launch in launches]
+    if found and found[0] is not None and all(found):
+        why, advice = found[0]
+        raise SpecError(f"not runnable here: {why}; {advice}")
 
 
 def _dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:

@@ -100,6 +100,17 @@ def test_a_case_whose_library_is_missing_is_recorded_and_not_a_mistake(
     assert f"launch {launch}: not_runnable" in said and "no_such_library" in said and "advice: install it" in said
 
 
+def test_a_single_case_whose_library_is_missing_is_one_line_and_writes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _without(monkeypatch, "transport", "gloo")
+    wanted = load_suite("x").experiment("speed").size("ci").cases[0].case_id
+    assert main(["run", "x", "--size", "ci", "--case", wanted]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1 and "no_such_library" in said[0] and "install it" in said[0]
+    assert not (folder / "results").exists()
+
+
 def test_a_suite_of_ones_own_loads_and_dry_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from harness.claims.load import load_claims
 
