@@ -39,14 +39,15 @@ def shared_memory(launch: str) -> list[Path]:
 
 def end_processes(launch: str, grace_s: float) -> list[int]:
     """SIGTERM, then SIGKILL after the grace; returns the processes that were there. Reaps those that this process adopted."""
-    found = processes(launch)
+    found: dict[int, None] = {}
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in processes(launch):
+            found[pid] = None
             _send(pid, number)
             _send(pid, signal.SIGCONT)
-        if _gone(found, launch, grace_s if number == signal.SIGTERM else 5.0):
+        if _gone(list(found), launch, grace_s if number == signal.SIGTERM else 5.0):
             break
-    return found
+    return list(found)
 
 
 def clean(launch: str) -> list[str]:

@@ -122,7 +122,7 @@ class Grpc:
             inbox.close(TransportError(f"rank {self.rank} closed its transport"))
         for outbox in self._outboxes.values():
             outbox.close()
-        self._server.stop(0).wait()
+        self._server.stop(None).wait()
         self._threads.shutdown()
 
     def _outbox(self, peer: int, address: str) -> Outbox:

@@ -138,6 +138,9 @@ def test_ranks_die_with_their_supervisor(tmp_path: Path) -> None:
 def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / "staging" / "feedc0ffee").mkdir(parents=True)
     left = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEPROOF_LAUNCH": "feedc0ffee"})
+    until = time.monotonic() + 10
+    while not processes("feedc0ffee") and time.monotonic() < until:  # Popen returns a moment before the kernel shows the new environment
+        time.sleep(0.001)
     shared = Path("/dev/shm/test-feedc0ffee-segment")
     shared.touch()
     run_plan([], tmp_path, size="ci", deadline_s=30)
