@@ -80,9 +80,10 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
     rows += ["", "| claim | ours | interval | n | verdict |", "|---|---|---|---|---|"]
     for claim in claims:
         if claim["origin"] == "own":
-            low, high = claim["interval"] or (None, None)
-            interval = "" if low is None else f"{_number(low)} to {_number(high)}"
-            rows.append(f"| `{claim['id']}` | {_number(claim['ours'])} {claim['unit']} | {interval} | {claim['n']} | {claim['verdict']} |")
+            found = claim["interval"]
+            interval = f"{_number(found['low'])} to {_number(found['high'])}" if found else ""
+            unit = "" if claim["unit"] == "1" else f" {claim['unit']}"
+            rows.append(f"| `{claim['id']}` | {_number(claim['ours'])}{unit} | {interval} | {claim['n']} | {claim['verdict']} |")
     return "\n".join(rows) + "\n"
 
 

@@ -1,0 +1,31 @@
+"""The README's tables and the reference run belong together."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from harness.claims.judge import judge_suite, read_claims
+from harness.record.store import Store
+from harness.spec.suite import load_suite
+from tools import reference
+
+
+def test_readme_shows_the_tables_of_the_reference_run() -> None:
+    text = (reference.ROOT / "README.md").read_text()
+    assert text == reference.with_tables(text, "das2016"), "type `python -m tools.reference readme`"
+
+
+def test_a_table_between_missing_markers_is_refused() -> None:
+    with pytest.raises(SystemExit, match="0 times"):
+        reference._between("no markers", "speed", "x")
+
+
+def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path) -> None:
+    with tarfile.open(reference.archive("das2016")) as source:
+        source.extractall(tmp_path, filter="data")
+    kept = {claim.id: (claim.verdict, claim.ours) for claim in read_claims(reference.REFERENCE / "das2016.smoke.claims.json")}
+    again = judge_suite(load_suite(reference.ROOT / "suites" / "das2016", None), "smoke", Store(tmp_path))
+    assert {claim.id: (claim.verdict, claim.ours) for claim in again} == kept
