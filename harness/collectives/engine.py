@@ -9,9 +9,8 @@ import numpy as np
 
 from harness.collectives.schedule import Action, Message, messages
 from harness.spec.case import Operation
-from harness.transports.base import Array, Handle, PointToPoint, ReduceOperation
+from harness.transports.base import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
 
-UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 PIECE = 1 << 20
 """Bytes that are received before they are reduced, over a transport that cannot reduce while it receives."""
 

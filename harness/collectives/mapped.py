@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.collectives.engine import UFUNCS
 from harness.collectives.mapped_plan import Plan, Step, Wait, compile_plan
 from harness.collectives.schedule import messages
 from harness.spec.case import Operation
-from harness.transports.base import Array, Handle, Mapped, ReduceOperation
+from harness.transports.base import UFUNCS, Array, Handle, Mapped, ReduceOperation
 
 ENTERED, READY, PROGRESS, PLACES = 0, 1, 2, 3
 """Words of a rank's line: calls entered; segments ready and accesses finished since connect; two places, for even and odd calls."""

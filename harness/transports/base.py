@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ReduceOperation = Literal["sum", "max"]
 Array = np.ndarray
+UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
+"""What reduces one array into another, by operation."""
 
 
 class TransportError(RuntimeError):

@@ -18,7 +18,7 @@ import numpy as np
 from harness.transports._arena import as_bytes
 from harness.transports._barrier import dissemination
 from harness.transports._streams import CONSENT, Inbox, Metadata, Outbox, Receive
-from harness.transports.base import Array, Capabilities, Handle, PeerLost, ReduceOperation, Traffic, TransportError
+from harness.transports.base import UFUNCS, Array, Capabilities, Handle, PeerLost, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -39,7 +39,6 @@ OPTIONS = (
     ("grpc.so_reuseport", 0),
     ("grpc.use_local_subchannel_pool", 1),
 )
-UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 
 
 class Grpc:

@@ -24,13 +24,12 @@ from harness.transports._arena import LINE, Arena, as_bytes
 from harness.transports._barrier import dissemination
 from harness.transports._channel import HALF_BYTES, Channel, Receive, Send
 from harness.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Region, Traffic, TransportError
+from harness.transports.base import UFUNCS, Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Region, Traffic, TransportError
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
 
 DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-_UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 
 
 class SharedMemory:
@@ -92,7 +91,7 @@ class SharedMemory:
 
     def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
         """Reduce what arrives into the buffer."""
-        return self._receive(buffer, peer, _UFUNCS[operation])
+        return self._receive(buffer, peer, UFUNCS[operation])
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register; flags lie before the bytes, one cache line per writer."""

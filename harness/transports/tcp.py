@@ -10,7 +10,7 @@ import numpy as np
 from harness.transports._barrier import dissemination
 from harness.transports._frames import Connection, Incoming, Outgoing
 from harness.transports._handshake import connect_all
-from harness.transports.base import Array, Capabilities, Handle, ReduceOperation, Traffic
+from harness.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 SPINS = 10
 """Looks at the sockets before the caller sleeps until one is ready."""
-_UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 
 
 class Tcp:
@@ -59,7 +58,7 @@ class Tcp:
 
     def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
         """Reduce what arrives into the buffer."""
-        return self._receive(Incoming(buffer, _UFUNCS[operation]), peer)
+        return self._receive(Incoming(buffer, UFUNCS[operation]), peer)
 
     def barrier(self) -> None:
         """See Transport.barrier."""

@@ -188,10 +188,18 @@ def test_a_resumed_build_that_fails_starts_over_once(tmp_path, monkeypatch):
     assert not (tmp_path / "target").exists()
 
 
+def wait_for_environment(*started):
+    """Popen returns a moment before the kernel shows the new program's environment."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until and not all(build.MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes() for process in started):
+        time.sleep(0.001)
+
+
 def test_compilers_of_a_killed_set_up_are_ended_and_no_others(tmp_path):
     ours = subprocess.Popen(["sleep", "60"], env={**os.environ, build.MARK: str(tmp_path)})
     other = subprocess.Popen(["sleep", "60"], env={**os.environ, build.MARK: str(tmp_path / "other")})
     try:
+        wait_for_environment(ours, other)
         build.end_leftovers(tmp_path)
         assert ours.wait(10) == -9
         assert other.poll() is None
