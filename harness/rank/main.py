@@ -87,6 +87,8 @@ def _start_heartbeat(board: Board, rank: int) -> None:
     board.enrol(rank)
 
     def beat() -> None:
+        # The order to write stacks is for the main thread: a rank that was stopped would run on while this one obeys.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         while True:
             board.beat(rank)
             time.sleep(BEAT_S)
