@@ -18,7 +18,7 @@ from harness.spec.case import parse_case
 from harness.spec.plan import PlannedLaunch
 from harness.stats.bootstrap import ratio, ratio_interval
 
-PAIRS = 150
+PAIRS = 450
 CASE = {
     "program": "train", "suite": "bench", "experiment": "recording", "arm": "tcp", "transport": "tcp", "collective": "ring", "ranks": 2,
     "strategy": "sync_overlap", "workload": "cd_dnn", "width": 0.25, "minibatch": 64, "steps": 12, "warmup": 2, "bucket_mib": 1.0,
