@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
-    from harness.spec.experiment import AnyCase
+    from harness.spec.case import AnyCase
     from harness.spec.plan import PlannedLaunch
     from harness.spec.suite import Suite
 
@@ -75,7 +75,7 @@ def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]]) -> None:
     from harness.launch.preflight import obstacle
     from harness.spec.errors import SpecError
 
-    found = [obstacle(launch.case) for launches in plans.values() for launch in launches]
+    found = [obstacle(launch.case, launch.programs) for launches in plans.values() for launch in launches]
     if found and found[0] is not None and all(found):
         why, advice = found[0]
         raise SpecError(f"not runnable here: {why}; {advice}")

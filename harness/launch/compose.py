@@ -18,7 +18,7 @@ from harness.record.counters import Counters, other_carrier
 from harness.record.digest import code_version, machine_id
 from harness.record.environment import cores
 from harness.record.schema import Check, Failure, FailureCode, RankStatus, Record, Warning
-from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.spec.case import AnyCase
 
 MOMENTS = (b"start", b"end")
 """Events that mark the timed region; a launch with nothing else has measured nothing."""
@@ -36,7 +36,7 @@ class Surroundings:
 
 
 def compose(
-    case: TransferCase | CollectiveCase | TrainCase,
+    case: AnyCase,
     orders: Orders,
     ended: Ended,
     watch: Watch,
@@ -59,7 +59,7 @@ def compose(
     )  # fmt: skip
 
 
-def not_started(case: TransferCase | CollectiveCase | TrainCase, orders: Orders, reason: str, advice: str, around: Surroundings) -> Record:
+def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around: Surroundings) -> Record:
     """The record of a case that cannot run here."""
     failure = Failure(code="not_runnable", rank=-1, message=reason, step=-1, operation="", advice=advice)
     return Record(
@@ -69,7 +69,7 @@ def not_started(case: TransferCase | CollectiveCase | TrainCase, orders: Orders,
     )  # fmt: skip
 
 
-def command(case: TransferCase | CollectiveCase | TrainCase, orders: Orders) -> list[str]:
+def command(case: AnyCase, orders: Orders) -> list[str]:
     """What a person types to run this launch again."""
     chosen = ["--size", orders.size, "--case", orders.case_id, "--launch", str(orders.plan_index), "--again"]
     return ["scaleproof", "run", case.suite, case.experiment, *chosen]
@@ -86,7 +86,7 @@ def disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _silent_failure(case: TransferCase | CollectiveCase | TrainCase, watch: Watch, events: Mapping[int, np.ndarray], around: Surroundings) -> Failure | None:
+def _silent_failure(case: AnyCase, watch: Watch, events: Mapping[int, np.ndarray], around: Surroundings) -> Failure | None:
     """All ranks ended well; is there a result, and did it travel where it should?"""
     if not any(len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()):
         return Failure(code="empty_result", rank=-1, message="no sample outside the warm-up", step=-1, operation="", advice=ADVICE["empty_result"])
@@ -117,7 +117,7 @@ def _per_rank(watch: Watch, fact: str) -> list[dict[str, Any] | None]:
     return [watch.reports[rank]["facts"].get(fact) if rank in watch.reports else None for rank in watch.ranks]
 
 
-def _warnings(ended: Ended, case: TransferCase | CollectiveCase | TrainCase) -> list[Warning]:
+def _warnings(ended: Ended, case: AnyCase) -> list[Warning]:
     found = []
     if ended.leftovers:
         message = f"the launch ended but left {', '.join(ended.leftovers)}; all was removed"

@@ -126,7 +126,7 @@ class _Run:
         self.progress.ended(record)
 
     def _one(self, planned: PlannedLaunch) -> Record:
-        hindrance = obstacle(planned.case)
+        hindrance = obstacle(planned.case, planned.programs)
         if hindrance is not None:
             return self._not_runnable(planned, *hindrance)
         fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
@@ -174,7 +174,7 @@ class _Run:
         case = planned.case
         return Orders(
             launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=self.size, plan_index=planned.plan_index,
-            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s,
+            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s, programs=planned.programs,
         )  # fmt: skip
 
 

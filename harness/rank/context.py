@@ -9,14 +9,15 @@ from typing import Any
 from harness.rank.board import Board
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
-from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.record.counters import Counters
+from harness.spec.case import AnyCase
 
 
 @dataclass(slots=True)
 class RankContext:
     """Handed to programs, transports and strategies. `checks` are correctness results, `facts` free entries of the rank's record."""
 
-    case: TransferCase | CollectiveCase | TrainCase
+    case: AnyCase
     rank: int
     world_size: int
     launch_id: str
@@ -33,6 +34,12 @@ class RankContext:
     facts: dict[str, Any] = field(default_factory=dict)
     artifacts: dict[str, Path] = field(default_factory=dict)
     """Files to keep in the record beside the samples, by name."""
+    programs: str = ""
+    """Folder of the suite's own programs."""
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    """Checks of the data before timing, each as record/schema.py's InputCheck."""
+    counters: dict[str, Counters] = field(default_factory=dict)
+    """Interface counters of this rank's namespace at the `start` and the `end` of the timed region."""
 
     def at(self, step: int, operation: str, peer: int = -1) -> None:
         """Tell the supervisor what this rank is about to do."""

@@ -64,7 +64,8 @@ def describe(error: BaseException) -> dict[str, str]:
 def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
     return RankContext(
         case=parse_case(orders.case), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
-        address=orders.address, rendezvous=Rendezvous(folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"), board=board,
+        address=orders.address, programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
+        recorder=Recorder(folder / f"rank-{rank}.events"), board=board,
     )  # fmt: skip
 
 

@@ -25,6 +25,8 @@ class Orders:
     token: str
     address: str
     deadline_s: float
+    programs: str = ""
+    """Folder of the suite's own programs."""
 
     def write(self, folder: Path) -> None:
         """Into the launch's folder."""

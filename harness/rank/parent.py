@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from harness.programs.own import preload_entry
 from harness.rank.main import run_rank
 from harness.rank.orders import Orders, read_orders
 from harness.rank.tie import die_with_creator
@@ -21,13 +22,15 @@ _FRAMEWORKS = ("torch", "tensorflow")
 _KINDS: tuple[registry.Kind, ...] = ("program", "transport", "strategy", "workload", "framework")
 
 
-def preload(case: dict[str, Any]) -> None:
+def preload(case: dict[str, Any], programs: str = "") -> None:
     """Import before the fork what every rank would import after it. Libraries that start threads on import (grpc, mpi4py) are not among it."""
     for name in frameworks(case):
         importlib.import_module(name)
     for kind in _KINDS:
         if case.get(kind):
             registry.load(kind, case[kind])
+    if case["program"] == "own":
+        preload_entry(Path(programs), case["entry"])
 
 
 def frameworks(case: dict[str, Any]) -> list[str]:
@@ -84,7 +87,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = read_orders(given.folder)
     gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
-    preload(orders.case)
+    preload(orders.case, orders.programs)
     gc.freeze()  # what was imported stays shared between the ranks
     gc.enable()
     mine = [int(os.environ[given.rank_from])] if given.rank_from else range(int(orders.case["ranks"]))

@@ -15,10 +15,10 @@ from harness.rank.board import Board
 from harness.rank.context import RankContext
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
-from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.spec.case import AnyCase
 
 
-def run_ranks(case: CollectiveCase | TrainCase | TransferCase, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
+def run_ranks(case: AnyCase, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
     """Fork `case.ranks` processes that each run `body(context)`; returns each rank's error text ('' when it succeeded). Kills all at the deadline."""
     with tempfile.TemporaryDirectory(prefix="scaleproof-test-") as name:
         folder = Path(name)
@@ -30,7 +30,7 @@ def run_ranks(case: CollectiveCase | TrainCase | TransferCase, body: Callable[[R
         return [_outcome(folder / f"error-{rank}", folder / f"ok-{rank}") for rank in range(case.ranks)]
 
 
-def _fork(case: CollectiveCase | TrainCase | TransferCase, rank: int, folder: Path, launch_id: str, token: str, body: Callable[[RankContext], None]) -> int:
+def _fork(case: AnyCase, rank: int, folder: Path, launch_id: str, token: str, body: Callable[[RankContext], None]) -> int:
     pid = os.fork()
     if pid:
         return pid

@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.spec.case import Case
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 Status = Literal["ok", "failed", "not_runnable"]
 FailureCode = Literal[
     "rank_killed", "rank_stopped", "rank_raised", "rank_exited", "rank_silent", "peer_lost", "transport_error", "rendezvous_timeout", "deadline",
     "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full", "wrong_interface",
+    "stalled", "preflight", "bad_input", "impossible_value",
 ]  # fmt: skip
 Evidence = Literal["measured", "emulated", "simulated"]
 
@@ -80,10 +81,70 @@ class Code(_Part):
     digest: str
 
 
+class PreflightCheck(_Part):
+    """One thing looked at before the ranks measure; `passed` None: it could not be looked at here, and `message` says why."""
+
+    code: str
+    passed: bool | None
+    message: str
+    advice: str = ""
+
+
+class RankNetwork(_Part):
+    """One rank's namespace around its timed region: what it asked the transport to move, and what each interface moved (bytes and packets, both ways)."""
+
+    rank: int
+    namespace: str
+    """Inode of its network namespace: ranks with the same one share counters."""
+    asked_bytes: int
+    before: dict[str, dict[str, int]]
+    after: dict[str, dict[str, int]]
+
+
+class RankDoing(_Part):
+    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank or -1."""
+
+    rank: int
+    step: int
+    operation: str
+    waits_for: int
+    still_s: float
+    stack: list[str] = Field(default_factory=list)
+    """Python frames of all its threads as faulthandler prints them; empty when it could not be asked."""
+
+
+class Stall(_Part):
+    """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else waited for."""
+
+    first_silent: int
+    why: str
+    ranks: list[RankDoing]
+
+
+class InputCheck(_Part):
+    """One check of a data set before timing (D1 to D12 of docs/inputs.md): a number, its bound in words, and the outcome."""
+
+    check: str
+    dataset: str
+    name: str
+    value: float | str | None
+    bound: str
+    outcome: Literal["pass", "warn", "fail", "not applicable"]
+    detail: str = ""
+
+
+class Clock(_Part):
+    """A rank's monotonic clock against rank 0's: add `offset_ns` to bring its times to rank 0's; true within `uncertainty_ns`."""
+
+    rank: int
+    offset_ns: int
+    uncertainty_ns: int
+
+
 class Record(_Part):
     """One launch."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     launch: str
     case_id: str
     case: Case
@@ -102,6 +163,11 @@ class Record(_Part):
     environment: dict[str, Any]
     transport: dict[str, Any]
     """Capabilities and traffic per rank, and interface byte counters before and after."""
+    preflight: list[PreflightCheck] = Field(default_factory=list)
+    network: list[RankNetwork] = Field(default_factory=list)
+    clocks: list[Clock] = Field(default_factory=list)
+    inputs: list[InputCheck] = Field(default_factory=list)
+    stall: Stall | None = None
     started_at: str
     """UTC, ISO 8601."""
     wall_s: float

@@ -42,6 +42,10 @@ class CommonCase(BaseModel):
     launcher: Annotated[str, _registered("launcher")] = "local"
     interface: str = "lo"
     threads_per_rank: PositiveInt = 1
+    tracing: Literal["none", "full"] = "none"
+    """`full` records every message of the engine too; such launches feed traces, never throughput or latency."""
+    handicap: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """An injected slowdown: every timed sample lasts longer by this share of itself. Calibration checks with it that a slowdown is found."""
 
     @model_validator(mode="before")
     @classmethod
@@ -122,6 +126,8 @@ class TrainCase(CommonCase):
     learning_rate: PositiveFloat = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     bucket_mib: PositiveFloat = 25.0
+    compute: Literal["real", "none"] = "real"
+    """`none`: no forward or backward pass, gradients stay as they are; the control arm that shows communication alone."""
     evaluate_every: NonNegativeInt = 0
 
     @model_validator(mode="after")
@@ -136,10 +142,24 @@ class TrainCase(CommonCase):
         return self
 
 
-Case = Annotated[TransferCase | CollectiveCase | TrainCase, Field(discriminator="program")]
-_ADAPTER: TypeAdapter[TransferCase | CollectiveCase | TrainCase] = TypeAdapter(Case)
+class OwnCase(CommonCase):
+    """A suite's own program: every rank calls `run(context)` of the suite's `programs/<entry>.py`. `options` are what only that program knows."""
+
+    program: Literal["own"] = "own"
+    entry: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    source: str = ""
+    """Digest of the suite's folder `programs`, filled in by the harness: another program is another case."""
+    options: dict[str, str | int | float] = {}
+    sizes: tuple[NonNegativeInt, ...] = ()
+    iterations: PositiveInt = 20
+    warmup: NonNegativeInt = 3
 
 
-def parse_case(values: dict[str, Any]) -> TransferCase | CollectiveCase | TrainCase:
+AnyCase = TransferCase | CollectiveCase | TrainCase | OwnCase
+Case = Annotated[AnyCase, Field(discriminator="program")]
+_ADAPTER: TypeAdapter[AnyCase] = TypeAdapter(Case)
+
+
+def parse_case(values: dict[str, Any]) -> AnyCase:
     """A case from its flat mapping; pydantic's ValidationError tells what is wrong."""
     return _ADAPTER.validate_python(values)

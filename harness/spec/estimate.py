@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from harness.spec import registry
-from harness.spec.case import TrainCase, TransferCase
-from harness.spec.experiment import AnyCase
+from harness.spec.case import AnyCase, TrainCase, TransferCase
 
 FLOP_PER_CORE_S = 2e10
 """Float32 training on one core of a small server, well below its peak."""
@@ -83,7 +82,7 @@ def _memory(case: AnyCase) -> int:
     framework = _framework(case)
     processes = RESIDENT[framework] + FORKED * case.ranks if case.launcher == "local" else RESIDENT[framework] * case.ranks
     if not isinstance(case, TrainCase):
-        return processes + 3 * case.ranks * max(case.sizes)
+        return processes + 3 * case.ranks * max(case.sizes, default=0)
     from harness.workloads.networks import network_of
 
     network = network_of(case)

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from harness.spec import registry
-from harness.spec.case import CollectiveCase, CommonCase, TrainCase, TransferCase, parse_case
+from harness.spec.case import AnyCase, CollectiveCase, CommonCase, OwnCase, TrainCase, TransferCase, parse_case
 from harness.spec.errors import SpecError
 from harness.spec.locate import Document, Key
 from harness.spec.messages import field_of, options_of, phrase
+from harness.spec.programs import programs_digest, programs_folder
 from harness.spec.units import parse_bytes
 
 if TYPE_CHECKING:
     from harness.spec.suite import ExperimentForm, MatrixForm, SizeForm
 
-AnyCase = TransferCase | CollectiveCase | TrainCase
 Origins = dict[str, Key]
 
-CASES: dict[str, type[CommonCase]] = {"transfer": TransferCase, "collective": CollectiveCase, "train": TrainCase}
-_OURS = ("suite", "experiment", "arm")
+CASES: dict[str, type[CommonCase]] = {"transfer": TransferCase, "collective": CollectiveCase, "train": TrainCase, "own": OwnCase}
+_OURS = ("suite", "experiment", "arm", "source")
 _BYTES = ("sizes",)
 
 
@@ -133,11 +133,24 @@ def _case(layers: _Layers, names: tuple[str, str], arm: str, row_path: Key) -> A
     for name in _BYTES:
         if isinstance(values.get(name), list):
             values[name] = [_nbytes(document, (*origins[name], place), size) for place, size in enumerate(values[name])]
+    if program == "own":
+        values["source"] = _source(layers, row_path)
     try:
         case = parse_case(values)
     except ValidationError as failed:
         raise _wrong_case(layers, failed, program, row_path) from None
     return _checked(layers, case, row_path)
+
+
+def _source(layers: _Layers, row_path: Key) -> str:
+    """Digest of the suite's own programs; raises SpecError when the entry is not among them."""
+    entry = layers.values.get("entry")
+    folder = programs_folder(layers.document.file.parent)
+    known = sorted(path.stem for path in folder.glob("[a-z]*.py"))
+    if isinstance(entry, str) and entry not in known:
+        advice = registry.nearest(entry, known) if known else f"{folder.name}/ holds none"
+        raise layers.document.error(layers.origins.get("entry", row_path), f"unknown program {entry!r} of this suite; {advice}")
+    return programs_digest(folder)
 
 
 def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path: Key) -> SpecError:

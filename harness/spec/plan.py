@@ -7,7 +7,8 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.spec.case import AnyCase
+from harness.spec.programs import programs_folder
 
 if TYPE_CHECKING:
     from harness.spec.suite import Suite
@@ -17,22 +18,25 @@ if TYPE_CHECKING:
 class PlannedLaunch:
     """One launch to make: repetition `plan_index` of a case, with its seed and its place in the order."""
 
-    case: TransferCase | CollectiveCase | TrainCase
+    case: AnyCase
     plan_index: int
     seed: int
     order: int
+    programs: str = ""
+    """Folder of the suite's own programs."""
 
 
 def plan(suite: Suite, experiment_name: str, size: str) -> list[PlannedLaunch]:
     """Block k holds repetition k of every case, shuffled. The seed depends on the repetition alone: arms are paired on equal seeds."""
     chosen = suite.experiment(experiment_name).size(size)
     shuffler = random.Random(order_seed(suite.name, experiment_name, size))
+    programs = str(programs_folder(suite.folder).absolute())
     launches: list[PlannedLaunch] = []
     for index in range(chosen.launches):
         block = list(chosen.cases)
         shuffler.shuffle(block)
         seed = _number(f"launch/{suite.name}/{experiment_name}/{index}")
-        launches += [PlannedLaunch(case, index, seed, len(launches) + place) for place, case in enumerate(block)]
+        launches += [PlannedLaunch(case, index, seed, len(launches) + place, programs) for place, case in enumerate(block)]
     return launches
 
 

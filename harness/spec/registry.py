@@ -61,6 +61,7 @@ _PROGRAMS = {
     "transfer": Entry("harness.programs.transfer:run", "point-to-point sweep over message sizes"),
     "collective": Entry("harness.programs.collective:run", "sweep of one collective operation over sizes"),
     "train": Entry("harness.programs.train:run", "training steps of a workload under a strategy"),
+    "own": Entry("harness.programs.own:run", "a suite's own program, from the suite's folder `programs`"),
 }
 _FABRICS = {"host": Entry("harness.fabric.host:Host", "the network of this machine as it is")}
 _LAUNCHERS = {

@@ -17,7 +17,7 @@ from harness.record.schema import Check, Code, Failure, RankStatus, Record, Warn
 from harness.record.store import Store
 from harness.record.table import collect, write_table
 from harness.record.write import samples_table
-from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 from harness.spec.plan import PlannedLaunch, plan
 from harness.spec.suite import Suite, load_suite
 
@@ -146,13 +146,13 @@ def _rank(rank: int, status: str, facts: dict[str, Any]) -> RankStatus:
     )  # fmt: skip
 
 
-def _transport(case: TransferCase | CollectiveCase | TrainCase) -> dict[str, Any]:
+def _transport(case: AnyCase) -> dict[str, Any]:
     traffic = [{"nbytes": 45_000_000, "messages": 900}] * case.ranks
     path = {"library": "made up", "path": "shared memory" if case.transport == "shm" else "socket", "progress": "caller"}
     return {"ranks": [path] * case.ranks, "traffic": traffic, "interface": case.interface, "counters_before": COUNTERS, "counters_after": AFTER}
 
 
-def _events(case: TransferCase | CollectiveCase | TrainCase, rank: int, dice: random.Random) -> np.ndarray:
+def _events(case: AnyCase, rank: int, dice: random.Random) -> np.ndarray:
     rows = _training(case, dice) if isinstance(case, TrainCase) else _sweep(case, rank, dice)
     found = np.zeros(len(rows), EVENT_DTYPE)
     for place, (event, step, warmup, start, end, nbytes, value) in enumerate(rows):

@@ -43,7 +43,7 @@ def test_a_damaged_record_is_never_a_result_and_stays_where_it_is(tmp_path: Path
     if damage == "truncated":
         run.write_text(text[: len(text) // 2])
     elif damage == "schema":
-        run.write_text(json.dumps(json.loads(text) | {"schema_version": 2}))
+        run.write_text(json.dumps(json.loads(text) | {"schema_version": 1}))
     elif damage == "field":
         run.write_text(json.dumps(json.loads(text) | {"surprise": 1}))
     elif damage == "samples":

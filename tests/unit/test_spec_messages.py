@@ -111,7 +111,7 @@ MISTAKES = [
     ("image_side: 32", "image_side: 8", "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one"),
     ("ranks: 2,", "ranks: 2, data: digits,", "7: experiments.speed.base.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits"),
     ("steps: 5, ", "", "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; set it in base, an arm, 'set' or 'sweep'"),
-    ("program: train, ", "", "7: experiments.speed.base: program: missing; known: transfer, collective, train"),
+    ("program: train, ", "", "7: experiments.speed.base: program: missing; known: transfer, collective, train, own"),
     # the file
     ("suite: x", "suite: y", "1: suite: 'y' is not the name of its folder, 'x'"),
     ("title: A suite", "title: [A suite", "3: not valid YAML: expected ',' or ']', but got ':'"),

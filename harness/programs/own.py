@@ -1,0 +1,41 @@
+"""A suite's own program: `run(context)` of `programs/<entry>.py` in the suite's folder, called on every rank.
+
+The file may also hold `obstacle(case) -> tuple[str, str] | None` (why it cannot run here, and what to do; asked before anything starts) and
+`PRELOAD`, names of modules that the ranks' common parent imports before the fork.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from harness.rank.context import RankContext
+from harness.spec.case import OwnCase
+
+
+def run(context: RankContext) -> None:
+    """Call the suite's program."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    load_entry(Path(context.programs), case.entry).run(context)
+
+
+def load_entry(folder: Path, entry: str) -> ModuleType:
+    """The module of a program, imported once per process; its neighbours in the folder can be imported by it as `suite_programs.NAME`."""
+    name = f"suite_programs.{entry}"
+    if name in sys.modules:
+        return sys.modules[name]
+    if "suite_programs" not in sys.modules:
+        package = ModuleType("suite_programs")
+        package.__path__ = [str(folder)]
+        sys.modules["suite_programs"] = package
+    return importlib.import_module(name)
+
+
+def preload_entry(folder: Path, entry: str) -> None:
+    """Import the program and what it asks for, before the fork."""
+    for module in getattr(load_entry(folder, entry), "PRELOAD", ()):
+        importlib.import_module(module)

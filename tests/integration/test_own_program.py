@@ -1,0 +1,83 @@
+"""A suite's own program: started on every rank, part of the case's identity, refused with one line when it is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.launch.supervisor import run_plan
+from harness.record.store import Store
+from harness.spec.errors import SpecError
+from harness.spec.plan import plan
+from harness.spec.suite import load_suite
+
+SUITE = """\
+suite: mine
+title: a suite with a program of its own
+experiments:
+  count:
+    summary: counts
+    base: {{program: own, entry: {entry}, ranks: 2, iterations: 3, options: {{step: 5}}}}
+    arms: {{only: {{}}}}
+    sizes: {{smoke: {{launches: 1, matrix: [{{arms: [only]}}]}}}}
+"""
+PROGRAM = """\
+from suite_programs.steps import moments
+
+
+def obstacle(case):
+    return ("no lamp", "buy one") if case.options.get("lamp") else None
+
+
+def run(context):
+    for number in range(context.case.iterations):
+        start, end = moments()
+        context.recorder.add("count", number, start, end, value=float(number * context.case.options["step"]))
+"""
+NEIGHBOUR = """\
+import time
+
+
+def moments():
+    return time.monotonic_ns(), time.monotonic_ns() + 1
+"""
+
+
+@pytest.fixture
+def suite_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    (folder / "programs").mkdir(parents=True)
+    (folder / "suite.yaml").write_text(SUITE.format(entry="counting"))
+    (folder / "programs" / "counting.py").write_text(PROGRAM)
+    (folder / "programs" / "steps.py").write_text(NEIGHBOUR)
+    return folder
+
+
+def test_every_rank_runs_the_suites_program(suite_folder: Path, tmp_path: Path) -> None:
+    outcome = run_plan(plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
+    store = Store(tmp_path / "results")
+    record, _ = store.load(outcome.launches[0])
+    samples = store.samples(record).to_pandas()
+    assert (record.status, record.failure) == ("ok", None)
+    assert samples.groupby("rank")["value"].sum().to_dict() == {0: 15.0, 1: 15.0}
+
+
+def test_another_program_is_another_case(suite_folder: Path) -> None:
+    before = load_suite(suite_folder).experiment("count").size("smoke").cases[0].case_id
+    (suite_folder / "programs" / "steps.py").write_text(NEIGHBOUR + "\n\nUNITS = 1\n")
+    assert load_suite(suite_folder).experiment("count").size("smoke").cases[0].case_id != before
+
+
+def test_an_obstacle_is_recorded_as_not_runnable(suite_folder: Path, tmp_path: Path) -> None:
+    (suite_folder / "suite.yaml").write_text(SUITE.format(entry="counting").replace("step: 5", "lamp: 1"))
+    outcome = run_plan(plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
+    record, _ = Store(tmp_path / "results").load(outcome.launches[0])
+    assert record.failure is not None
+    assert (record.status, record.failure.message, record.failure.advice) == ("not_runnable", "no lamp", "buy one")
+
+
+def test_a_program_that_is_not_there_is_one_line(suite_folder: Path) -> None:
+    (suite_folder / "suite.yaml").write_text(SUITE.format(entry="countng"))
+    with pytest.raises(SpecError, match="unknown program 'countng' of this suite; did you mean 'counting'"):
+        load_suite(suite_folder)
