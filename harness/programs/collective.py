@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.collectives.group import open_group
 from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
@@ -75,7 +76,7 @@ def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory
         context.at(iteration, f"{case.operation} {nbytes} B")
         start = now()
         call.start()
-        context.recorder.add(case.operation, iteration, start, now(), moved)
+        context.recorder.add(case.operation, iteration, start, finished(start, case.handicap), moved)
     _verify(context, case, call, nbytes, 2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
@@ -39,7 +40,7 @@ def _size(context: RankContext, case: TransferCase, transport: PointToPoint, out
         start = now()
         _round_trip(context.rank, transport, out, back)
         if context.rank == 0:
-            context.recorder.add("transfer", iteration, start, now(), out.nbytes)
+            context.recorder.add("transfer", iteration, start, finished(start, case.handicap), out.nbytes)
     _verify(context, transport, out, back, "last")
 
 
