@@ -11,6 +11,13 @@ from harness.rank.orders import Orders
 _SHARED = Path("/dev/shm")
 
 
+def options(ranks: int, scratch: Path) -> list[str]:
+    """What mpirun is told: that many ranks, not bound to cores, over shared memory whose backing files lie in `scratch`."""
+    # Without the tcp module no rank listens on any port; shared memory is what one machine uses anyway.
+    path = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm", "--mca", "btl_sm_backing_directory", str(scratch)]
+    return ["-n", str(ranks), "--oversubscribe", "--bind-to", "none", *path]
+
+
 class Mpirun:
     """`mpirun` of this Python's environment. Its session and backing files lie in a folder that carries the launch's id and goes with it."""
 
@@ -18,11 +25,8 @@ class Mpirun:
         """mpirun tied to the supervisor's life; each of its processes forks the rank whose number it got."""
         program = Path(sys.executable).parent / "mpirun"
         scratch = self.scratch(orders)[0]
-        options = ["-n", str(orders.case["ranks"]), "--oversubscribe", "--bind-to", "none"]
-        # Without the tcp module no rank listens on any port; shared memory is what one machine uses anyway.
-        options += ["--mca", "pml", "ob1", "--mca", "btl", "self,sm", "--mca", "btl_sm_backing_directory", str(scratch)]
         rank = [sys.executable, "-m", "harness.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
-        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), str(program), *options, *rank]
+        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), str(program), *options(int(orders.case["ranks"]), scratch), *rank]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Root is allowed: containers and continuous integration run as root."""

@@ -60,7 +60,8 @@ class CommonCase(BaseModel):
         if self.transport is None:
             return self
         transport = registry.entry("transport", self.transport)
-        if transport.point_to_point == (self.collective == NATIVE) and not isinstance(self, TransferCase):
+        sends_only = isinstance(self, TransferCase) or (isinstance(self, OwnCase) and self.collective == NATIVE)
+        if transport.point_to_point == (self.collective == NATIVE) and not sends_only:
             wanted = "an algorithm (" + ", ".join(registry.names("collective")) + ")" if transport.point_to_point else f"{NATIVE!r}"
             raise FieldError(self._given("collective"), f"collective {self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
         if (transport.launcher or "local") != self.launcher:
