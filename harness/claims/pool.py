@@ -10,8 +10,8 @@ import numpy as np
 
 from harness.claims.launch import Launch
 from harness.record.schema import Evidence, Record
+from harness.record.stops import decided_plan
 from harness.record.store import Store
-from harness.spec.plan import plan
 from harness.spec.suite import Suite
 
 PARAMETERS = "parameters.npy"
@@ -21,7 +21,7 @@ class Pool:
     """Launches by evidence. Of several machines or code versions only the one that ran last is used: unequal things are never compared."""
 
     def __init__(self, store: Store, suite: Suite, experiment: str, size: str) -> None:
-        self.planned = plan(suite, experiment, size) if size in suite.experiment(experiment).sizes else []
+        self.planned = decided_plan(store.results, suite, experiment, size) if size in suite.experiment(experiment).sizes else []
         self._store = store
         self._launches: dict[str, Launch] = {}
         indices: dict[str, set[int]] = {}

@@ -24,15 +24,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """Write the table, print its path."""
     from harness.claims.metrics import suite_metrics
+    from harness.record.stops import decided_plan, read_stops
     from harness.record.table import collect, write_table
-    from harness.spec.plan import plan
     from harness.spec.suite import load_suite
 
     size = size_of(given)
     suite = load_suite(given.suite, given.suites)
-    launches = plan(suite, given.experiment, size)
+    launches = decided_plan(given.results, suite, given.experiment, size)
+    stops = read_stops(given.results, suite.name, given.experiment, size)
     metrics = {name: metric.launch for name, metric in suite_metrics(suite.folder).items() if metric.launch is not None}
     output = given.output or given.results / "tables" / f"{suite.name}.{given.experiment}.{size}.parquet"
-    write_table(collect(launches, open_store(given.results), metrics), output)
+    write_table(collect(launches, open_store(given.results), metrics, stops), output)
     print(output)
     return 0

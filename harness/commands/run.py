@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
+from harness.commands.common import open_store, print_table, results_argument, size_argument, size_of, suites_argument
+from harness.commands.sequential import sequential
 
 if TYPE_CHECKING:
+    from harness.launch.stopping import Sequential
     from harness.spec.case import AnyCase
     from harness.spec.plan import PlannedLaunch
     from harness.spec.suite import Suite
@@ -38,13 +40,18 @@ def main(given: argparse.Namespace) -> int:
 
     size = size_of(given)
     suite = load_suite(given.suite, given.suites)
-    plans = {name: _chosen(launches, given) for name, launches in plan_experiments(suite, given.experiment, size).items()}
+    planned = plan_experiments(suite, given.experiment, size)
+    if given.launch is not None:
+        planned = {name: _up_to_budget(suite, name, size) for name in planned}
+    plans = {name: _chosen(launches, given) for name, launches in planned.items()}
     _must_match(plans, given)
+    # Before the first launch, so that a wrong metric is said at once; launches asked for one by one are just these.
+    rules = {name: sequential(suite, name, size) for name in plans} if given.case is None and given.launch is None else {}
     if given.dry_run:
         return _dry_run(suite, plans, size, given.results)
     if given.case is not None:
         _must_be_runnable(plans)
-    return max(_run(suite, name, launches, size, given) for name, launches in plans.items() if launches)
+    return max(_run(suite, name, launches, size, given, rules.get(name)) for name, launches in plans.items() if launches)
 
 
 def plan_experiments(suite: Suite, experiment: str | None, size: str) -> dict[str, list[PlannedLaunch]]:
@@ -56,6 +63,15 @@ def plan_experiments(suite: Suite, experiment: str | None, size: str) -> dict[st
     if not names:
         raise SpecError(f"suite {suite.name!r} has no experiment at size {size!r}")
     return {name: plan(suite, name, size) for name in names}
+
+
+def _up_to_budget(suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:
+    """Every launch that a size may come to: one repetition of it is asked for by its number."""
+    from harness.spec.plan import plan
+
+    chosen = suite.experiment(experiment).size(size)
+    budget = chosen.stop.budget if chosen.stop else chosen.launches
+    return plan(suite, experiment, size, {case.case_id: budget for case in chosen.cases})
 
 
 def _chosen(launches: Sequence[PlannedLaunch], given: argparse.Namespace) -> list[PlannedLaunch]:
@@ -103,6 +119,9 @@ def _dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: s
         ]  # fmt: skip
         title = f"{suite.name} {name} {size}: {len(cases)} cases, {len(launches)} launches, order seed {order_seed(suite.name, name, size)}"
         print_table(["case", "arm", *shown, "launches", "time each", "memory", "estimated from"], rows, title)
+        if stop := suite.experiment(name).size(size).stop:
+            what = stop.metric + (f" at {format_bytes(stop.nbytes)}" if stop.nbytes else "")
+            print(f"goes on until the interval of {what} reaches no further than {stop.target:.0%} from its median, up to {stop.budget} launches a case\n")
         total += sum(costs[launch.case.case_id].seconds for launch in launches)
         peak = max(peak, *(cost.nbytes for cost in costs.values()))
     launches_in_all = sum(map(len, plans.values()))
@@ -129,8 +148,6 @@ def _earlier_seconds(results: Path) -> dict[str, list[float]]:
     """Wall seconds of finished launches, by case id; empty where there is no folder of records."""
     if not (results / "runs").is_dir():
         return {}
-    from harness.commands.common import open_store
-
     seconds: dict[str, list[float]] = {}
     for record in open_store(results).records():
         if record.status == "ok":
@@ -148,14 +165,21 @@ def _warn_about_memory(nbytes: int) -> None:
         print(f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here", file=sys.stderr)
 
 
-def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace) -> int:
+def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None) -> int:
     """0 when every launch of the plan has a good record, else 1."""
     from harness.launch.progress import progress_on_terminal
+    from harness.launch.stopping import fixed_number
     from harness.launch.supervisor import run_plan
+    from harness.record.stops import write_stops
 
     title = f"{suite.name} {experiment} {size}"
     deadline_s = suite.experiment(experiment).size(size).deadline_s
-    outcome = run_plan(list(launches), given.results, size=size, deadline_s=deadline_s, progress=progress_on_terminal(title), again=given.again)
+    outcome = run_plan(
+        list(launches), given.results, size=size, deadline_s=deadline_s, progress=progress_on_terminal(title), again=given.again,
+        more=rule.more if rule else None,
+    )  # fmt: skip
+    if rule is None and given.case is None and given.launch is None:
+        write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results)))
     counts = f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} not runnable here"
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:

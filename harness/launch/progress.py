@@ -18,7 +18,7 @@ class Progress(Protocol):
     """Told by the supervisor what happens."""
 
     def begin(self, planned: int, finished: int) -> None:
-        """`planned` launches, of which `finished` have a record already."""
+        """`planned` launches, of which `finished` have a record already; told again when more are planned, with those that ended since counted."""
 
     def note(self, text: str) -> None:
         """One line for the user: a warning, what was cleaned up."""
@@ -47,11 +47,13 @@ class Lines:
     def __init__(self, title: str, every_s: float = 5.0) -> None:
         self.title, self.every_s = title, every_s
         self._planned = self._done = self._failed = 0
-        self._began = self._spoke = time.monotonic()
+        self._began = self._spoke = 0.0
 
     def begin(self, planned: int, finished: int) -> None:
         """See Progress."""
         self._planned, self._done = planned, finished
+        if self._began:
+            return
         self._began = self._spoke = time.monotonic()
         self.note(f"{planned} launches, {finished} finished before")
 

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,12 +30,14 @@ from harness.rank.tie import adopt_orphans
 from harness.record.counters import read_counters
 from harness.record.digest import code_digest, machine_id
 from harness.record.environment import environment, load
-from harness.record.schema import Record
+from harness.record.schema import Failure, Record
 from harness.record.store import Store
 from harness.record.write import samples_table
 from harness.spec import registry
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from harness.spec.plan import PlannedLaunch
 
 
@@ -73,35 +75,43 @@ class _Silent:
         """See Progress."""
 
 
-def run_plan(plan: list[PlannedLaunch], results: Path, *, size: str, deadline_s: float, progress: Progress | None = None, again: bool = False) -> Outcome:
-    """Run the launches of a plan in its order, skipping finished ones unless `again`. SpecError when another supervisor holds the folder;
-    KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
+def run_plan(
+    plan: list[PlannedLaunch],
+    results: Path,
+    *,
+    size: str,
+    deadline_s: float,
+    progress: Progress | None = None,
+    again: bool = False,
+    more: Callable[[Store], list[PlannedLaunch]] | None = None,
+    verify: Callable[[Record, pa.Table], Failure | None] | None = None,
+) -> Outcome:
+    """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
+    has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true.
+
+    SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
     results = results.resolve()
     watcher = progress if progress is not None else _Silent()
     with locked(results), _interruptible():
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, deadline_s, watcher).all(sorted(plan, key=lambda launch: launch.order), again)
+        return _Run(store, size, deadline_s, watcher, verify).all(plan, again, more)
 
 
 class _Run:
     """One call of `run_plan`, under the lock."""
 
-    def __init__(self, store: Store, size: str, deadline_s: float, progress: Progress) -> None:
-        self.store, self.size, self.deadline_s, self.progress = store, size, deadline_s, progress
+    def __init__(self, store: Store, size: str, deadline_s: float, progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None) -> None:
+        self.store, self.size, self.deadline_s, self.progress, self.verify = store, size, deadline_s, progress, verify
         self.outcome = Outcome()
 
-    def all(self, plan: list[PlannedLaunch], again: bool) -> Outcome:
+    def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
         """Every launch in order; a full disk ends the run, since nothing could be recorded."""
-        todo = [launch for launch in plan if again or not self._finished(launch)]
-        self.outcome.planned, self.outcome.skipped = len(plan), len(plan) - len(todo)
-        self.progress.begin(len(plan), self.outcome.skipped)
         try:
-            for launch in todo:
-                self._count(self._one(launch))
-                if self.outcome.stopped:
-                    break
+            self._several(plan, again)
+            while more is not None and not self.outcome.stopped and (further := more(self.store)):
+                self._several(further, again)
         except OSError as error:
             if not disk_full(error):
                 raise
@@ -109,6 +119,16 @@ class _Run:
         finally:
             self.progress.finish()
         return self.outcome
+
+    def _several(self, launches: list[PlannedLaunch], again: bool) -> None:
+        todo = [launch for launch in sorted(launches, key=lambda launch: launch.order) if again or not self._finished(launch)]
+        self.outcome.planned += len(launches)
+        self.outcome.skipped += len(launches) - len(todo)
+        self.progress.begin(self.outcome.planned, self.outcome.planned - len(todo))
+        for launch in todo:
+            self._count(self._one(launch))
+            if self.outcome.stopped:
+                break
 
     def _finished(self, launch: PlannedLaunch) -> bool:
         return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), machine_id()) is not None
@@ -152,7 +172,10 @@ class _Run:
         events = {rank: read_events(folder / f"rank-{rank}.events") for rank in watch.ranks}
         record = compose(planned.case, orders, ended, watch, events, around, evidence)
         watch.board.close()
-        self.store.commit(folder, record, samples_table(events))
+        samples = samples_table(events)
+        if self.verify is not None and record.status == "ok" and (untrue := self.verify(record, samples)) is not None:
+            record = record.model_copy(update={"status": "failed", "failure": untrue})
+        self.store.commit(folder, record, samples)
         if interrupted:
             raise KeyboardInterrupt
         return record

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.record.schema import Record
+from harness.record.stops import Stops
 from harness.record.store import Store
 
 if TYPE_CHECKING:
@@ -21,17 +22,25 @@ MISSING = "missing"
 """Status of a planned launch without any record."""
 _TEXT = (
     "suite", "experiment", "case", "launch", "transport", "strategy", "collective", "fabric", "workload", "evidence", "status", "failure", "failure_message",
-    "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at",
+    "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at", "stop",
 )  # fmt: skip
 _WHOLE = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
 
 
-def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, Metric]) -> pa.Table:
-    """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of its records of a launch the ok one."""
+def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, Metric], stops: Stops | None = None) -> pa.Table:
+    """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of its records of a launch the ok one.
+
+    `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never ran to an end here)."""
     chosen = _chosen(plan, store)
-    rows = [_row(launch, chosen.get((launch.case.case_id, launch.plan_index)), store, metrics) for launch in plan]
-    kinds = [*((name, pa.string()) for name in _TEXT), *((name, pa.int64()) for name in _WHOLE), ("oversubscribed", pa.bool_()), ("wall_s", pa.float64())]
-    return pa.Table.from_pylist(rows, schema=pa.schema([*kinds, *((name, pa.float64()) for name in metrics)]))
+    rows = [_row(launch, chosen.get((launch.case.case_id, launch.plan_index)), store, metrics) | _stop(launch, stops) for launch in plan]
+    kinds = [*((name, pa.string()) for name in _TEXT), *((name, pa.int64()) for name in _WHOLE), ("oversubscribed", pa.bool_())]
+    kinds += [(name, pa.float64()) for name in ("wall_s", "stop_half_width", *metrics)]
+    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+
+
+def _stop(launch: PlannedLaunch, stops: Stops | None) -> dict[str, Any]:
+    found = stops.case(launch.case.case_id) if stops else None
+    return {"stop": found.decided, "stop_half_width": found.half_width_share} if found else {}
 
 
 def write_table(table: pa.Table, path: Path) -> None:

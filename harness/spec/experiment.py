@@ -28,13 +28,25 @@ _BYTES = ("sizes",)
 
 
 @dataclass(frozen=True)
+class Stop:
+    """When launches are enough: the interval of the metric's median is within `target` of it, or `budget` launches of a case were made."""
+
+    metric: str
+    nbytes: int | None
+    """Message size, for metrics per size."""
+    target: float
+    budget: int
+
+
+@dataclass(frozen=True)
 class Size:
-    """One size of an experiment: its cases, each launched `launches` times, each launch with a deadline in seconds."""
+    """One size of an experiment: its cases, each launched `launches` times (at least, with `stop`), each launch with a deadline in seconds."""
 
     name: str
     launches: int
     deadline_s: float
     cases: tuple[AnyCase, ...]
+    stop: Stop | None = None
 
 
 @dataclass(frozen=True)
@@ -86,8 +98,19 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
     sizes: dict[str, Size] = {}
     for size, found in form.sizes.items():
         cases = _resolve_size(base, (suite, name), path, form, found, (*path, "sizes", size))
-        sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases)
+        sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases, _resolve_stop(document, found, (*path, "sizes", size, "stop")))
     return Experiment(name, form.summary, tuple(form.arms), sizes)
+
+
+def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:
+    """The metric's name is checked where metrics are known, before the first launch."""
+    found = form.stop
+    if found is None:
+        return None
+    if found.budget < form.launches:
+        raise document.error((*path, "budget"), f"{found.budget} is less than 'launches', {form.launches}: the budget counts all launches of a case")
+    nbytes = None if found.nbytes is None else int(str(_nbytes(document, (*path, "nbytes"), found.nbytes)))
+    return Stop(found.metric, nbytes, found.target, found.budget)
 
 
 def _resolve_size(base: _Layers, names: tuple[str, str], path: Key, form: ExperimentForm, size: SizeForm, size_path: Key) -> tuple[AnyCase, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,17 +27,21 @@ class PlannedLaunch:
     """Folder of the suite's own programs."""
 
 
-def plan(suite: Suite, experiment_name: str, size: str) -> list[PlannedLaunch]:
-    """Block k holds repetition k of every case, shuffled. The seed depends on the repetition alone: arms are paired on equal seeds."""
+def plan(suite: Suite, experiment_name: str, size: str, repetitions: Mapping[str, int] | None = None) -> list[PlannedLaunch]:
+    """Block k holds repetition k of every case, shuffled. The seed depends on the repetition alone: arms are paired on equal seeds.
+
+    `repetitions`: how often each case id is launched where that was decided while running (a size with `stop`); else every case as often as the size says.
+    """
     chosen = suite.experiment(experiment_name).size(size)
     shuffler = random.Random(order_seed(suite.name, experiment_name, size))
     programs = str(programs_folder(suite.folder).absolute())
     launches: list[PlannedLaunch] = []
-    for index in range(chosen.launches):
+    counts = {case.case_id: (repetitions or {}).get(case.case_id, chosen.launches) for case in chosen.cases}
+    for index in range(max(counts.values(), default=0)):
         block = list(chosen.cases)
         shuffler.shuffle(block)
-        seed = _number(f"launch/{suite.name}/{experiment_name}/{index}")
-        launches += [PlannedLaunch(case, index, seed, len(launches) + place, programs) for place, case in enumerate(block)]
+        seed, first = _number(f"launch/{suite.name}/{experiment_name}/{index}"), index * len(block)
+        launches += [PlannedLaunch(case, index, seed, first + place, programs) for place, case in enumerate(block) if index < counts[case.case_id]]
     return launches
 
 

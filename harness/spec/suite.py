@@ -33,10 +33,20 @@ class MatrixForm(_Form):
     set: Fields = {}
 
 
+class StopForm(_Form):
+    """Launches go on until the interval of a metric's median is within `target` (a share of it), at most `budget` of a case."""
+
+    metric: str
+    nbytes: Any = None
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    budget: Annotated[int, Field(ge=1, le=1000)]
+
+
 class SizeForm(_Form):
-    """What one size runs: `launches` repetitions of each case of the matrix."""
+    """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
 
     launches: PositiveInt
+    stop: StopForm | None = None
     deadline_s: PositiveFloat | None = None
     set: Fields = {}
     matrix: Annotated[list[MatrixForm], Field(min_length=1)]
@@ -62,7 +72,7 @@ class SuiteForm(_Form):
 
 
 # Which form stands at which depth of the file: its keys are the candidates for a misspelt one.
-_FORMS: dict[int, type[_Form]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 7: MatrixForm}
+_FORMS: dict[int, type[_Form]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 6: StopForm, 7: MatrixForm}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,154 @@
+"""Sequential stopping decides from records alone: who goes on, with whom, until when; and what is written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.cli import main
+from harness.launch.stopping import Sequential
+from harness.record.digest import code_digest, machine_id
+from harness.record.stops import decided_plan, read_stops
+from harness.spec.errors import SpecError
+from harness.spec.suite import Suite, load_suite
+
+SUITE = """\
+suite: x
+title: t
+experiments:
+  e:
+    summary: s
+    base: {{program: transfer, ranks: 2, sizes: [1 KiB], iterations: 2}}
+    arms: {{quiet: {{transport: shm}}, noisy: {{transport: tcp}}, base: {{transport: grpc}}}}
+    sizes:
+      smoke: {{launches: 6, stop: {{{stop}}}, matrix: [{{arms: [quiet, noisy, base]}}]}}
+      ci: {{launches: 2, matrix: [{{arms: [quiet]}}]}}
+"""
+STOP = "metric: transfer_latency, nbytes: 1 KiB, target: 0.05, budget: 12"
+
+
+def suite_of(folder: Path, stop: str = STOP) -> Suite:
+    (folder / "x").mkdir(exist_ok=True)
+    (folder / "x" / "suite.yaml").write_text(SUITE.format(stop=stop))
+    return load_suite(folder / "x")
+
+
+class Machine:
+    """A store that holds what a made-up machine measured; `run` goes on like the supervisor."""
+
+    def __init__(self, results: Path, suite: Suite, levels: dict[str, list[float]], companions: dict[str, set[str]] | None = None) -> None:
+        self.results, self.found = results, dict[tuple[str, int], Any]()
+        self.suite, self.levels = suite, levels
+        self.arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
+        ids = {arm: case_id for case_id, arm in self.arms.items()}
+        self.companions = {ids[arm]: {ids[other] for other in others} for arm, others in (companions or {}).items()}
+        self.made: list[tuple[str, int]] = []
+
+    def records(self, case_id: str) -> list[Any]:
+        return [record for (known, _), record in self.found.items() if known == case_id]
+
+    def launch(self, case_id: str, index: int) -> None:
+        values = self.levels[self.arms[case_id]]
+        value = values[index % len(values)] if values else None
+        code = SimpleNamespace(digest=code_digest())
+        self.found[case_id, index] = SimpleNamespace(
+            case_id=case_id, plan_index=index, status="ok" if values else "failed", code=code, machine=machine_id(), launch=f"{case_id}{index}", value=value
+        )
+        self.made.append((self.arms[case_id], index))
+
+    def run(self, blocks: int = 99) -> dict[str, Any]:
+        """Go on until nothing more is wanted, or for so many blocks; returns what was written, by arm."""
+        for case_id in self.arms:
+            for index in range(6):
+                if (case_id, index) not in self.found:
+                    self.launch(case_id, index)
+        rule = Sequential(self.suite, "e", "smoke", lambda record, store: record.value, self.companions)
+        while blocks and (block := rule.more(self)):  # type: ignore[arg-type]
+            blocks -= 1
+            for planned in block:
+                if (planned.case.case_id, planned.plan_index) not in self.found:
+                    self.launch(planned.case.case_id, planned.plan_index)
+        stops = read_stops(self.results, "x", "e", "smoke")
+        assert stops is not None
+        return {case.arm: case for case in stops.cases}
+
+
+QUIET, NOISY = [1.0, 1.01], [1.0, 1.5]
+SETTLES = [1.0, 1.2, 1.0, 1.0, 1.0, 1.0, 1.01, 1.0, 1.0]
+
+
+def test_a_quiet_case_stops_at_the_minimum_and_a_noisy_one_at_its_budget(tmp_path: Path) -> None:
+    found = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
+    assert (found["quiet"].decided, found["quiet"].launches, found["base"].launches) == ("reached", 6, 6)
+    assert (found["noisy"].decided, found["noisy"].launches) == ("budget spent", 12)
+    assert found["noisy"].half_width_share > 0.05 > found["quiet"].half_width_share
+
+
+def test_an_interval_that_becomes_narrow_enough_ends_the_launches_before_the_budget(tmp_path: Path) -> None:
+    found = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}).run()
+    assert found["noisy"].decided == "reached" and found["noisy"].launches == 9  # nine launches drop one extreme at each end
+
+
+def test_a_base_goes_on_with_the_case_that_is_compared_with_it(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}, {"noisy": {"base"}})
+    found = machine.run()
+    assert (found["base"].decided, found["base"].launches, found["quiet"].launches) == ("reached", 9, 6)
+    assert [index for arm, index in machine.made if arm == "base"] == [index for arm, index in machine.made if arm == "noisy"]
+
+
+def test_a_run_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
+    suite, levels = suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": QUIET}
+    machine = Machine(tmp_path, suite, levels)
+    assert machine.run(blocks=2)["noisy"].decided == "unfinished"
+    resumed = machine.run()
+    assert len(machine.made) == len(set(machine.made)) == 6 + 6 + 12
+    whole = Machine(tmp_path / "whole", suite, levels).run()
+    assert resumed == whole
+
+
+def test_a_case_without_any_result_does_not_use_up_the_budget(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": []}, {"noisy": {"base"}})
+    found = machine.run()
+    assert found["base"].decided == "no result" and found["base"].repetitions == 6 and found["base"].half_width_share is None
+
+
+def test_tables_and_verdicts_see_the_launches_that_were_decided_on(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path)
+    assert len(decided_plan(tmp_path, suite, "e", "smoke")) == 3 * 6
+    Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
+    planned = decided_plan(tmp_path, suite, "e", "smoke")
+    assert sorted({launch.case.arm for launch in planned if launch.plan_index == 11}) == ["noisy"] and len(planned) == 6 + 6 + 12
+    assert len({launch.order for launch in planned}) == len(planned)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        ("metric: transfer_latency, budget: 9, targt: 0.1", "targt: unknown key; did you mean 'target'?"),
+        ("metric: transfer_latency, budget: 5", "5 is less than 'launches', 6: the budget counts all launches of a case"),
+        ("metric: transfer_latency, budget: 9, target: 2", "2 is not allowed; it must be less than 1"),
+        ("metric: transfer_latency, budget: 9, nbytes: 3 KX", "nbytes"),
+    ],
+)
+def test_a_wrong_stop_is_one_line_with_its_place(stop: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="suite.yaml:9: ") as mistake:
+        suite_of(tmp_path, stop)
+    assert said in str(mistake.value) and "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        ("metric: latency, budget: 9", "unknown metric 'latency'; did you mean"),
+        ("metric: transfer_latency, budget: 9", "metric 'transfer_latency' is per message size: give 'nbytes'"),
+        ("metric: step_s, nbytes: 8, budget: 9", "metric 'step_s' has no message size: leave out 'nbytes'"),
+        ("metric: speedup, budget: 9", "metric 'speedup' has no value for a single launch"),
+    ],
+)
+def test_a_metric_that_cannot_decide_is_one_line_before_the_first_launch(stop: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite_of(tmp_path, stop)
+    assert main(["run", str(tmp_path / "x"), "--size", "smoke", "--results", str(tmp_path / "results")]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "results").exists()
