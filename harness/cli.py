@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import collect, doctor, init_suite, judge, list_suites, report, run, show
+from harness.commands import collect, compare, doctor, init_suite, judge, list_suites, report, run, show
 from harness.spec.errors import SpecError
 
 COMMANDS = {
@@ -20,6 +20,7 @@ COMMANDS = {
     "collect": collect,
     "judge": judge,
     "report": report,
+    "compare": compare,
     "init": init_suite,
 }
 INTERRUPTED = 130
@@ -35,11 +36,12 @@ from nothing to a report:
   scaleproof collect das2016 throughput                one table of its launches
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
+  scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does
   scaleproof show 3f9a                                 one launch: status, failure, ranks, log, how to run it again
   scaleproof init suite mine                           a suite of your own that runs as it is
 
 `snakemake das2016` does run, collect, judge and report for a whole suite.
-exit codes: 0 done, 1 some launch has no good record, 2 something you wrote is wrong, 130 interrupted"""
+exit codes: 0 done, 1 some launch has no good record (compare: a regression), 2 something you wrote is wrong, 130 interrupted"""
 
 
 class _Parser(argparse.ArgumentParser):

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from harness.record.store import Store
     from harness.spec.suite import Suite
 
@@ -40,8 +42,8 @@ def size_of(arguments: argparse.Namespace) -> str:
     return size
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """A table on stdout: as wide as the terminal, or as wide as it needs where no person looks."""
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str = "") -> None:
+    """A table on stdout: as wide as the terminal, or as wide as it needs where no person looks. Colour of a cell shows on a terminal only."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -51,7 +53,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 1000, highlight=False)
     with console.capture() as rendered:  # rich's own writing turns a closed pipe into exit code 1
         console.print(table)

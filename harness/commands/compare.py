@@ -1,0 +1,132 @@
+"""Compares two sides of launches: numbers with intervals beside the noise floor, and what differs in configuration and environment.
+
+A side is SOURCE, or SOURCE@KEY:VALUE,KEY:VALUE: a results folder, the id of a case or of a launch (or its beginning), or nothing for ./results;
+keys are commit, machine, arm, experiment, size, since, until and every field of a case. A is the base: changes are those of B relative to A."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.commands.common import open_store, print_table, results_argument
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from harness.compare.schema import Comparison, PairOut, Row, SideOut
+
+HELP = "two runs, sets, commits or machines: by how much they differ, and what else does"
+EXAMPLE = "scaleproof compare @arm:tcp @arm:gloo --page compare.html"
+COLOURS = {"worse": "red", "better": "green", "changed": "yellow", "different machines": "yellow", "inconclusive": "dim"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("a", metavar="A", help="the base: a results folder, case or launch, or @KEY:VALUE,... of --results")
+    parser.add_argument("b", metavar="B", help="what is compared with it")
+    results_argument(parser)
+    parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="only this metric; may be given several times (default: all)")
+    parser.add_argument("--across-machines", action="store_true", help="let differences between two machines count")
+    parser.add_argument("--fail-on", choices=["regression"], help="exit code 1 when B is significantly worse than A beyond the noise floor")
+    parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page that needs no other file")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print the comparison; 1 when --fail-on finds what it looks for."""
+    from harness.compare.build import Question, build
+    from harness.compare.selection import select
+
+    a, b = (select(text, given.results, open_store) for text in (given.a, given.b))
+    found = build(a, b, Question(tuple(given.metric), given.across_machines))
+    if given.json:
+        print(found.model_dump_json(indent=1))
+    else:
+        _print(found)
+    if given.page:
+        from harness.report.compare import write
+
+        print(f"page: {write(given.page, found)}", file=sys.stderr)
+    return _gate(found) if given.fail_on else 0
+
+
+def _gate(found: Comparison) -> int:
+    """Exit code of `--fail-on regression`; what cannot be decided is no success."""
+    from harness.spec.errors import SpecError
+
+    if not found.pairs:
+        raise SpecError("nothing was compared, so nothing can be said about a regression; see the unpaired cases")
+    if all(row.floor is None for row in found.rows) and any(row.change == "worse" for row in found.rows):
+        raise SpecError("something got significantly worse, but no noise floor is known to judge it by; type `scaleproof calibrate`")
+    return 1 if found.regressions else 0
+
+
+def _print(found: Comparison) -> None:
+    print(f"A: {_side(found.a)}\nB: {_side(found.b)}\n")
+    for pair in found.pairs:
+        _print_pair(pair)
+    if found.unpaired:
+        print_table(["side", "case", "not compared", "why"], [[row.side, row.case, row.title, row.reason] for row in found.unpaired])
+    if found.environment:
+        marks = {(True, False): "yes", (True, True): "asked for", (False, True): "asked for", (False, False): ""}
+        around = [[row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]] for row in found.environment]
+        print_table(["environment", "name", "A", "B", "may explain a difference"], around)
+    else:
+        print("environment: no difference\n")
+    for warning in found.warnings:
+        print(f"warning {warning.code}: {warning.message}")
+    print(_summary(found))
+
+
+def _print_pair(pair: PairOut) -> None:
+    print(pair.title)
+    how = "block by block" if pair.paired else "side by side" + (f", since {pair.why_unpaired}" if pair.why_unpaired else "")
+    print(f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, {sum(pair.failed)} failed; compared {how}")
+    for field in pair.differs:
+        print(f"  {field.name}: {field.a} in A, {field.b} in B")
+    columns = ["metric", "size", "unit", "A", "B", "B against A", "95 % interval", "noise floor", "p", "p adjusted", "n", "finding"]
+    print_table(columns, [_row(row) for row in pair.rows])
+
+
+def _row(row: Row) -> Sequence[str | Text]:
+    from rich.text import Text
+
+    from harness.spec.units import format_bytes
+
+    arrow = {"higher": " ↑", "lower": " ↓", None: ""}[row.direction]
+    interval = "" if row.low is None or row.high is None else f"{_change(row.low)} to {_change(row.high)}"
+    size = "" if row.nbytes is None else format_bytes(row.nbytes)
+    floor = "unknown" if row.floor is None else f"{100 * row.floor:.3g} %"
+    change = Text(row.change + (" (regression)" if row.regression else ""), style=COLOURS.get(row.change, ""))
+    numbers = [_number(row.a), _number(row.b), _change(row.ratio), interval, floor, _number(row.p_value, 2), _number(row.p_adjusted, 2)]
+    return [row.metric, size, row.unit + arrow, *numbers, f"{row.n[0]}, {row.n[1]}", change]
+
+
+def _summary(found: Comparison) -> str:
+    rows = len(found.rows)
+    counted = ", ".join(f"{count} {change}" for change, count in found.counts.items() if count)
+    tested = f"{found.tests} tests, p adjusted for all of them (Benjamini-Hochberg)" if found.tests else "no test: too few launches"
+    return f"{len(found.pairs)} cases, {rows} rows: {counted or 'none'}; {tested}; {found.regressions or 'no'} regression{'s' if found.regressions > 1 else ''}"
+
+
+def _side(side: SideOut) -> str:
+    lost = f", {side.failed} failed" if side.failed else ""
+    lost += f", {side.not_runnable} not runnable" if side.not_runnable else ""
+    where = f"machine {', '.join(side.machines)}; code {'; '.join(side.codes)}; from {side.first} to {side.last}"
+    return f"{side.given or './results'}: {side.ok} good launches{lost} of {side.cases} case{'s' if side.cases != 1 else ''}; {where}"
+
+
+def _values(values: Sequence[str]) -> str:
+    return ", ".join(values) or "absent"
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def _change(ratio: float | None) -> str:
+    """A ratio as a person says it: 1.05 is +5 %."""
+    return "" if ratio is None else f"{100 * (ratio - 1):+.3g} %"

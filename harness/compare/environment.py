@@ -1,0 +1,102 @@
+"""What differs around the launches of two sides: machine, libraries as loaded, threads, variables, code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from harness.compare.schema import EnvironmentOut
+from harness.compare.selection import Side, spelled
+from harness.record.schema import Record
+
+PARTS = ("code", "machine", "packages", "libraries", "threads", "variables", "ranks")
+_CHANGING = re.compile(
+    r"(^|[._])(load|free|steal\w*|seed|pad\w*|temperatures?|throttl\w*|[mk]hz|uptime|pids?|switches|peak|user_s|system_s|wall|hostname|address|time|launch)(?=[._]|$)",
+    re.IGNORECASE,
+)
+"""What every launch has anew; it explains noise within a side, not a difference between two."""
+_REPEATS = ("machine.platform",)
+"""Said by other facts too: shown, no reason to warn."""
+_LIBRARY = re.compile(r"^(?P<stem>.+?)(?:-[0-9a-f]{8})*(?P<end>\.so)(?P<version>[.0-9]*)$")
+_THREADS = re.compile(r"thread|affinity|pool")
+Facts = dict[tuple[str, str], set[str]]
+
+
+def differences(a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, Side], same_cases: bool) -> list[EnvironmentOut]:
+    """Facts that are not the same set of values on both sides, by part and name. `same_cases`: both sides ran equal cases, so they should load the same."""
+    first, second = facts(a), facts(b)
+    found = []
+    for part, name in sorted(first.keys() | second.keys(), key=lambda key: (PARTS.index(key[0]), key[1])):
+        one, other = first.get((part, name), set()), second.get((part, name), set())
+        if one == other:
+            continue
+        only_one_side = not one or not other
+        matters = one.isdisjoint(other) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
+        asked = part in asked_parts(*sides)
+        found.append(EnvironmentOut(part=part, name=name, a=tuple(sorted(one)), b=tuple(sorted(other)), matters=matters, asked=asked))
+    return found
+
+
+def asked_parts(a: Side, b: Side) -> set[str]:
+    """Parts by which the two sides are defined: of two commits the code differs, of two machines the machine."""
+    by = {"commit": "code", "code": "code", "machine": "machine"}
+    return {part for key, part in by.items() if a.wanted(key) and b.wanted(key) and set(a.wanted(key)) != set(b.wanted(key))}
+
+
+def facts(records: Iterable[Record]) -> Facts:
+    """All values of each fact over launches and ranks, by part and name."""
+    found: Facts = {}
+    for record in records:
+        for key, value in _facts(record):
+            found.setdefault(key, set()).add(value)
+    return found
+
+
+def _facts(record: Record) -> Iterable[tuple[tuple[str, str], str]]:
+    code = {"version": record.code.version, "commit": record.code.commit, "local changes": record.code.dirty, "digest": record.code.digest}
+    yield from ((("code", name), _word(value)) for name, value in code.items())
+    yield ("machine", "id"), record.machine
+    for name, value in _flat(record.environment):
+        yield _placed("machine", name), value
+    for status in record.ranks:
+        for name, value in _flat(status.facts):
+            yield _placed("ranks", name), value
+    for transport in record.transport.get("ranks") or []:
+        for name in ("library", "path", "progress"):
+            if transport and name in transport:
+                yield ("libraries" if name == "library" else "ranks", f"transport {name}"), _word(transport[name])
+
+
+def _placed(part: str, name: str) -> tuple[str, str]:
+    """Variables, packages and libraries are parts of their own, wherever a record keeps them."""
+    for own in ("variables", "packages", "libraries"):
+        if name.startswith(f"{own}."):
+            return own, name.removeprefix(f"{own}.")
+    return ("threads" if _THREADS.search(name) else part), name
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Nested values as dotted names. What changes with every launch and what was measured (a fraction) is left out."""
+    for name, value in values.items():
+        dotted = f"{prefix}{name}"
+        if _CHANGING.search(dotted) or dotted.startswith("variables.SCALEPROOF") or dotted == "variables.PYTHONHASHSEED":
+            continue
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{dotted}.")
+        elif name == "libraries" and isinstance(value, list | tuple):
+            yield from ((f"{dotted}.{stem}", version) for stem, version in (_library(str(item)) for item in value))
+        elif not isinstance(value, float):
+            yield dotted, _word(value)
+
+
+def _library(name: str) -> tuple[str, str]:
+    """A shared library's name without the digest that a wheel adds, and its version; `unversioned` where the name has none."""
+    found = _LIBRARY.match(name)
+    return (found["stem"].rstrip("_-"), found["version"].strip(".") or "unversioned") if found else (name, "unversioned")
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "unknown" if value is None else spelled(value)
