@@ -6,14 +6,30 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from harness.rank.context import RankContext
+from harness.rank.facts import bound_sockets
 from harness.rank.recorder import now
+from harness.record.counters import read_counters
+from harness.record.pace import pace
 from harness.transports.base import Collectives, Transport
 
 
-def mark(context: RankContext, event: str, step: int) -> None:
-    """A moment: an event whose start is its end."""
+def mark(context: RankContext, event: str, step: int, transport: Collectives | Transport | None = None) -> None:
+    """A moment: an event whose start is its end. At `start` and `end` of the timed region the interface counters of this rank's namespace, the pace of
+    its core and the bytes asked of `transport` so far are kept too, outside of the region."""
+    if event != "end":
+        _look(context, event, transport)
     moment = now()
     context.recorder.add(event, step, moment, moment)
+    if event == "end":
+        _look(context, event, transport)
+
+
+def _look(context: RankContext, event: str, transport: Collectives | Transport | None) -> None:
+    if event in ("start", "end"):
+        context.counters[event] = read_counters()
+        context.facts.setdefault("pace", {})[event] = pace()
+        if transport is not None:
+            context.facts.setdefault("asked", {})[event] = transport.traffic.nbytes
 
 
 def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iterator[int]:
@@ -25,7 +41,8 @@ def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iter
 
 
 def leave(context: RankContext, transport: Collectives | Transport) -> None:
-    """Keep what the transport counted and said of itself, then release it."""
+    """Keep what the transport counted and said of itself, and which addresses its sockets are bound to, then release it."""
+    context.facts["sockets"] = bound_sockets()
     context.facts["traffic"] = asdict(transport.traffic)
     context.facts["transport"] = asdict(transport.capabilities) | {"dtypes": sorted(transport.capabilities.dtypes)}
     transport.close()

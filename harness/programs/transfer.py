@@ -22,11 +22,11 @@ def run(context: RankContext) -> None:
     try:
         out, back = transport.allocate(max(case.sizes)), transport.allocate(max(case.sizes))
         transport.barrier()
-        mark(context, "start", 0)
+        mark(context, "start", 0, transport)
         if context.rank < PEERS:
             for nbytes in case.sizes:
                 _size(context, case, transport, out[:nbytes], back[:nbytes])
-        mark(context, "end", 0)
+        mark(context, "end", 0, transport)
         context.at(0, "barrier")
         transport.barrier()
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 Counters = dict[str, dict[str, int]]
@@ -10,13 +11,18 @@ NOTICED = 1 << 20
 
 
 def read_counters() -> Counters:
-    """Received and sent bytes and packets of every interface since boot, from /proc/net/dev."""
+    """Received and sent bytes and packets of every interface since boot, from /proc/self/net/dev."""
     found: Counters = {}
-    for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
+    for line in Path("/proc/self/net/dev").read_text().splitlines()[2:]:
         name, _, numbers = line.partition(":")
         fields = [int(number) for number in numbers.split()]
         found[name.strip()] = {"rx_bytes": fields[0], "rx_packets": fields[1], "tx_bytes": fields[8], "tx_packets": fields[9]}
     return found
+
+
+def network_namespace() -> str:
+    """Inode of this process's network namespace: processes with the same one share interfaces and counters."""
+    return str(os.stat("/proc/self/ns/net").st_ino)
 
 
 def sent(before: Counters, after: Counters) -> dict[str, int]:

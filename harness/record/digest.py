@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import harness
-from harness.record.environment import cores, cpu_model, memory_mib
+from harness.record.host import cores, cpu_model, memory_mib
 from harness.record.schema import Code
 
 _PACKAGE = Path(harness.__file__).parent

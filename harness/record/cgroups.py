@@ -1,0 +1,102 @@
+"""Limits of the control group that this process runs in, versions 1 and 2: what a container may use is less than what the machine has."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MOUNT = Path("/sys/fs/cgroup")
+_NO_LIMIT = 1 << 60
+"""Bytes: version 1 writes a huge number where there is no limit."""
+
+
+def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, Any]:
+    """Tightest limits on the way up: `cpu_max` in cores, `memory_max` in bytes (both None: no limit), `cpuset` as the kernel writes it, `version`.
+
+    A limit that no file tells is the text "not readable"."""
+    quotas = [_quota(folder) for folder in _folders("cpu", mount, own)]
+    memory = [_memory(folder) for folder in _folders("memory", mount, own)]
+    sets = [_text(folder / name) for folder in _folders("cpuset", mount, own) for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")]
+    return {
+        "version": _version(mount),
+        "cpu_max": _tightest(quotas),
+        "memory_max": _tightest(memory),
+        "cpuset": next((cores for cores in sets if cores), "not readable"),
+    }
+
+
+def throttled(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, int] | None:
+    """How often and for how many microseconds the group had to wait because its quota was used up; None where the kernel does not tell."""
+    for path in _statistics(mount, own):
+        values = dict(line.split() for line in (_text(path) or "").splitlines() if len(line.split()) == 2)
+        if "nr_throttled" in values:
+            waited_us = int(values["throttled_usec"]) if "throttled_usec" in values else int(values.get("throttled_time", 0)) // 1000
+            return {"times": int(values["nr_throttled"]), "us": waited_us}
+    return None
+
+
+@functools.cache
+def _statistics(mount: Path, own: Path) -> list[Path]:
+    return [folder / "cpu.stat" for folder in _folders("cpu", mount, own)]
+
+
+def memory_left(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Bytes until the tightest memory limit; None without a limit."""
+    left = []
+    for folder in _folders("memory", mount, own):
+        limit = _memory(folder)
+        used = _text(folder / "memory.current") or _text(folder / "memory.usage_in_bytes")
+        if isinstance(limit, int) and used:
+            left.append(limit - int(used))
+    return min(left, default=None)
+
+
+def _version(mount: Path) -> int:
+    return 2 if (mount / "cgroup.controllers").exists() else 1
+
+
+def _folders(controller: str, mount: Path, own: Path) -> Iterator[Path]:
+    """The group's folder and those above it, down to the mount. A container may show a path that its own mount does not have: then the mount itself."""
+    lines = [line.split(":", 2) for line in (_text(own) or "").splitlines()]
+    second = _version(mount) == 2
+    path = next((place for _, names, place in lines if (not names if second else controller in names.split(","))), "/")
+    mounted = [folder for folder in (mount / controller, mount / "cpu,cpuacct") if not second and folder.exists()]
+    top = mounted[0] if mounted else mount
+    folder = top / path.lstrip("/")
+    while folder != top:
+        if folder.exists():
+            yield folder
+        folder = folder.parent
+    yield top
+
+
+def _quota(folder: Path) -> float | str | None:
+    """Cores."""
+    together = _text(folder / "cpu.max")
+    quota, period = together.split() if together else (_text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us"))
+    if quota is None or period is None:
+        return "not readable"
+    return None if quota in ("max", "-1") else int(quota) / int(period)
+
+
+def _memory(folder: Path) -> int | str | None:
+    """Bytes."""
+    text = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+    if text is None:
+        return "not readable"
+    return None if text == "max" or int(text) >= _NO_LIMIT else int(text)
+
+
+def _tightest(found: list[Any]) -> Any:
+    """The smallest limit. Version 2's root has no limit files, so they are missing only where no group has them."""
+    known = [limit for limit in found if limit != "not readable"]
+    return min((limit for limit in known if limit is not None), default=None) if known else "not readable"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
