@@ -32,24 +32,31 @@ def ratio_interval(
         raise ValueError(f"paired sides differ: {len(above)} and {len(below)} launches")
     if min(len(above), len(below)) < smallest_count(confidence) or np.any(below == 0):
         return None
-    generator = np.random.default_rng(SEED)
-    ratios = _resampled(generator, above, below, paired, RESAMPLES)
-    low, high = np.quantile(ratios, [(1 - confidence) / 2, (1 + confidence) / 2])
+    nominal, attained = calibrated(min(len(above), len(below)), paired, confidence)
+    ratios = _resampled(np.random.default_rng(SEED), above, below, paired, RESAMPLES)
+    low, high = np.quantile(ratios, [(1 - nominal) / 2, (1 + nominal) / 2])
     method = "percentile bootstrap over " + ("blocks" if paired else "launches")
-    return Interval(float(low), float(high), attained_coverage(min(len(above), len(below)), confidence), method)
+    return Interval(float(low), float(high), attained, method)
 
 
 @lru_cache(maxsize=64)
-def attained_coverage(count: int, confidence: float = CONFIDENCE) -> float:
-    """How often such an interval of `count` launches a side holds the true ratio, by simulation with normal noise of 5 %; to about 0.01."""
+def calibrated(count: int, paired: bool, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The narrowest nominal level whose intervals of `count` launches a side hold the true ratio with at least `confidence`, and how often they do.
+
+    By simulation with normal noise of 5 %, to about 0.01: a percentile bootstrap of so few blocks is a little too narrow at its face value.
+    """
     generator = np.random.default_rng(SEED)
-    held = 0
+    levels = np.array([confidence, *(1 - (1 - confidence) * share for share in (0.8, 0.6, 0.4, 0.2, 0.0))])
+    held = np.zeros(len(levels))
     for _ in range(_TRIALS):
         above, below = np.exp(generator.normal(0, 0.05, (2, count)))
-        ratios = _resampled(generator, above, below, paired=False, resamples=_TRIAL_RESAMPLES)
-        low, high = np.quantile(ratios, [(1 - confidence) / 2, (1 + confidence) / 2])
-        held += bool(low <= 1 <= high)
-    return held / _TRIALS
+        ratios = _resampled(generator, above, below, paired, _TRIAL_RESAMPLES)
+        low, high = np.quantile(ratios, (1 - levels) / 2), np.quantile(ratios, (1 + levels) / 2)
+        held += (low <= 1) & (high >= 1)
+    attained = held / _TRIALS
+    enough = np.flatnonzero(attained >= confidence)
+    chosen = int(enough[0]) if len(enough) else len(levels) - 1
+    return float(levels[chosen]), float(attained[chosen])
 
 
 def _resampled(generator: np.random.Generator, above: np.ndarray, below: np.ndarray, paired: bool, resamples: int) -> np.ndarray:

@@ -21,12 +21,14 @@ _TRIALS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a comparison found: `ratio` of medians a / b with its interval, p-value and test, launches a side, noise floor as a share, and why.
+    """What a comparison found: `ratio` of medians a / b, `shift` with its interval, p-value and test, launches a side, noise floor as a share, and why.
 
-    `ratio` is None where a side has no launches or values of 0 and below; `interval` and `p_value` also where a side has too few launches.
+    `shift` is the factor between the arms that the test is about (Hodges-Lehmann); unlike the ratio of medians it is free of what paired blocks share.
+    `ratio` is None where a side has no launches or values of 0 and below; `shift`, `interval` and `p_value` also where a side has too few launches.
     """
 
     ratio: float | None
+    shift: float | None
     interval: Interval | None
     p_value: float | None
     test: str
@@ -47,9 +49,9 @@ def compare(
 ) -> Difference:
     """Compare two arms, one value per launch; `paired`: element k of both ran in one block.
 
-    A difference is found when it is significant at `confidence` and its ratio lies beyond 1 + `floor` or 1 / (1 + `floor`). `no difference` when the
-    whole interval lies within that band, or within 1 + `margin` where a margin of equivalence is stated. ValueError: a value is not finite, paired sides
-    differ in length, or floor or margin is negative.
+    A difference is found when it is significant at `confidence` and its shift lies beyond 1 + `floor` or 1 / (1 + `floor`). `no difference` when it is
+    not significant and the whole interval lies within that band, or, significant or not, within a stated margin of equivalence, 1 + `margin`.
+    ValueError: a value is not finite, paired sides differ in length, or floor or margin is negative.
     """
     above, below = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if paired and len(above) != len(below):
@@ -65,16 +67,17 @@ def compare(
     ratio = median(above) / median(below)
     if min(counts) < smallest_count(confidence):
         why = f"{_change(ratio)}, but {min(counts)} launches a side give no {confidence:.0%} interval, {smallest_count(confidence)} do"
-        return Difference(ratio, None, None, test, counts, floor, "inconclusive", why)
+        return Difference(ratio, None, None, None, test, counts, floor, "inconclusive", why)
     found = shift(np.log(above), np.log(below), paired, confidence)
     assert found.low is not None and found.high is not None
-    # The test is of a shift of all values; where the ratio of medians lies outside, the interval is widened to hold it.
+    centre = float(np.exp(found.centre))
+    # Shown beside the ratio of medians: where that one lies outside, the interval is widened to hold it.
     low, high = min(float(np.exp(found.low)), ratio), max(float(np.exp(found.high)), ratio)
     interval = Interval(low, high, found.coverage, f"Hodges-Lehmann interval of the {test}, on logarithms")
     spread = _spread(above, below, paired)
-    finding, reason = _decide(ratio, interval, found.p_value <= 1 - confidence, floor, margin, detectable(spread, min(counts), paired, floor=floor or 0))
-    why = f"{_change(ratio)} [{_signed(low)}, {_signed(high)}], p = {found.p_value:.2g}: {reason}; {counts[0]} and {counts[1]} launches"
-    return Difference(ratio, interval, found.p_value, test, counts, floor, finding, why)
+    finding, reason = _decide(centre, interval, found.p_value <= 1 - confidence, floor, margin, detectable(spread, min(counts), paired, floor=floor or 0))
+    why = f"{_change(centre)} [{_signed(low)}, {_signed(high)}], p = {found.p_value:.2g}: {reason}; {counts[0]} and {counts[1]} launches"
+    return Difference(ratio, centre, interval, found.p_value, test, counts, floor, finding, why)
 
 
 def detectable(spread: float, n_per_arm: int, paired: bool, *, floor: float = 0.0, confidence: float = CONFIDENCE) -> float:
@@ -97,39 +100,39 @@ def test_name(first: int, second: int, paired: bool) -> str:
 
 @lru_cache(maxsize=64)
 def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of comparisons of equal arms with noise of 1: by how much each falls short of being significant, and its difference of medians."""
+    """Of comparisons of equal arms with noise of 1: by how much each falls short of being significant, and its shift."""
     generator = np.random.default_rng(_SEED)
     trials = max(400, min(_TRIALS, 4_000_000 // count**2))
     draws = generator.normal(size=(trials, 2, count))
     depth = depth_of(count, count, paired, confidence)
-    short = np.array([-differences(first, second, paired)[depth - 1] for first, second in draws])
-    return short, np.median(draws[:, 0], axis=1) - np.median(draws[:, 1], axis=1)
+    steps = np.array([differences(first, second, paired) for first, second in draws])
+    return -steps[:, depth - 1], np.median(steps, axis=1)
 
 
 def _without_ratio(above: np.ndarray, below: np.ndarray, test: str, floor: float | None) -> Difference:
     counts = (len(above), len(below))
     if min(counts) and np.ptp(np.concatenate((above, below))) == 0:
-        return Difference(None, None, None, test, counts, floor, "no difference", f"every launch of both gave {above[0]:.6g}")
+        return Difference(None, None, None, None, test, counts, floor, "no difference", f"every launch of both gave {above[0]:.6g}")
     why = "values of 0 or below have no ratio" if min(counts) else f"{counts[0]} and {counts[1]} launches: nothing to compare"
-    return Difference(None, None, None, test, counts, floor, "inconclusive", why)
+    return Difference(None, None, None, None, test, counts, floor, "inconclusive", why)
 
 
-def _decide(ratio: float, interval: Interval, significant: bool, floor: float | None, margin: float | None, seen: float) -> tuple[Finding, str]:
-    band = max(floor or 0.0, margin or 0.0)
-    beyond = ratio > 1 + (floor or 0) or ratio < 1 / (1 + (floor or 0))
+def _decide(centre: float, interval: Interval, significant: bool, floor: float | None, margin: float | None, seen: float) -> tuple[Finding, str]:
+    least = floor or 0.0
     known = NO_FLOOR if floor is None else f"the noise floor of {_percent(floor)}"
-    if significant and beyond and not (margin and _within(interval, margin)):
-        return ("higher" if ratio > 1 else "lower"), (f"significant; {known}" if floor is None else f"significant and beyond {known}")
-    if band and _within(interval, band):
-        return "no difference", f"the whole interval lies within {_percent(band)} of equal"
-    if interval.low == interval.high == 1:
-        return "no difference", "every launch of one equals one of the other"
+    if margin and _within(interval, margin):
+        return "no difference", f"the whole interval lies within the margin of {_percent(margin)}"
+    if significant and (centre > 1 + least or centre < 1 / (1 + least)):
+        return ("higher" if centre > 1 else "lower"), f"significant; {known}" if floor is None else f"significant and beyond {known}"
     if significant:
         return "inconclusive", f"significant, but not beyond {known}"
+    if interval.low == interval.high == 1:
+        return "no difference", "every launch of one equals one of the other"
+    if floor and _within(interval, floor):
+        return "no difference", f"not significant, and the whole interval lies within {known}"
     largest = max(interval.high - 1, 1 / interval.low - 1)
-    return "inconclusive", f"not significant, but a difference of {_percent(largest)} is not ruled out; these launches find one from {_percent(seen)} on" + (
-        f"; {known}" if floor is None else ""
-    )
+    open_ = f"not significant, but a difference of {_percent(largest)} is not ruled out; these launches find one from {_percent(seen)} on"
+    return "inconclusive", f"{open_}; {known}" if floor is None else open_
 
 
 def _within(interval: Interval, share: float) -> bool:
@@ -145,7 +148,7 @@ def _spread(above: np.ndarray, below: np.ndarray, paired: bool) -> float:
 
 
 def _change(ratio: float) -> str:
-    return "equal medians" if ratio == 1 else f"{_percent(abs(ratio - 1))} {'higher' if ratio > 1 else 'lower'}"
+    return "equal" if ratio == 1 else f"{_percent(abs(ratio - 1))} {'higher' if ratio > 1 else 'lower'}"
 
 
 def _percent(share: float) -> str:

@@ -15,8 +15,10 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Where the shift of the first sample over the second lies. `low`, `high` are None when so few values give no interval of that confidence."""
+    """By how much the first sample is shifted over the second. `low`, `high` are None when so few values give no interval of that confidence."""
 
+    centre: float
+    """Hodges and Lehmann's estimate: the median of all differences."""
     low: float | None
     high: float | None
     coverage: float
@@ -32,9 +34,9 @@ def shift(first: np.ndarray, second: np.ndarray, paired: bool, confidence: float
     p_value = min(1.0, 2 * float(below[tail]))
     depth = depth_of(len(first), len(second), paired, confidence)
     if depth == 0:
-        return Shift(None, None, 0.0, p_value)
+        return Shift(float(np.median(steps)), None, None, 0.0, p_value)
     coverage = 1 - 2 * float(below[depth - 1])
-    return Shift(float(steps[depth - 1]), float(steps[-depth]), coverage, p_value)
+    return Shift(float(np.median(steps)), float(steps[depth - 1]), float(steps[-depth]), coverage, p_value)
 
 
 def differences(first: np.ndarray, second: np.ndarray, paired: bool) -> np.ndarray:

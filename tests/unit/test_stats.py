@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.stats.bootstrap import attained_coverage, ratio, ratio_interval
+from harness.stats.bootstrap import calibrated, ratio, ratio_interval
 from harness.stats.intervals import median_interval, smallest_count
 from harness.stats.union import merge, uncovered_length, union_length
 
@@ -52,8 +52,11 @@ def test_a_ratio_needs_six_launches_a_side_and_no_zero_below() -> None:
         ratio_interval([1.0] * 6, [1.0] * 7, paired=True)
 
 
-def test_bootstrap_over_six_launches_covers_about_what_it_says() -> None:
-    assert 0.93 <= attained_coverage(6) <= 0.99
+@pytest.mark.parametrize("paired", [False, True])
+def test_a_bootstrap_of_six_launches_is_widened_until_it_covers_95_percent(paired: bool) -> None:
+    nominal, attained = calibrated(6, paired)
+    assert attained >= 0.95
+    assert (nominal > 0.95) is paired
 
 
 def test_overlapping_intervals_count_once() -> None:
