@@ -28,3 +28,9 @@ class Launch:
 def timed(samples: pd.DataFrame, *events: str) -> pd.DataFrame:
     """The rows of these events outside the warm-up."""
     return samples[samples["event"].isin(events) & ~samples["warmup"]]
+
+
+def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
+    """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
+    offsets = {clock.rank: clock.offset_ns for clock in record.clocks}
+    return rows["rank"].map(lambda rank: offsets.get(rank, 0)).astype("int64")

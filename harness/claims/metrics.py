@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from harness.claims import metrics_pairs, metrics_sizes, metrics_train
+from harness.claims import metrics_pairs, metrics_sizes, metrics_split, metrics_train
 from harness.claims.launch import Launch
 from harness.claims.metrics_sizes import by_size
 from harness.claims.schema import PublishedRow
@@ -58,16 +58,18 @@ def _at_size(record: Record, samples: pd.DataFrame, nbytes: int, column: str) ->
     return metrics_sizes.at_size(record, samples, column, nbytes)
 
 
+def _split(name: str) -> PerLaunch:
+    return partial(metrics_split.split_metric, name)
+
+
 _ALL = (
     Metric("throughput", "samples/s", "higher", launch=metrics_train.throughput),
     Metric("forward_throughput", "samples/s", "higher", launch=metrics_train.forward_throughput),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s),
-    Metric("input_s", "s", "lower", launch=metrics_train.input_s),
-    Metric("forward_s", "s", "lower", launch=metrics_train.forward_s),
-    Metric("backward_s", "s", "lower", launch=metrics_train.backward_s),
-    Metric("exposed_communication_s", "s", "lower", launch=metrics_train.exposed_communication_s),
-    Metric("update_s", "s", "lower", launch=metrics_train.update_s),
-    Metric("other_s", "s", "lower", launch=metrics_train.other_s),
+    *(Metric(f"{part}_s", "s", "lower", launch=_split(f"{part}_s")) for part in (*metrics_split.PARTS, "exposed_communication")),
+    Metric("unexplained_share", "fraction", "lower", launch=_split("unexplained_share")),
+    Metric("first_step_s", "s", "lower", launch=metrics_train.first_step_s),
+    Metric("first_exchange_s", "s", "lower", launch=metrics_train.first_exchange_s),
     Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),
     Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
     Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),

@@ -1,26 +1,25 @@
-"""Per-launch metrics of `train`: throughput over the common wall time, where a step's time goes, and how well it learned."""
+"""Per-launch metrics of `train`: throughput over the common wall time, first use, and how well it learned."""
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from harness.claims.launch import timed
+from harness.claims.launch import clock_offsets, timed
+from harness.claims.metrics_split import step_split
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
-from harness.stats.union import uncovered_length, union_length
 
 SECOND = 1e9
 """Nanoseconds."""
-PARTS = ("input", "forward", "backward", "update")
 
 
-def wall_s(samples: pd.DataFrame, ranks: int) -> float | None:
-    """Common wall time of the timed region in s: last end minus first start over all ranks; None when a rank lacks one of them."""
+def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a rank lacks one of them."""
     starts, ends = timed(samples, "start"), timed(samples, "end")
-    if starts["rank"].nunique() < ranks or ends["rank"].nunique() < ranks:
+    if starts["rank"].nunique() < record.case.ranks or ends["rank"].nunique() < record.case.ranks:
         return None
-    return float(ends["end_ns"].max() - starts["start_ns"].min()) / SECOND
+    last = (ends["end_ns"] + clock_offsets(record, ends)).max()
+    return float(last - (starts["start_ns"] + clock_offsets(record, starts)).min()) / SECOND
 
 
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:
@@ -28,7 +27,7 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     case = record.case
     if not isinstance(case, TrainCase):
         return None
-    wall = wall_s(samples, case.ranks)
+    wall = wall_s(record, samples)
     trained = len(timed(samples, "step")) * (case.minibatch // case.ranks)
     return trained / wall if wall and trained else None
 
@@ -42,71 +41,29 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
     return float(slowest.median()) / SECOND
 
 
-def step_split(samples: pd.DataFrame) -> dict[str, float] | None:
-    """Mean s per step and rank of each part, `exposed_communication` and `other`; they add up to the mean step.
-
-    Exposed: the union of communication outside the union of the parts. Steps do not overlap on a rank, so the unions are taken over all steps at once.
-    """
-    steps = timed(samples, "step")
-    if steps.empty:
-        return None
-    rows = timed(samples, "step", "communication", *PARTS)
-    ranks, events, starts, ends = (rows[column].to_numpy() for column in ("rank", "event", "start_ns", "end_ns"))
-    total = dict.fromkeys((*PARTS, "exposed_communication", "other"), 0.0)
-    for rank in np.unique(ranks):
-
-        def of(*names: str, mine: np.ndarray = ranks == rank) -> tuple[np.ndarray, np.ndarray]:
-            chosen = mine & np.isin(events, names)
-            return starts[chosen], ends[chosen]
-
-        for part in PARTS:
-            total[part] += union_length(*of(part))
-        total["exposed_communication"] += uncovered_length(*of("communication"), *of(*PARTS))
-        total["other"] += uncovered_length(*of("step"), *of("communication", *PARTS))
-    return {part: nanoseconds / SECOND / len(steps) for part, nanoseconds in total.items()}
-
-
-def _part(name: str, samples: pd.DataFrame) -> float | None:
-    split = step_split(samples)
-    return split[name] if split else None
-
-
-def input_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Mean s per step spent making the batch."""
-    return _part("input", samples)
-
-
-def forward_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Mean s per step of the forward pass."""
-    return _part("forward", samples)
-
-
-def backward_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Mean s per step of the backward pass."""
-    return _part("backward", samples)
-
-
-def update_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Mean s per step of the optimiser."""
-    return _part("update", samples)
-
-
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different times."""
-    case, split = record.case, step_split(samples)
+    case, split = record.case, step_split(record, samples)
     if not isinstance(case, TrainCase) or case.ranks != 1 or not split or not split["forward"]:
         return None
     return case.minibatch / split["forward"]
 
 
-def exposed_communication_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Mean s per step in which a rank communicates and does nothing else."""
-    return _part("exposed_communication", samples)
+def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """What the first step costs above a steady one, in s: memory touched and buffers registered for the first time. Only where it is warm-up."""
+    first = samples[(samples["event"] == "step") & samples["warmup"] & (samples["step"] == 0)]
+    steady = step_s(record, samples)
+    return float((first["end_ns"] - first["start_ns"]).max()) / SECOND - steady if len(first) and steady is not None else None
 
 
-def other_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Mean s per step that no event explains."""
-    return _part("other", samples)
+def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank where that is most."""
+    calls = samples[samples["event"] == "communication"].sort_values(["rank", "step", "start_ns"])
+    calls = calls.assign(bucket=calls.groupby(["rank", "step"]).cumcount(), length=calls["end_ns"] - calls["start_ns"])
+    first = calls[calls["warmup"] & (calls["step"] == 0)].set_index(["rank", "bucket"])["length"]
+    steady = calls[~calls["warmup"]].groupby(["rank", "bucket"])["length"].median()
+    above = (first - steady).dropna()
+    return float(above.groupby("rank").sum().max()) / SECOND if len(above) else None
 
 
 def final_loss(record: Record, samples: pd.DataFrame) -> float | None:

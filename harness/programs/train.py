@@ -18,7 +18,8 @@ from harness.spec.case import TrainCase
 from harness.strategies.base import Strategy
 from harness.strategies.buckets import Parameter
 from harness.transports.base import Collectives
-from harness.workloads.data import Batch, Data, initial_parameters, open_data
+from harness.workloads.data import Batch, Data, initial_parameters
+from harness.workloads.inputs.training import checked_data
 from harness.workloads.model import Model
 from harness.workloads.networks import Network, check_workload
 
@@ -66,7 +67,7 @@ def run(context: RankContext) -> None:
 def _set_up(context: RankContext, case: TrainCase) -> Training:
     network = check_workload(case)
     context.at(-1, "model and data")
-    data = open_data(case, network, context.seed, context.rank)
+    data = checked_data(case, network, context.seed, context.rank, context.inputs)
     model: Model = registry.load("framework", case.framework)(
         network, initial_parameters(network, context.seed), learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
     )
@@ -100,12 +101,12 @@ def _steps(training: Training) -> list[tuple[int, bool, int, float]]:
     for step in timed_iterations(context, case.warmup, case.steps):
         if step == case.warmup:
             _barrier(training, "start")
-            mark(context, "start", step)
+            mark(context, "start", step, training.group)
         losses.append((step, context.recorder.warmup, *_step(training, step)))
         if case.evaluate_every and (step + 1) % case.evaluate_every == 0:
             _evaluate(training, step)
             _barrier(training, f"evaluated-{step}")
-    mark(context, "end", case.warmup + case.steps - 1)
+    mark(context, "end", case.warmup + case.steps - 1, training.group)
     return losses
 
 
@@ -116,6 +117,17 @@ def _step(training: Training, step: int) -> tuple[int, float]:
     context.at(step, "input")
     with recorder.span("input", step):
         batch = training.data.batch(step)
+    loss = _compute(training, step, batch) if training.case.compute == "real" else _no_compute(training)
+    strategy.finish(model.update)
+    ended = now()
+    recorder.add("step", step, started, ended)
+    strategy.report()
+    return ended, loss
+
+
+def _compute(training: Training, step: int, batch: Batch) -> float:
+    """Forward and backward pass; the local mean loss."""
+    context, recorder, model = training.context, training.context.recorder, training.model
     context.at(step, "forward")
     with recorder.span("forward", step):
         loss = model.forward(batch)
@@ -124,10 +136,14 @@ def _step(training: Training, step: int) -> tuple[int, float]:
     context.at(step, "backward")
     with recorder.span("backward", step):
         model.backward()
-    strategy.finish(model.update)
-    ended = now()
-    recorder.add("step", step, started, ended)
-    return ended, loss
+    return loss
+
+
+def _no_compute(training: Training) -> float:
+    """The control arm without a pass: all gradients (zeros, as the buckets were made) are ready at once, last layer first; there is no loss."""
+    for index in reversed(range(len(training.strategy.parameters))):
+        training.strategy.gradient_ready(index)
+    return math.nan
 
 
 def _evaluate(training: Training, step: int) -> None:
@@ -141,6 +157,8 @@ def _evaluate(training: Training, step: int) -> None:
 def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, float]]) -> None:
     """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the time its own step ended."""
     context = training.context
+    if training.case.compute == "none":
+        return
     everyone = context.rendezvous.exchange("losses", context.rank, context.world_size, [loss for *_, loss in losses], MEET_S)
     for (step, warmup, ended, _), values in zip(losses, zip(*everyone, strict=True), strict=True):
         context.recorder.warmup = warmup

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+
+Intervals = tuple[np.ndarray, np.ndarray]
+"""Starts and ends."""
+OUTSIDE = -1
 
 
 def merge(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -29,3 +35,28 @@ def uncovered_length(starts: np.ndarray, ends: np.ndarray, cover_starts: np.ndar
     """Length of the union of the first intervals outside the union of the second ones: |A or B| - |B|."""
     both = union_length(np.concatenate((starts, cover_starts)), np.concatenate((ends, cover_ends)))
     return both - union_length(cover_starts, cover_ends)
+
+
+def label(layers: Sequence[Intervals], inside: Intervals) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts time into pieces: edges (n + 1), and for each piece the index of the first layer that covers it, `len(layers)` for none, OUTSIDE beyond `inside`.
+
+    Every moment inside is given away exactly once, so lengths by label add up to the union of `inside`, whatever overlaps or is there twice.
+    """
+    edges = np.unique(np.concatenate([bound for layer in (*layers, inside) for bound in layer]))
+    if len(edges) < 2:
+        return edges, np.empty(0, np.intp)
+    labels = np.full(len(edges) - 1, len(layers), np.intp)
+    for index in reversed(range(len(layers))):
+        labels[_covered(edges, *layers[index])] = index
+    labels[~_covered(edges, *inside)] = OUTSIDE
+    return edges, labels
+
+
+def _covered(edges: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which pieces between edges lie in at least one of the intervals, all of whose bounds are edges."""
+    if np.any(ends < starts):
+        raise ValueError("an interval ends before it starts")
+    changes = np.zeros(len(edges), np.int64)
+    np.add.at(changes, np.searchsorted(edges, starts), 1)
+    np.add.at(changes, np.searchsorted(edges, ends), -1)
+    return np.cumsum(changes)[:-1] > 0

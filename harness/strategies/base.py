@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,14 +24,25 @@ def plain_memory(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One all-reduce that is done: when its gradients were complete, when it started and ended, in ns, and its bytes."""
+
+    ready_ns: int
+    start_ns: int
+    end_ns: int
+    nbytes: int
+
+
 class Strategy(ABC):
-    """Knows no framework. Per step: `begin`, then `gradient_ready` for every parameter as the backward pass goes, then `finish`."""
+    """Knows no framework. Per step: `begin`, `gradient_ready` for every parameter as the backward pass goes, `finish`, and after the clock `report`."""
 
     def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
         self.context = context
         self.group = group
         self.parameters = list(parameters)
         self.step = -1
+        self.exchanges: list[Exchange] = []
         memory = group.allocate if group else plain_memory
         self.buckets, self.gradients = buckets.allocate(self.parameters, bucket_mib * MIB, memory)
 
@@ -49,7 +61,14 @@ class Strategy(ABC):
 
     @abstractmethod
     def finish(self, update: Callable[[], None]) -> None:
-        """The backward pass is over: complete the exchange, record it, and call `update` when the gradients are those to step with."""
+        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` when the gradients are those to step with."""
+
+    def report(self) -> None:
+        """After the step, so that writing is no part of it: each bucket's all-reduce, and how long its complete gradients lay in the queue before."""
+        for exchange in self.exchanges:
+            self.context.recorder.add("queue", self.step, exchange.ready_ns, exchange.start_ns, exchange.nbytes)
+            self.context.recorder.add("communication", self.step, exchange.start_ns, exchange.end_ns, exchange.nbytes)
+        self.exchanges = []
 
     def apply(self, update: Callable[[], None]) -> None:
         """Run and record the optimiser's step."""

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import queue
 import threading
-from dataclasses import dataclass
 from time import monotonic_ns as now
 
+from harness.strategies.base import Exchange
 from harness.strategies.buckets import Bucket
 from harness.transports.base import Collectives
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One all-reduce that is done: times in ns, bytes."""
-
-    start_ns: int
-    end_ns: int
-    nbytes: int
 
 
 class CommunicationThread:
@@ -25,7 +16,7 @@ class CommunicationThread:
 
     def __init__(self, group: Collectives) -> None:
         self._group = group
-        self._commands: queue.SimpleQueue[Bucket | None] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[tuple[int, Bucket] | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Exchange | BaseException] = queue.SimpleQueue()
         self._pending = 0
         self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
@@ -34,7 +25,7 @@ class CommunicationThread:
     def submit(self, bucket: Bucket) -> None:
         """Exchange a bucket as soon as those before it are done; its buffer must not be touched until `drain`."""
         self._pending += 1
-        self._commands.put(bucket)
+        self._commands.put((now(), bucket))
 
     def drain(self) -> list[Exchange]:
         """Wait for everything submitted; what the thread met (PeerLost, ...) is raised here."""
@@ -54,11 +45,12 @@ class CommunicationThread:
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
-        while (bucket := self._commands.get()) is not None:
+        while (command := self._commands.get()) is not None:
             try:
+                ready, bucket = command
                 start = now()
                 self._group.all_reduce(bucket.buffer).wait()
-                self._results.put(Exchange(start, now(), bucket.nbytes))
+                self._results.put(Exchange(ready, start, now(), bucket.nbytes))
             except BaseException as error:  # handed to the main thread, which raises it
                 self._results.put(error)
                 return

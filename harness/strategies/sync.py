@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from time import monotonic_ns as now
 
-from harness.strategies.base import Strategy
+from harness.strategies.base import Exchange, Strategy
 
 
 class Sync(Strategy):
@@ -18,10 +19,10 @@ class Sync(Strategy):
         """See Strategy."""
         assert self.group is not None
         self.context.at(self.step, "all_reduce")
-        waited = now()
+        moments = [now()]
         for bucket in self.buckets:
-            start = now()
             self.group.all_reduce(bucket.buffer).wait()
-            self.context.recorder.add("communication", self.step, start, now(), bucket.nbytes)
-        self.context.recorder.add("wait", self.step, waited, now())
+            moments.append(now())
+        self.context.recorder.add("wait", self.step, moments[0], moments[-1])
+        self.exchanges = [Exchange(moments[0], start, end, bucket.nbytes) for bucket, (start, end) in zip(self.buckets, pairwise(moments), strict=True)]
         self.apply(update)

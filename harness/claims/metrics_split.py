@@ -1,0 +1,99 @@
+"""Where the time of a training step goes: every moment of a step belongs to one part, by interval union, per rank and step (docs/decomposition.md)."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from harness.claims.launch import clock_offsets, timed
+from harness.record.schema import Record
+from harness.spec.case import TrainCase
+from harness.stats.union import OUTSIDE, Intervals, label
+
+SECOND = 1e9
+"""Nanoseconds."""
+MAIN = ("forward", "backward", "update", "input")
+"""Parts on the main thread; a moment of two of them belongs to the first."""
+PARTS = ("input", "forward", "backward", "exposed_transfer", "imbalance", "update", "other")
+"""All parts of a step, in the order in which they are shown."""
+_LABELS = (*MAIN, "imbalance", "exposed_transfer", "other")
+UNEXPLAINED = 0.05
+"""Share of the step that `other` may have; above, the split is flagged."""
+
+
+def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
+    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained."""
+    steps = timed(samples, "step")
+    rows = timed(samples, *MAIN, "communication", "wait")
+    late = _late(record, samples)
+    found = [_rank_parts(rank, of, rows[rows["rank"] == rank], late[late["rank"] == rank]) for rank, of in steps.groupby("rank")]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=["rank", "number", "step", *PARTS])
+
+
+def _rank_parts(rank: object, steps: pd.DataFrame, rows: pd.DataFrame, late: pd.DataFrame) -> pd.DataFrame:
+    steps = steps.sort_values("start_ns")
+    layers = [_intervals(rows[rows["event"] == name]) for name in MAIN]
+    layers += [_intervals(late), _intervals(rows[rows["event"].isin(("communication", "wait"))])]
+    inside = _intervals(steps)
+    edges, labels = label(layers, inside)
+    kept = labels != OUTSIDE
+    place = np.searchsorted(inside[0], edges[:-1][kept], side="right") - 1
+    totals = np.zeros((len(steps), len(_LABELS)), np.int64)
+    np.add.at(totals, (place, labels[kept]), np.diff(edges)[kept])
+    table = pd.DataFrame(totals, columns=list(_LABELS))[list(PARTS)]
+    return table.assign(rank=rank, number=steps["step"].to_numpy(), step=totals.sum(axis=1))
+
+
+def _intervals(rows: pd.DataFrame) -> Intervals:
+    return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+
+
+def _late(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
+    """Intervals in which a rank's all-reduce ran while another rank had not yet computed what it was to give; on the rank's own clock."""
+    calls = _in_order(timed(samples, "communication"))
+    ready = _in_order(timed(samples, "queue")).rename(columns={"start_ns": "ready_ns"})
+    calls = calls.merge(ready[["rank", "step", "call", "ready_ns"]], how="left", on=["rank", "step", "call"])
+    offset = clock_offsets(record, calls)
+    # Without `queue` events the start of a call is when its rank was there.
+    there = calls["ready_ns"].fillna(calls["start_ns"]).astype("int64") + offset
+    same = there.groupby([calls["step"], calls["call"]])
+    everyone = same.transform("size") == record.case.ranks
+    until = np.minimum(same.transform("max") - offset, calls["end_ns"])
+    found = calls.assign(end_ns=until)[everyone & (until > calls["start_ns"])]
+    return found[["rank", "start_ns", "end_ns"]]
+
+
+def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Numbered per rank and step in the order of their starts; ranks call in the same order."""
+    rows = rows.sort_values(["rank", "step", "start_ns", "end_ns"])
+    return rows.assign(call=rows.groupby(["rank", "step"]).cumcount())
+
+
+def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None:
+    """Mean s per step and rank of each of PARTS; they add up to the mean step."""
+    table = step_parts(record, samples)
+    return {part: float(table[part].mean()) / SECOND for part in PARTS} if len(table) else None
+
+
+def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
+    """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where nothing was trained."""
+    global _last
+    if _last[0]() is not samples or _last[1] is not record:  # one launch is asked for all of them in a row
+        _last = weakref.ref(samples), record, _metrics(record, samples)
+    return _last[2].get(name)
+
+
+_last: tuple[Callable[[], pd.DataFrame | None], Record | None, dict[str, float]] = (lambda: None, None, {})
+
+
+def _metrics(record: Record, samples: pd.DataFrame) -> dict[str, float]:
+    found = step_split(record, samples) if isinstance(record.case, TrainCase) else None
+    if found is None:
+        return {}
+    values = {f"{part}_s": seconds for part, seconds in found.items()}
+    values["exposed_communication_s"] = found["exposed_transfer"] + found["imbalance"]
+    total = sum(found.values())
+    return values | ({"unexplained_share": found["other"] / total} if total else {})
