@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib.util
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +14,7 @@ import numpy as np
 
 from harness.spec.case import TrainCase
 from harness.spec.errors import SpecError
+from harness.workloads.inputs.findings import BadInput
 from harness.workloads.networks import DIGITS_TEST, Network
 
 POOL = 2
@@ -24,6 +27,11 @@ class Batch:
 
     inputs: np.ndarray
     labels: np.ndarray
+
+
+DIGITS_FILE = "digits.csv.gz"
+DIGITS_SHA256 = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
+"""Of the file inside scikit-learn 1.9."""
 
 
 class Data(Protocol):
@@ -70,27 +78,45 @@ class Digits:
         images, labels = load_digits()
         order = np.random.default_rng([seed, 0]).permutation(len(labels))
         images = images.reshape(-1, *network.input_shape)
+        self.rows = Batch(images, labels)
         self.test = Batch(images[order[:DIGITS_TEST]], labels[order[:DIGITS_TEST]])
-        self._train = Batch(images[order[DIGITS_TEST:]], labels[order[DIGITS_TEST:]])
+        self.train = Batch(images[order[DIGITS_TEST:]], labels[order[DIGITS_TEST:]])
         self._seed, self._minibatch, self._mine = seed, minibatch, rank_slice(minibatch, rank, world_size)
-        self._steps_per_epoch = len(self._train.labels) // minibatch
+        self._steps_per_epoch = len(self.train.labels) // minibatch
         self._epoch, self._permutation = -1, order
 
     def batch(self, step: int) -> Batch:
         """Gathers the rank's rows of the step's minibatch."""
         epoch, position = divmod(step, self._steps_per_epoch)
         if epoch != self._epoch:
-            self._epoch, self._permutation = epoch, np.random.default_rng([self._seed, 1, epoch]).permutation(len(self._train.labels))
+            self._epoch, self._permutation = epoch, self._order(epoch)
         rows = self._permutation[position * self._minibatch : (position + 1) * self._minibatch][self._mine]
-        return Batch(self._train.inputs[rows], self._train.labels[rows])
+        return Batch(self.train.inputs[rows], self.train.labels[rows])
+
+    def epoch_labels(self) -> np.ndarray:
+        """Labels in the order in which the first epoch takes them, over all ranks."""
+        rows = self._order(0)[: self._steps_per_epoch * self._minibatch]
+        labels: np.ndarray = self.train.labels[rows]
+        return labels
+
+    def _order(self, epoch: int) -> np.ndarray:
+        return np.random.default_rng([self._seed, 1, epoch]).permutation(len(self.train.labels))
 
 
-def load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Images float32 (1797, 64), scaled to [-1, 1], and labels, from the file inside scikit-learn: importing it would cost each parent a second."""
+def read_digits() -> bytes:
+    """The file inside scikit-learn: importing scikit-learn would cost each parent a second."""
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
         raise SpecError("data 'digits' needs scikit-learn; type `make env`")
-    with gzip.open(Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz") as file:
+    return (Path(spec.origin).parent / "datasets" / "data" / DIGITS_FILE).read_bytes()
+
+
+def load_digits() -> tuple[np.ndarray, np.ndarray]:
+    """Images float32 (1797, 64), scaled to [-1, 1], and labels; BadInput when the file is not the pinned one, before anything reads it."""
+    content = read_digits()
+    if (found := hashlib.sha256(content).hexdigest()) != DIGITS_SHA256:
+        raise BadInput(f"D1 sha256 of digits: {found}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of scikit-learn 1.9: install that version again")
+    with gzip.open(io.BytesIO(content)) as file:
         table = np.loadtxt(file, delimiter=",", dtype=np.float32)
     return table[:, :-1] / 8 - 1, table[:, -1].astype(np.int64)
 
