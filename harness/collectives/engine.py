@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.collectives.schedule import Action, Message, messages
 from harness.spec.case import Operation
 from harness.transports.base import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
+
+if TYPE_CHECKING:
+    from harness.rank.board import Post
 
 PIECE = 1 << 20
 """Bytes that are received before they are reduced, over a transport that cannot reduce while it receives."""
@@ -27,15 +31,17 @@ def rounds(algorithm: str, operation: Operation, world_size: int, count: int, ro
 class MessageEngine:
     """Runs plans over sends and receives; reduces on arrival where the transport can (`recv_reduce`), else piece by piece from a scratch."""
 
-    def __init__(self, transport: PointToPoint) -> None:
+    def __init__(self, transport: PointToPoint, post: Post | None = None) -> None:
         self._transport = transport
+        self._begin_round: Callable[[int], None] = post.round if post else _untold
         self._recv_reduce = getattr(transport, "recv_reduce", None)
         self._scratch = transport.allocate(2 * PIECE) if self._recv_reduce is None else None
 
     def run(self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int) -> Iterator[Handle]:
         """Yields the handles to wait for, in order; a handle must be done before the next one is asked for."""
         transport = self._transport
-        for plan in rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank):
+        for number, plan in enumerate(rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank), 1):
+            self._begin_round(number)
             sends, receives = [], []
             for message in plan:
                 if message.source == transport.rank:
@@ -69,3 +75,7 @@ class MessageEngine:
             if number + 1 < len(pieces):
                 coming = self._transport.recv(halves[(number + 1) % 2][: pieces[number + 1].size], message.source)
             ufunc(piece, halves[number % 2][: piece.size], out=piece)
+
+
+def _untold(number: int) -> None:
+    """Nobody watches."""

@@ -15,6 +15,7 @@ from harness.spec.case import Operation
 from harness.transports.base import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation, TransportError
 
 if TYPE_CHECKING:
+    from harness.rank.board import Post
     from harness.rank.context import RankContext
 
 
@@ -25,22 +26,23 @@ def open_group(context: RankContext) -> Collectives:
         raise TransportError("this case has no transport")
     transport = registry.load("transport", name).connect(context)
     if registry.entry("transport", name).point_to_point:
-        return Group(transport, context.case.collective)
+        return Group(transport, context.case.collective, context.post)
     return cast(Collectives, transport)
 
 
 class Group:
     """Collectives over all ranks of a point-to-point transport. Calls run in the order in which they were made, progressed by `wait` and `test`."""
 
-    def __init__(self, transport: PointToPoint, algorithm: str) -> None:
+    def __init__(self, transport: PointToPoint, algorithm: str, post: Post | None = None) -> None:
         registry.entry("collective", algorithm)
         self.transport = transport
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
         self._mapped = transport if isinstance(transport, Mapped) else None
-        self._engine = MessageEngine(transport) if self._mapped is None else MappedEngine(self._mapped)
+        self._engine = MessageEngine(transport, post) if self._mapped is None else MappedEngine(self._mapped)
         self._scratch = np.empty(0, np.uint8)
+        self._post = post
         self._calls: deque[_Call] = deque()
 
     def allocate(self, nbytes: int) -> Array:
@@ -54,12 +56,12 @@ class Group:
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
         self._expect(source.size == target.size * self.world_size and source.dtype == target.dtype, "source must hold world_size times the target's elements")
-        return self._submit(self._reduce_scatter(source, target))
+        return self._submit("reduce_scatter", self._reduce_scatter(source, target))
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
         self._expect(target.size == source.size * self.world_size and source.dtype == target.dtype, "target must hold world_size times the source's elements")
-        return self._submit(self._all_gather(source, target))
+        return self._submit("all_gather", self._all_gather(source, target))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast."""
@@ -69,7 +71,11 @@ class Group:
         """See Transport.barrier; calls under way are finished first."""
         if self._calls:
             self._calls[-1].wait()
+        if self._post:
+            self._post.entered("barrier")
         self.transport.barrier()
+        if self._post:
+            self._post.left()
 
     def close(self) -> None:
         """See Transport.close."""
@@ -77,7 +83,7 @@ class Group:
 
     def _start(self, name: Operation, buffer: Array, reduction: ReduceOperation, root: int = 0) -> Handle:
         self._expect(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")
-        return self._submit(self._run(name, buffer, reduction, root))
+        return self._submit(name, self._run(name, buffer, reduction, root))
 
     def _run(self, name: Operation, work: Array, reduction: ReduceOperation = "sum", root: int = 0) -> Iterator[Handle]:
         return iter(()) if self.world_size == 1 or work.size == 0 else self._engine.run(self.algorithm, name, work, reduction, root)
@@ -106,8 +112,10 @@ class Group:
             self._scratch = self.allocate(like.nbytes)
         return self._scratch[: like.nbytes].view(like.dtype)
 
-    def _submit(self, steps: Iterator[Handle]) -> Handle:
-        call = _Call(self._calls, steps)
+    def _submit(self, name: Operation, steps: Iterator[Handle]) -> Handle:
+        if self._post:
+            self._post.entered(name)
+        call = _Call(self._calls, steps, self._post)
         self._calls.append(call)
         call.test()
         return call
@@ -120,8 +128,9 @@ class Group:
 class _Call:
     """Handle of one collective: the handles of its steps, one after the other, after all earlier calls. A failed call fails all later ones alike."""
 
-    def __init__(self, queue: deque[_Call], steps: Iterator[Handle]) -> None:
+    def __init__(self, queue: deque[_Call], steps: Iterator[Handle], post: Post | None) -> None:
         self._queue = queue
+        self._post = post
         self._steps = steps
         self._waiting: Handle = Done()
         self._failed: TransportError | None = None
@@ -152,6 +161,8 @@ class _Call:
                 if following is None:
                     self._done = True
                     self._queue.popleft()
+                    if self._post:
+                        self._post.left()
                     return True
                 self._waiting = following
         except TransportError as error:

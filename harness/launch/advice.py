@@ -4,7 +4,7 @@ from __future__ import annotations
 
 ADVICE = {
     "rank_killed": "SIGKILL by nobody is usually the kernel running out of memory (see `dmesg`); any other signal: the rank's log has its stack",
-    "rank_stopped": "something stopped the process (SIGSTOP, Ctrl-Z, a debugger); its stacks are in the rank's log",
+    "rank_stopped": "something stopped the process (SIGSTOP, Ctrl-Z, a debugger); the record's stall has its stack",
     "rank_raised": "the rank's log has the traceback",
     "rank_exited": "a library ended the process without an exception; read the end of the rank's log",
     "rank_silent": "the process is there but not even its heartbeat runs; look for a swapping machine or a library that holds the interpreter's lock",

@@ -55,7 +55,7 @@ def compose(
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         warnings=_warnings(ended, case), code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
-        artifacts=dict.fromkeys(_artifacts(watch), ""),
+        artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,
     )  # fmt: skip
 
 

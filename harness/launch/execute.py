@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import select
 import shutil
 import signal
@@ -15,10 +16,13 @@ from pathlib import Path
 
 import harness
 from harness.launch.base import Launcher
-from harness.launch.teardown import clean, dump_stacks, end_processes, reap_session
+from harness.launch.stall import Seen, first_silent, look, look_again, stall_of
+from harness.launch.teardown import clean, end_processes, reap_session
 from harness.launch.watch import Sign, Watch, root_cause, signal_name
 from harness.rank.board import Board
 from harness.rank.orders import ENVIRONMENT, Orders
+from harness.record.environment import PADDING
+from harness.record.schema import Stall
 
 POLL_S = 0.1
 """How often the supervisor looks, which takes a core from the ranks; the end of the launcher wakes it at once."""
@@ -29,24 +33,32 @@ BLAME_S = 5.0
 LEAVE_S = 5.0
 """After the last rank: time for the launcher to end by itself."""
 TERM_S = 0.3
+PADDING_MAX = 4096
+"""Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a launch ended: the failed rank's sign (None: well), what was left behind by its processes, and how long it took."""
+    """How a launch ended: the failed rank's sign (None: well), what its processes left behind, how long it took, and what all ranks did when it failed."""
 
     cause: Sign | None
     leftovers: list[str]
     wall_s: float
+    stall: Stall | None = None
 
 
 def launch_environment(orders: Orders, launcher: Launcher, folder: Path) -> dict[str, str]:
     """Variables of every process of the launch."""
     threads = {name: str(orders.case["threads_per_rank"]) for name in THREAD_VARIABLES}
     paths = [str(Path(harness.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    own = {ENVIRONMENT: orders.launch, "PYTHONHASHSEED": str(orders.seed % 2**32), "PYTHONPATH": os.pathsep.join(paths)}
+    own = {ENVIRONMENT: orders.launch, "PYTHONHASHSEED": str(orders.seed % 2**32), "PYTHONPATH": os.pathsep.join(paths), PADDING: padding(orders.seed)}
     return {**os.environ, **threads, **own, **launcher.environment(folder, orders)}
+
+
+def padding(seed: int) -> str:
+    """A text of random length that follows from the launch's seed."""
+    return "x" * random.Random(f"padding/{seed}").randrange(PADDING_MAX)
 
 
 def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[str, str], watch: Watch) -> Ended:
@@ -58,7 +70,8 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
     with (folder / "launcher.log").open("wb") as log:
         process = subprocess.Popen(launcher.command(folder, orders), env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
-            cause = _until_end(watch, process, started + orders.deadline_s)
+            cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
+            stall = stall_of(look_again(watch, seen), cause) if cause and any(watch.board.pid(rank) for rank in watch.ranks) else None
             leftovers = [] if cause else _leave(process)
         finally:
             with _uninterrupted():
@@ -69,7 +82,7 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
                 for path in scratch:
                     shutil.rmtree(path, ignore_errors=True)
                 left = clean(orders.launch)
-    return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started)
+    return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
 
 
 def new_watch(folder: Path, world_size: int) -> Watch:
@@ -88,28 +101,28 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float) -> Sign | None:
-    """The cause of failure, None when all ranks ended well."""
-    first_sign: float | None = None
+def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float) -> tuple[Sign | None, list[Seen]]:
+    """The cause of failure and what the ranks did at the first sign of it; None when all ranks ended well."""
+    first_sign, seen = 0.0, list[Seen]()
     with os.fdopen(os.pidfd_open(process.pid)) as ending:
         while True:
             # In this order: a parent has written how its ranks ended before it is gone.
             gone = process.poll()
             signs, now = watch.poll(), time.monotonic()
-            if signs and first_sign is None:
-                first_sign = now
-                if any(sign.code in ("rank_stopped", "rank_silent") for sign in signs):
-                    dump_stacks(watch.living())
-            if signs and first_sign is not None:
+            if signs and not seen:
+                first_sign, seen = now, look(watch)
+            if signs:
                 grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
                 if watch.all_ended() or gone is not None or now - first_sign > grace:
-                    return root_cause(watch.poll())
+                    return root_cause(watch.poll()), seen
             elif watch.all_ended():
-                return None
+                return None, seen
             elif gone is not None:
-                return _launcher_gone(watch, gone)
+                return _launcher_gone(watch, gone), look(watch)
             elif now > deadline:
-                return _too_late(watch)
+                return _nobody_failed(watch, "deadline", "deadline passed")
+            elif (idle_s := watch.idle_s()) > stall_s:
+                return _nobody_failed(watch, "stalled", f"no rank moved for {idle_s:.0f} s")
             select.select([ending], [], [], POLL_S)
 
 
@@ -120,16 +133,11 @@ def _launcher_gone(watch: Watch, code: int) -> Sign:
     return watch.sign("rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended")
 
 
-def _too_late(watch: Watch) -> Sign:
-    rank = watch.least_advanced()
-    line = watch.board.read(rank)
-    still_s = (time.monotonic_ns() - line.moved_ns) / 1e9
-    doing = (
-        f"is furthest behind, in {line.operation!r} for {still_s:.1f} s" if line.operation else "has not begun" if watch.board.pid(rank) else "has not started"
-    )
-    sign = watch.sign("deadline", rank, f"deadline passed; rank {rank} {doing}")
-    dump_stacks(watch.living())
-    return sign
+def _nobody_failed(watch: Watch, code: str, message: str) -> tuple[Sign, list[Seen]]:
+    """All ranks live but the launch does not come to its end: the rank to which the others' waiting leads is named."""
+    seen = look(watch)
+    rank, why = first_silent(seen)
+    return watch.sign(code, rank, f"{message}; {why}"), seen
 
 
 def _leave(process: subprocess.Popen[bytes]) -> list[str]:

@@ -72,14 +72,6 @@ def clean_leftovers(staging: Path) -> list[str]:
     return left
 
 
-def dump_stacks(pids: list[int], wait_s: float = 0.2) -> None:
-    """Make ranks write the stacks of all their threads into their logs; stopped ones are continued for it."""
-    for pid in pids:
-        _send(pid, signal.SIGUSR1)
-        _send(pid, signal.SIGCONT)
-    time.sleep(wait_s)
-
-
 def reap_session(session: int, within_s: float = 1.0) -> None:
     """Reap the orphans of a launcher's session that this process has adopted."""
     until = time.monotonic() + within_s

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from harness.rank.board import Board
 
 LOOK_S = 0.25
@@ -17,9 +19,14 @@ STOPPED_S = 1.5
 SILENT_S = 6.0
 BUSY = 0.05
 """Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less."""
+FAMILY_S = 4.0
+"""A rank that has been idle for so long may let another program work for it."""
+STALL_S = 30.0
+"""No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one call into a library, which tells
+nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of the suites."""
 _ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
 """Signals by which a library ends its own process, often because a peer is gone."""
-_BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
+BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,35 @@ class Sign:
         if self.code == "rank_killed":
             return (3 if self.signal in _ABORTS else 0), self.at_ns
         order = {"rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
-        return (5 if self.code in _BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
+        return (5 if self.code in BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
+
+
+@dataclass(slots=True)
+class Life:
+    """When a rank last did something, by the monotonic clock in s: its line changed (`moved_at`); it computed or read from disk (`worked_at`)."""
+
+    mark: bytes = b""
+    moved_at: float = 0.0
+    worked_at: float = 0.0
+    used_s: float | None = None
+    read_bytes: int = 0
+    family_s: float = 0.0
+    family_at: float = float("inf")
+    """When its child processes are looked at: every second, from FAMILY_S after it was last seen to work."""
+
+    def look_at_line(self, mark: bytes, now: float) -> None:
+        """The board's line without its beat."""
+        if mark != self.mark:
+            self.mark, self.moved_at = mark, now
+
+    def look_at_work(self, pid: int, used_s: float, now: float) -> None:
+        """Processor time so far in s; what it read is asked for here."""
+        if now > self.family_at:
+            self.family_s, self.family_at = family_s(pid), now + 1.0
+        used_s, read = used_s + self.family_s, disk_bytes(pid)
+        if self.used_s is None or used_s - self.used_s > BUSY * (now - self.worked_at) or read != self.read_bytes:
+            self.used_s, self.read_bytes, self.worked_at = used_s, read, now
+            self.family_at = now + FAMILY_S
 
 
 @dataclass(slots=True)
@@ -57,8 +92,7 @@ class Watch:
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
     _stopped_since: dict[int, float] = field(default_factory=dict)
     _signs: dict[int, Sign] = field(default_factory=dict)
-    _busy: dict[int, tuple[float, float]] = field(default_factory=dict)
-    """Processor time in s when the rank was last seen to compute, and when that was."""
+    _lives: dict[int, Life] = field(default_factory=dict)
     _looked: float = 0.0
 
     @property
@@ -80,14 +114,30 @@ class Watch:
         """Whether every rank has ended, well or not."""
         return len(self.ends) == self.board.world_size
 
-    def living(self) -> list[int]:
+    def living(self) -> dict[int, int]:
         """Processes of ranks that have not ended."""
-        return [pid for rank in self.ranks if rank not in self.ends and (pid := self.board.pid(rank))]
+        return {rank: pid for rank in self.ranks if rank not in self.ends and (pid := self.board.pid(rank))}
 
-    def least_advanced(self) -> int:
-        """Among ranks that have not ended: the lowest step, then one that waits for no peer, then the one that has not moved for longest; -1: all ended."""
-        lines = {rank: self.board.read(rank) for rank in self.ranks if rank not in self.ends}
-        return min(lines, key=lambda rank: (lines[rank].step, lines[rank].peer >= 0, lines[rank].moved_ns), default=-1)
+    def still_s(self, rank: int) -> float:
+        """How long a rank's line has stayed as it is, as closely as it was looked at."""
+        life, now = self._life(rank), time.monotonic()
+        life.look_at_line(self.board.mark(rank), now)
+        return max(now - max(life.moved_at, self.board.read(rank).moved_ns / 1e9), 0.0)
+
+    def idle_s(self) -> float:
+        """For how long no rank has moved: every line has stayed as it is and no rank computed or read from disk, those apart that compute only to wait."""
+        living = self.living()
+        if len(living) + len(self.ends) < self.board.world_size:
+            return 0.0
+        return min((self._idle_s(rank) for rank in living), default=0.0)
+
+    def _idle_s(self, rank: int) -> float:
+        still_s = self.still_s(rank)
+        waits = self.board.read(rank).waits_for is not None
+        return still_s if waits else min(still_s, time.monotonic() - self._life(rank).worked_at)
+
+    def _life(self, rank: int) -> Life:
+        return self._lives.setdefault(rank, Life())
 
     def sign(self, code: str, rank: int, message: str) -> Sign:
         """A sign about a rank as it is now."""
@@ -111,13 +161,13 @@ class Watch:
     def _look_at_process(self, rank: int, pid: int) -> None:
         now = time.monotonic()
         state, used_s = process_state(pid)
-        before_s, since_busy = self._busy.setdefault(rank, (used_s, now))
-        if used_s - before_s > BUSY * (now - since_busy):
-            self._busy[rank] = (used_s, now)
+        life = self._life(rank)
+        life.look_at_line(self.board.mark(rank), now)
+        life.look_at_work(pid, used_s, now)
         if state not in ("T", "t"):
             self._stopped_since.pop(rank, None)
             # A library that computes while it holds the interpreter's lock stops the heartbeat but is not silent.
-            silent_s = now - max(self.board.read(rank).beat_ns / 1e9, self._busy[rank][1])
+            silent_s = now - max(self.board.read(rank).beat_ns / 1e9, life.worked_at)
             if silent_s > SILENT_S:
                 self._signs.setdefault(rank, self.sign("rank_silent", rank, f"neither heartbeat nor processor time for {silent_s:.1f} s"))
             return
@@ -155,6 +205,24 @@ def process_state(pid: int) -> tuple[str, float]:
     except OSError:
         return "", 0.0
     return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def family_s(pid: int) -> float:
+    """Processor time in s of a process's descendants, those that it has waited for included."""
+    try:
+        process = psutil.Process(pid)
+        waited = process.cpu_times()
+        return float(waited.children_user + waited.children_system) + sum(process_state(child.pid)[1] for child in process.children(recursive=True))
+    except psutil.Error:
+        return 0.0
+
+
+def disk_bytes(pid: int) -> int:
+    """Bytes that a process read from storage; 0 where the kernel does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/io").read_text().partition("\nread_bytes: ")[2].split("\n")[0])
+    except (OSError, ValueError):
+        return 0
 
 
 def signal_name(number: int) -> str:

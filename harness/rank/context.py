@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.rank.board import Board
+from harness.rank.board import Board, Post
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
 from harness.record.counters import Counters
@@ -40,9 +40,14 @@ class RankContext:
     """Checks of the data before timing, each as record/schema.py's InputCheck."""
     counters: dict[str, Counters] = field(default_factory=dict)
     """Interface counters of this rank's namespace at the `start` and the `end` of the timed region."""
+    post: Post = field(init=False)
+    """Where collectives and transports say in which call and round they are and whom they wait for."""
+
+    def __post_init__(self) -> None:
+        self.post = self.rendezvous.post = self.board.post(self.rank)
 
     def at(self, step: int, operation: str, peer: int = -1) -> None:
-        """Tell the supervisor what this rank is about to do."""
+        """Tell the supervisor what this rank is about to do, and with which peer; waiting itself is told by `post`."""
         self.board.write(self.rank, step=step, operation=operation, peer=peer)
 
     def check(self, name: str, passed: bool, detail: str = "") -> None:

@@ -42,6 +42,9 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
     except BaseException as error:
         traceback.print_exc()
         failure = describe(error)
+        peer = getattr(error, "peer", -1)
+        if context is not None and isinstance(peer, int) and peer >= 0:
+            context.post.wait(peer)
     if failure is None and context is not None:
         last = context.board.read(rank)
         context.board.write(rank, step=last.step, operation=last.operation, peer=last.peer, state="done")

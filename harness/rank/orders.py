@@ -25,6 +25,7 @@ class Orders:
     token: str
     address: str
     deadline_s: float
+    stall_s: float = 30.0
     programs: str = ""
     """Folder of the suite's own programs."""
 

@@ -44,9 +44,9 @@ class SyncOverlap(Strategy):
             raise RuntimeError(f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete")
         self.context.at(self.step, "all_reduce")
         with self.context.recorder.span("wait", self.step):
-            done = self._thread.drain()
-        for exchange in done:
-            self.context.recorder.add("communication", self.step, exchange.start_ns, exchange.end_ns, exchange.nbytes)
+            # The thread that communicates says for whom; from here on the rank as a whole waits.
+            self.context.post.wait()
+            self.exchanges = self._thread.drain()
         self.apply(update)
 
     def close(self) -> None:

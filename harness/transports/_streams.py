@@ -8,12 +8,15 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness.transports._arena import as_bytes
 from harness.transports.base import Array, PeerLost, TransportError
+
+if TYPE_CHECKING:
+    from harness.rank.board import Post
 
 Metadata = tuple[tuple[str, str], ...]
 CONSENT = ("consent", "yes")
@@ -27,8 +30,8 @@ CHECK_S = 0.1
 class Outbox:
     """The stream to one peer: gRPC's thread draws chunks from the queue of sends."""
 
-    def __init__(self, grpc: Any, peer: int, channel: Any, method: str, metadata: Metadata) -> None:
-        self.peer = peer
+    def __init__(self, grpc: Any, peer: int, channel: Any, method: str, metadata: Metadata, post: Post) -> None:
+        self.peer, self.post = peer, post
         self.lost: str | None = None
         self._grpc = grpc
         self._queue: SimpleQueue[Send | None] = SimpleQueue()
@@ -71,6 +74,7 @@ class Outbox:
             last = max(len(data) - 1, 0) // CHUNK * CHUNK
             for start in range(0, last + 1, CHUNK):
                 chunk = bytes(data[start : start + CHUNK])
+                message.moved = start + len(chunk)
                 if start == last:
                     message.finished.set()
                 yield chunk
@@ -82,6 +86,7 @@ class Send:
     def __init__(self, outbox: Outbox, data: Array) -> None:
         self.data = data
         self.finished = threading.Event()
+        self.moved = 0
         self._outbox = outbox
 
     def test(self) -> bool:
@@ -92,15 +97,14 @@ class Send:
         return False
 
     def wait(self) -> None:
-        while not self.test():
-            self.finished.wait(CHECK_S)
+        _wait(self, self._outbox.peer, self._outbox.post)
 
 
 class Inbox:
     """What one peer sends: receives wait here for chunks, chunks for receives."""
 
-    def __init__(self, peer: int) -> None:
-        self.peer = peer
+    def __init__(self, peer: int, post: Post) -> None:
+        self.peer, self.post = peer, post
         self.taken = False
         self.ended = threading.Event()
         self.closed: TransportError | None = None
@@ -144,12 +148,12 @@ class Receive:
         self._dtype = buffer.dtype
         self._target = as_bytes(buffer)
         self._ufunc = ufunc
-        self._position = 0
+        self.moved = 0
 
     def take(self, chunk: bytes) -> bool:
         """Copy or reduce one chunk into its place; True when the message is complete."""
         source = np.frombuffer(chunk, np.uint8)
-        target = self._target[self._position : self._position + source.size]
+        target = self._target[self.moved : self.moved + source.size]
         if target.size != source.size or (source.size == 0 and self._target.size):
             raise TransportError(f"a message does not have the {self._target.size} bytes that its receiver expects")
         if self._ufunc is None:
@@ -157,8 +161,8 @@ class Receive:
         else:
             own = target.view(self._dtype)
             self._ufunc(own, source.view(self._dtype), out=own)
-        self._position += source.size
-        return self._position == self._target.size
+        self.moved += source.size
+        return self.moved == self._target.size
 
     def test(self) -> bool:
         if self.finished.is_set():
@@ -169,5 +173,15 @@ class Receive:
         return False
 
     def wait(self) -> None:
-        while not self.test():
-            self.finished.wait(CHECK_S)
+        _wait(self, self._inbox.peer, self._inbox.post)
+
+
+def _wait(message: Send | Receive, peer: int, post: Post) -> None:
+    """Block until the message is done; who blocks for long says so, again whenever bytes have moved."""
+    told = -1
+    while not message.test():
+        if not message.finished.wait(CHECK_S) and message.moved != told:
+            post.wait(peer)
+            told = message.moved
+    if told >= 0:
+        post.go_on()

@@ -1,10 +1,14 @@
-"""How a rank waits on memory: spin shortly, then give the core away, then sleep; and it notices when the peer dies."""
+"""How a rank waits on memory: spin shortly, then give the core away, then sleep and tell so; and it notices when the peer dies."""
 
 from __future__ import annotations
 
 import ctypes
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.rank.board import Post
 
 _sched_yield = ctypes.CDLL(None).sched_yield
 """Through ctypes because it releases the interpreter lock around the call; os.sched_yield of Python 3.11 keeps it."""
@@ -16,13 +20,13 @@ CHECK_NS = 2_000_000
 SLEEP_S = (20e-6, 500e-6)
 
 
-def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int) -> None:
-    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless."""
+def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int, post: Post, peer: int) -> None:
+    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless. Only who sleeps says that it waits."""
     for _ in range(spins):
         if ready():
             return
     start = checked = time.monotonic_ns()
-    pause = SLEEP_S[0]
+    pause, told = SLEEP_S[0], False
     while not ready():
         now = time.monotonic_ns()
         if now - checked > CHECK_NS:
@@ -31,11 +35,15 @@ def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int)
                 check()
             except Exception:
                 # What we wait for may have been published between the last look and the peer's end.
-                if ready():
-                    return
-                raise
+                if not ready():
+                    raise
         if now - start < YIELD_NS:
             _sched_yield()
         else:
+            if not told:
+                post.wait(peer)
+                told = True
             time.sleep(pause)
             pause = min(2 * pause, SLEEP_S[1])
+    if told:
+        post.go_on()

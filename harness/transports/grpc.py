@@ -56,9 +56,9 @@ class Grpc:
         self.capabilities = Capabilities(
             point_to_point=True, one_sided=False, collective=False, dtypes=DTYPES, progress="background", path="socket", library=f"grpcio {grpc.__version__}"
         )
-        self._token = context.token
+        self._token, self._post = context.token, context.post
         self._peers = [peer for peer in range(self.world_size) if peer != self.rank]
-        self._inboxes = {peer: Inbox(peer) for peer in self._peers}
+        self._inboxes = {peer: Inbox(peer, context.post) for peer in self._peers}
         self._threads = ThreadPoolExecutor(max(len(self._peers), 1), thread_name_prefix="grpc receive")
         self._server = grpc.server(self._threads, options=OPTIONS)
         handler = grpc.stream_unary_rpc_method_handler(self._deliver)
@@ -126,7 +126,7 @@ class Grpc:
 
     def _outbox(self, peer: int, address: str) -> Outbox:
         metadata: Metadata = (("token", self._token), ("source", str(self.rank)))
-        return Outbox(self._grpc, peer, self._grpc.insecure_channel(address, options=OPTIONS), f"/{SERVICE}/{METHOD}", metadata)
+        return Outbox(self._grpc, peer, self._grpc.insecure_channel(address, options=OPTIONS), f"/{SERVICE}/{METHOD}", metadata, self._post)
 
     def _deliver(self, chunks: Iterator[bytes], call: Any) -> bytes:
         """Serve one peer's stream until it ends."""

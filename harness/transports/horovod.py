@@ -15,6 +15,7 @@ import numpy as np
 from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
+    from harness.rank.board import Post
     from harness.rank.context import RankContext
 
 POLL_S = 50e-6
@@ -53,7 +54,9 @@ class Horovod:
     def __init__(self, context: RankContext) -> None:
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
-        self._binding: Binding = TensorflowBinding() if getattr(context.case, "framework", "torch") == "tensorflow" else TorchBinding()
+        self._post = context.post
+        tensorflow = getattr(context.case, "framework", "torch") == "tensorflow"
+        self._binding: Binding = TensorflowBinding(context.post) if tensorflow else TorchBinding(context.post)
         self._calls: Counter[str] = Counter()
         self._latest: dict[str, Handle] = {}
         self._closed = False
@@ -116,6 +119,7 @@ class Horovod:
         self._calls[key] += 1
         if name in self._latest:
             self._latest[name].wait()
+        self._post.entered(kind.partition(".")[0])
         with _translated():
             self._latest[name] = call(name)
         return self._latest[name]
@@ -126,26 +130,29 @@ class TorchBinding:
 
     dtypes = frozenset({"float16", "float32", "float64", "int32", "int64"})
 
-    def __init__(self) -> None:
+    def __init__(self, post: Post) -> None:
         import horovod.torch
         import torch
 
-        self._hvd, self._torch = horovod.torch, torch
+        self._post, self._hvd, self._torch = post, horovod.torch, torch
         self.library = f"horovod {horovod.__version__} Gloo, torch {torch.__version__}"
         self.init, self.shutdown = horovod.torch.init, horovod.torch.shutdown
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
         reduction = self._hvd.Sum if operation == "sum" else self._hvd.Max
-        return _TorchCall(self._hvd, self._hvd.allreduce_async_(self._torch.from_numpy(buffer), op=reduction, name=name), then)
+        return self._started(self._hvd.allreduce_async_(self._torch.from_numpy(buffer), op=reduction, name=name), then)
 
     def all_gather(self, source: Array, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
-        return _TorchCall(self._hvd, self._hvd.allgather_async(self._torch.from_numpy(source), name=name), then)
+        return self._started(self._hvd.allgather_async(self._torch.from_numpy(source), name=name), then)
 
     def broadcast(self, buffer: Array, root: int, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
-        return _TorchCall(self._hvd, self._hvd.broadcast_async_(self._torch.from_numpy(buffer), root_rank=root, name=name), then)
+        return self._started(self._hvd.broadcast_async_(self._torch.from_numpy(buffer), root_rank=root, name=name), then)
+
+    def _started(self, handle: int, then: Callable[[Array], None]) -> Handle:
+        return _TorchCall(self._post, self._hvd, handle, then)
 
 
 class TensorflowBinding:
@@ -153,36 +160,40 @@ class TensorflowBinding:
 
     dtypes = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})
 
-    def __init__(self) -> None:
+    def __init__(self, post: Post) -> None:
         import horovod.tensorflow
         import tensorflow
 
-        self._hvd, self._tensor = horovod.tensorflow, tensorflow.convert_to_tensor
+        self._post, self._hvd, self._tensor = post, horovod.tensorflow, tensorflow.convert_to_tensor
         self.library = f"horovod {horovod.__version__} Gloo, tensorflow {tensorflow.__version__}"
         self.init, self.shutdown = horovod.tensorflow.init, horovod.tensorflow.shutdown
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
         reduction = self._hvd.Sum if operation == "sum" else self._hvd.Max
-        then(self._hvd.allreduce(self._tensor(buffer), op=reduction, name=name).numpy())
-        return Done()
+        return self._blocking(lambda: self._hvd.allreduce(self._tensor(buffer), op=reduction, name=name), then)
 
     def all_gather(self, source: Array, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
-        then(self._hvd.allgather(self._tensor(source), name=name).numpy())
-        return Done()
+        return self._blocking(lambda: self._hvd.allgather(self._tensor(source), name=name), then)
 
     def broadcast(self, buffer: Array, root: int, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
-        then(self._hvd.broadcast(self._tensor(buffer), root_rank=root, name=name).numpy())
+        return self._blocking(lambda: self._hvd.broadcast(self._tensor(buffer), root_rank=root, name=name), then)
+
+    def _blocking(self, call: Callable[[], Any], then: Callable[[Array], None]) -> Handle:
+        self._post.wait()
+        then(call().numpy())
+        self._post.go_on()
+        self._post.left()
         return Done()
 
 
 class _TorchCall:
     """Handle over Horovod's handle number; lets go of the buffers when done."""
 
-    def __init__(self, hvd: Any, handle: int, then: Callable[[Array], None]) -> None:
-        self._hvd, self._handle = hvd, handle
+    def __init__(self, post: Post, hvd: Any, handle: int, then: Callable[[Array], None]) -> None:
+        self._post, self._hvd, self._handle = post, hvd, handle
         self._then: Callable[[Array], None] | None = then
 
     def test(self) -> bool:
@@ -190,11 +201,16 @@ class _TorchCall:
             if self._then is not None and self._hvd.poll(self._handle):
                 then, self._then = self._then, None
                 then(self._hvd.synchronize(self._handle).numpy())
+                self._post.left()
         return self._then is None
 
     def wait(self) -> None:
+        if self.test():
+            return
+        self._post.wait()
         while not self.test():
             time.sleep(POLL_S)
+        self._post.go_on()
 
 
 def _into(target: Array) -> Callable[[Array], None]:
@@ -235,8 +251,10 @@ def _join(context: RankContext, binding: Binding) -> None:
         gloo = {"GLOO_RENDEZVOUS_ADDR": context.address, "GLOO_RENDEZVOUS_PORT": port, "GLOO_IFACE": context.case.interface, "GLOO_TIMEOUT_SECONDS": JOIN_S}
         choice = {"CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo", "HOSTNAME": context.address}
         os.environ.update({f"HOROVOD_{name}": str(value) for name, value in (place | gloo | choice).items()})
+        context.post.wait()
         with _translated():
             binding.init()
+        context.post.go_on()
         context.rendezvous.exchange("horovod.joined", context.rank, context.world_size, True)
 
 

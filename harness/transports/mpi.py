@@ -29,12 +29,15 @@ class Mpi:
             raise TransportError("transport 'mpi' needs ranks that mpirun started: use launcher 'mpirun'")
         import mpi4py
 
+        self._post = context.post
         # One thread at a time calls MPI: the communication thread, or the main thread when that one is idle.
         mpi4py.rc.thread_level = "serialized"
         # Only `close` ends MPI: mpi4py's own MPI_Finalize at exit would block for ever beside a failed rank.
         mpi4py.rc.finalize = False
+        self._post.wait()
         from mpi4py import MPI
 
+        self._post.go_on()
         self._mpi, self._world = MPI, MPI.COMM_WORLD
         self._world.Set_errhandler(MPI.ERRORS_RETURN)
         self.rank, self.world_size = context.rank, context.world_size
@@ -59,46 +62,53 @@ class Mpi:
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
         reduction = self._mpi.SUM if operation == "sum" else self._mpi.MAX
-        return self._collective(buffer, buffer.nbytes, lambda: self._world.Allreduce(self._mpi.IN_PLACE, buffer, reduction))
+        return self._collective("all_reduce", buffer, buffer.nbytes, lambda: self._world.Allreduce(self._mpi.IN_PLACE, buffer, reduction))
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
-        return self._collective(source, source.nbytes, lambda: self._world.Reduce_scatter_block(source, target, self._mpi.SUM))
+        return self._collective("reduce_scatter", source, source.nbytes, lambda: self._world.Reduce_scatter_block(source, target, self._mpi.SUM))
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
-        return self._collective(source, source.nbytes, lambda: self._world.Allgather(source, target))
+        return self._collective("all_gather", source, source.nbytes, lambda: self._world.Allgather(source, target))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast; only the root counts its bytes."""
-        return self._collective(buffer, buffer.nbytes if self.rank == root else 0, lambda: self._world.Bcast(buffer, root))
+        return self._collective("broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._world.Bcast(buffer, root))
 
     def barrier(self) -> None:
         """See Transport.barrier."""
         self.traffic.count(0)
-        self._call(self._world.Barrier)
+        self._blocking("barrier", self._world.Barrier)
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
-        return _Request(self, self._call(lambda: self._world.Isend(as_bytes(buffer), peer)))
+        return _Request(self, self._call(lambda: self._world.Isend(as_bytes(buffer), peer)), peer)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
-        return _Request(self, self._call(lambda: self._world.Irecv(as_bytes(buffer), peer)))
+        return _Request(self, self._call(lambda: self._world.Irecv(as_bytes(buffer), peer)), peer)
 
     def close(self) -> None:
         """MPI_Finalize, which waits for all ranks; a rank that leaves because of an error skips it, and mpirun ends the others when it exits."""
         if not self._mpi.Is_finalized() and sys.exc_info()[0] is None:
             self._mpi.Finalize()
 
-    def _collective(self, buffer: Array, nbytes: int, call: Callable[[], Any]) -> Handle:
+    def _collective(self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any]) -> Handle:
         if buffer.dtype.name not in DTYPES:
             raise TransportError(f"mpi does not take {buffer.dtype.name}; it takes {', '.join(sorted(DTYPES))}")
         self.traffic.count(nbytes)
         if buffer.size:
-            self._call(call)
+            self._blocking(name, call)
         return Done()
+
+    def _blocking(self, name: str, call: Callable[[], Any]) -> None:
+        self._post.entered(name)
+        self._post.wait()
+        self._call(call)
+        self._post.go_on()
+        self._post.left()
 
     def _call(self, call: Callable[[], Any]) -> Any:
         try:
@@ -110,15 +120,18 @@ class Mpi:
 class _Request:
     """Handle over an MPI request."""
 
-    def __init__(self, transport: Mpi, request: Any) -> None:
+    def __init__(self, transport: Mpi, request: Any, peer: int) -> None:
         self._transport = transport
         self._request = request
+        self._peer = peer
 
     def test(self) -> bool:
         return bool(self._transport._call(self._request.Test))
 
     def wait(self) -> None:
+        self._transport._post.wait(self._peer)
         self._transport._call(self._request.Wait)
+        self._transport._post.go_on()
 
 
 def _library(mpi: Any) -> str:

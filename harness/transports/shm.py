@@ -42,6 +42,7 @@ class SharedMemory:
     def __init__(self, context: RankContext, arena: Arena) -> None:
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
+        self._post = context.post
         self.arena = arena
         self._rendezvous = context.rendezvous
         self._registered: list[Array] = []
@@ -146,7 +147,7 @@ class SharedMemory:
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See Mapped.wait_for."""
-        wait_until(ready, partial(self._check, peer), self._spins)
+        wait_until(ready, partial(self._check, peer), self._spins, self._post, peer)
 
     def _check(self, peer: int) -> None:
         poll = select.poll()

@@ -13,11 +13,14 @@ from harness.transports._handshake import connect_all
 from harness.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
+    from harness.rank.board import Post
     from harness.rank.context import RankContext
 
 DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 SPINS = 10
 """Looks at the sockets before the caller sleeps until one is ready."""
+UNTOLD_MS = 1
+"""How long a caller sleeps before it says that it waits."""
 
 
 class Tcp:
@@ -27,16 +30,17 @@ class Tcp:
         point_to_point=True, one_sided=False, collective=False, dtypes=DTYPES, progress="caller", path="socket", library="scaleproof tcp"
     )
 
-    def __init__(self, rank: int, world_size: int, connections: dict[int, Connection]) -> None:
+    def __init__(self, rank: int, world_size: int, connections: dict[int, Connection], post: Post) -> None:
         self.rank, self.world_size = rank, world_size
         self.traffic = Traffic()
         self._connections = connections
+        self._post = post
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
         """Connect to every rank; raises TransportError when one does not come or does not know the token."""
         connected = connect_all(context)
-        return cls(context.rank, context.world_size, {peer: Connection(peer, opened) for peer, opened in connected.items()})
+        return cls(context.rank, context.world_size, {peer: Connection(peer, opened) for peer, opened in connected.items()}, context.post)
 
     def allocate(self, nbytes: int) -> Array:
         """Plain memory: a socket copies from and to any."""
@@ -50,7 +54,7 @@ class Tcp:
         connection.outgoing.append(message)
         if len(connection.outgoing) == 1:
             connection.push()
-        return _Handle(self, message)
+        return _Handle(self, message, peer)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
@@ -80,26 +84,30 @@ class Tcp:
                 moved |= connection.pull()
         return moved
 
-    def sleep(self) -> None:
-        """Block until a socket can move one of the messages under way."""
+    def sleep(self, peer: int) -> None:
+        """Block until a socket can move one of the messages under way; the caller waits for one with this peer."""
         poll = select.poll()
         for connection in self._connections.values():
             interest = (select.POLLOUT if connection.outgoing else 0) | (select.POLLIN if connection.incoming else 0)
             if interest:
                 poll.register(connection.socket, interest)
-        poll.poll()
+        if not poll.poll(UNTOLD_MS):
+            self._post.wait(peer)
+            poll.poll()
+            self._post.go_on()
 
     def _receive(self, message: Incoming, peer: int) -> Handle:
         self._connections[peer].incoming.append(message)
-        return _Handle(self, message)
+        return _Handle(self, message, peer)
 
 
 class _Handle:
     """A message under way."""
 
-    def __init__(self, transport: Tcp, message: Outgoing | Incoming) -> None:
+    def __init__(self, transport: Tcp, message: Outgoing | Incoming, peer: int) -> None:
         self._transport = transport
         self._message = message
+        self._peer = peer
 
     def test(self) -> bool:
         if not self._message.done:
@@ -111,5 +119,5 @@ class _Handle:
         while not self._message.done:
             idle = 0 if self._transport.advance() else idle + 1
             if idle > SPINS:
-                self._transport.sleep()
+                self._transport.sleep(self._peer)
                 idle = 0

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.rank.board import LINE, Post
 from harness.rank.context import RankContext
 from harness.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
 from harness.strategies.local_only import LocalOnly
@@ -50,6 +51,7 @@ class FakeContext:
 
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
+        self.post = Post(memoryview(bytearray(LINE)).cast("q"))
 
     def at(self, *_: Any) -> None:
         """Nobody watches."""
@@ -158,11 +160,16 @@ def test_a_backward_pass_that_forgets_a_gradient_is_an_error() -> None:
     strategy.close()
 
 
-def test_every_exchange_is_recorded_and_the_update_comes_last() -> None:
-    strategy = make(SyncOverlap, [100, 100, 100], 1, DoublingGroup())
+@pytest.mark.parametrize("kind", [Sync, SyncOverlap])
+def test_every_exchange_is_recorded_after_the_step_and_the_update_comes_last_in_it(kind: type[Sync] | type[SyncOverlap]) -> None:
+    strategy = make(kind, [100, 100, 100], 1, DoublingGroup())
     strategy.begin(0)
     for index in (2, 1, 0):
         strategy.gradient_ready(index)
     strategy.finish(lambda: None)
-    assert cast(FakeContext, strategy.context).recorder.events == ["wait", "communication", "communication", "communication", "update"]
+    events = cast(FakeContext, strategy.context).recorder.events
+    assert events == ["wait", "update"]
+    strategy.report()
+    strategy.report()
+    assert events[2:] == ["queue", "communication"] * 3
     strategy.close()

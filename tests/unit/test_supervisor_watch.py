@@ -54,14 +54,6 @@ def test_exit_and_report_of_a_rank_decide_together(end: dict, report: dict | Non
     assert (sign and sign.code) == code
 
 
-def test_the_rank_furthest_behind_is_the_one_that_waits_for_nobody(tmp_path: Path) -> None:
-    board = Board(tmp_path / "board", 3)
-    board.write(0, step=4, operation="all_reduce", peer=1)
-    board.write(1, step=4, operation="input")
-    board.write(2, step=5, operation="all_reduce", peer=1)
-    assert Watch(tmp_path, board).least_advanced() == 1
-
-
 def test_a_silent_rank_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.launch.watch.SILENT_S", -1.0)
     board = Board(tmp_path / "board", 2)
