@@ -65,29 +65,29 @@ def _gate(found: Comparison) -> int:
 
 
 def _print(found: Comparison) -> None:
-    print(f"A: {_side(found.a)}\nB: {_side(found.b)}\n")
+    print(f"A (base): {_side(found.a)}\nB:        {_side(found.b)}\n")
     for pair in found.pairs:
-        _print_pair(pair)
+        _print_pair(pair, found.confidence)
     if found.unpaired:
         print_table(["side", "case", "not compared", "why"], [[row.side, row.case, row.title, row.reason] for row in found.unpaired])
     if found.environment:
         marks = {(True, False): "yes", (True, True): "asked for", (False, True): "asked for", (False, False): ""}
         around = [[row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]] for row in found.environment]
         print_table(["environment", "name", "A", "B", "may explain a difference"], around)
-    else:
+    elif found.pairs:
         print("environment: no difference\n")
     for warning in found.warnings:
         print(f"warning {warning.code}: {warning.message}")
     print(_summary(found))
 
 
-def _print_pair(pair: PairOut) -> None:
+def _print_pair(pair: PairOut, confidence: float) -> None:
     print(pair.title)
     how = "block by block" if pair.paired else "side by side" + (f", since {pair.why_unpaired}" if pair.why_unpaired else "")
     print(f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, {sum(pair.failed)} failed; compared {how}")
     for field in pair.differs:
         print(f"  {field.name}: {field.a} in A, {field.b} in B")
-    columns = ["metric", "size", "unit", "A", "B", "B against A", "95 % interval", "noise floor", "p", "p adjusted", "n", "finding"]
+    columns = ["metric", "size", "unit", "A", "B", "B against A", f"{100 * confidence:.0f} % interval", "noise floor", "p", "p adjusted", "n", "finding"]
     print_table(columns, [_row(row) for row in pair.rows])
 
 
@@ -96,13 +96,14 @@ def _row(row: Row) -> Sequence[str | Text]:
 
     from harness.spec.units import format_bytes
 
-    arrow = {"higher": " ↑", "lower": " ↓", None: ""}[row.direction]
+    (scale, unit), arrow = row.scale, {"higher": " ↑", "lower": " ↓", None: ""}[row.direction]
     interval = "" if row.low is None or row.high is None else f"{_change(row.low)} to {_change(row.high)}"
     size = "" if row.nbytes is None else format_bytes(row.nbytes)
     floor = "unknown" if row.floor is None else f"{100 * row.floor:.3g} %"
     change = Text(row.change + (" (regression)" if row.regression else ""), style=COLOURS.get(row.change, ""))
-    numbers = [_number(row.a), _number(row.b), _change(row.ratio), interval, floor, _number(row.p_value, 2), _number(row.p_adjusted, 2)]
-    return [row.metric, size, row.unit + arrow, *numbers, f"{row.n[0]}, {row.n[1]}", change]
+    a, b = (_number(None if value is None else value * scale) for value in (row.a, row.b))
+    numbers = [a, b, _change(row.factor), interval, floor, _number(row.p_value, 2), _number(row.p_adjusted, 2)]
+    return [row.metric, size, unit + arrow, *numbers, f"{row.n[0]}, {row.n[1]}", change]
 
 
 def _summary(found: Comparison) -> str:
@@ -116,7 +117,7 @@ def _side(side: SideOut) -> str:
     lost = f", {side.failed} failed" if side.failed else ""
     lost += f", {side.not_runnable} not runnable" if side.not_runnable else ""
     where = f"machine {', '.join(side.machines)}; code {'; '.join(side.codes)}; from {side.first} to {side.last}"
-    return f"{side.given or './results'}: {side.ok} good launches{lost} of {side.cases} case{'s' if side.cases != 1 else ''}; {where}"
+    return f"{side.given or side.results}: {side.ok} good launches{lost} of {side.cases} case{'s' if side.cases != 1 else ''}; {where}"
 
 
 def _values(values: Sequence[str]) -> str:
@@ -129,4 +130,4 @@ def _number(value: float | None, digits: int = 4) -> str:
 
 def _change(ratio: float | None) -> str:
     """A ratio as a person says it: 1.05 is +5 %."""
-    return "" if ratio is None else f"{100 * (ratio - 1):+.3g} %"
+    return "" if ratio is None else f"{100 * (ratio - 1):+.1f} %"

@@ -64,7 +64,7 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
     return Comparison(
         a=_side(a, grouped[0]), b=_side(b, grouped[1]), confidence=question.confidence, across_machines=question.across_machines,
         tests=sum(row.p_value is not None for row in rows), counts={change: sum(row.change == change for row in rows) for change in CHANGES},
-        regressions=sum(row.regression for row in rows) + sum(pair.all_failed for pair in outs),
+        regressions=sum(row.regression for row in rows) + sum(pair.all_failed and (pair.same_machine or question.across_machines) for pair in outs),
         pairs=tuple(outs), unpaired=tuple(unpaired), environment=tuple(around), warnings=tuple(said),
     )  # fmt: skip
 
@@ -96,7 +96,7 @@ def _adjust(found: Sequence[_Found]) -> list[float | None]:
 def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None], question: Question) -> PairOut:
     blocks, why = pair_launches(pair.a.launches, pair.b.launches)
     first, second = pair.a.launches, pair.b.launches
-    same = {record.machine for record in first} == {record.machine for record in second} or not (first and second)
+    same = pair.a.machines == pair.b.machines
     name = title(pair.a.case) if not pair.differs else f"{title(pair.a.case)} against {title(pair.b.case)}"
     return PairOut(
         title=name, program=pair.a.case.program, case_a=pair.a.any.case_id, case_b=pair.b.any.case_id, differs=pair.differs,
@@ -111,14 +111,15 @@ def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: floa
     metric, result, interval = METRICS[found.key[0]], found.result, found.result.interval
     finding, why = result.finding, result.why
     if finding in ("higher", "lower") and p_adjusted is not None and p_adjusted > 1 - confidence:
-        finding, why = "inconclusive", f"{why}; but p = {p_adjusted:.2g} once all comparisons are counted"
+        finding, why = "inconclusive", f"{why}; but p = {p_adjusted:.2g} once all comparisons are counted: more launches or fewer metrics (--metric) can tell"
     change = _change(finding, metric.direction) if counts else "different machines"
+    bounds = (interval.low, interval.high, interval.coverage) if interval else (None, None, None)
+    low, high, coverage = (_told(bound) for bound in bounds)
+    a, b = (_told(median(values)) if values else None for values in (found.a, found.b))
     return Row(
-        metric=metric.name, nbytes=found.key[1], unit=metric.unit, direction=metric.direction, a=_told(median(found.a) if found.a else None),
-        b=_told(median(found.b) if found.b else None), n=(len(found.a), len(found.b)), ratio=_told(result.ratio), low=_told(interval.low if interval else None),
-        high=_told(interval.high if interval else None), coverage=_told(interval.coverage if interval else None), test=result.test,
-        p_value=_told(result.p_value), p_adjusted=_told(p_adjusted), floor=result.floor, finding=finding, change=change,
-        regression=change == "worse" and result.floor is not None, why=why,
+        metric=metric.name, nbytes=found.key[1], unit=metric.unit, direction=metric.direction, a=a, b=b, n=(len(found.a), len(found.b)),
+        ratio=_told(result.ratio), shift=_told(result.shift), low=low, high=high, coverage=coverage, test=result.test, p_value=_told(result.p_value),
+        p_adjusted=_told(p_adjusted), floor=result.floor, finding=finding, change=change, regression=change == "worse" and result.floor is not None, why=why,
     )  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def _side(side: Side, grouped: Sequence[Group]) -> SideOut:
     statuses = [record.status for record in side.records]
     launched = sorted(record.started_at for group in grouped for record in group.launches)
     return SideOut(
-        given=side.text, ok=statuses.count("ok"), failed=statuses.count("failed"), not_runnable=statuses.count("not_runnable"),
+        given=side.text, results=str(side.store.results), ok=statuses.count("ok"), failed=statuses.count("failed"), not_runnable=statuses.count("not_runnable"),
         left_out=sum(group.left_out for group in grouped), cases=len(grouped), machines=tuple(sorted({record.machine for record in side.records})),
         codes=tuple(sorted({_code(record) for group in grouped for record in group.launches})), first=launched[0], last=launched[-1],
     )  # fmt: skip

@@ -11,15 +11,18 @@ from harness.compare.selection import Side, spelled
 from harness.record.schema import Record
 
 PARTS = ("code", "machine", "packages", "libraries", "threads", "variables", "ranks")
-_CHANGING = re.compile(
-    r"(^|[._])(load|free|steal\w*|seed|pad\w*|temperatures?|throttl\w*|[mk]hz|uptime|pids?|switches|peak|user_s|system_s|wall|hostname|address|time|launch)(?=[._]|$)",
-    re.IGNORECASE,
-)
-"""What every launch has anew; it explains noise within a side, not a difference between two."""
+_OF_A_LAUNCH = {
+    "load", "pace", "seeds", "asked", "sockets", "variables_bytes", "padding_bytes", "peak_memory_mib", "involuntary_switches", "not_readable",
+}  # fmt: skip
+"""What every launch has anew, or what is told twice; fractions, being measured, are left out too."""
+_CHANGING = re.compile(r"(^|[._])(seed|pid|ticks|uptime|temperature\w*|throttled|mhz)$|^variables\.(SCALEPROOF|PYTHONHASHSEED)")
 _REPEATS = ("machine.platform",)
 """Said by other facts too: shown, no reason to warn."""
-_LIBRARY = re.compile(r"^(?P<stem>.+?)(?:-[0-9a-f]{8})*(?P<end>\.so)(?P<version>[.0-9]*)$")
+_LIBRARY = re.compile(r"(?:[-_]*-[0-9a-f]{8})*\.so[.\w]*")
+"""The end of a library's file name: the digest that a wheel adds, and the version."""
 _THREADS = re.compile(r"thread|affinity|pool")
+_LONG = 80
+"""Letters: of longer values only the words that differ are told."""
 Facts = dict[tuple[str, str], set[str]]
 
 
@@ -34,7 +37,7 @@ def differences(a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, 
         only_one_side = not one or not other
         matters = one.isdisjoint(other) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
         asked = part in asked_parts(*sides)
-        found.append(EnvironmentOut(part=part, name=name, a=tuple(sorted(one)), b=tuple(sorted(other)), matters=matters, asked=asked))
+        found.append(EnvironmentOut(part=part, name=name, a=_told(one, other), b=_told(other, one), matters=matters, asked=asked))
     return found
 
 
@@ -69,7 +72,9 @@ def _facts(record: Record) -> Iterable[tuple[tuple[str, str], str]]:
 
 
 def _placed(part: str, name: str) -> tuple[str, str]:
-    """Variables, packages and libraries are parts of their own, wherever a record keeps them."""
+    """Variables, packages and libraries are parts of their own, wherever a record keeps them; what a rank found of its host is the machine's."""
+    if name.startswith("host."):
+        return _placed("machine", name.removeprefix("host."))
     for own in ("variables", "packages", "libraries"):
         if name.startswith(f"{own}."):
             return own, name.removeprefix(f"{own}.")
@@ -77,23 +82,23 @@ def _placed(part: str, name: str) -> tuple[str, str]:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Nested values as dotted names. What changes with every launch and what was measured (a fraction) is left out."""
+    """Nested values as dotted names. A library's version belongs to its value: two versions of one library are one fact."""
     for name, value in values.items():
         dotted = f"{prefix}{name}"
-        if _CHANGING.search(dotted) or dotted.startswith("variables.SCALEPROOF") or dotted == "variables.PYTHONHASHSEED":
+        if name in _OF_A_LAUNCH or _CHANGING.search(dotted):
             continue
         if isinstance(value, Mapping):
             yield from _flat(value, f"{dotted}.")
-        elif name == "libraries" and isinstance(value, list | tuple):
-            yield from ((f"{dotted}.{stem}", version) for stem, version in (_library(str(item)) for item in value))
+        elif prefix.endswith(("libraries.", "pools.")):
+            yield prefix + _LIBRARY.sub("", name), _word(value)
         elif not isinstance(value, float):
             yield dotted, _word(value)
 
 
-def _library(name: str) -> tuple[str, str]:
-    """A shared library's name without the digest that a wheel adds, and its version; `unversioned` where the name has none."""
-    found = _LIBRARY.match(name)
-    return (found["stem"].rstrip("_-"), found["version"].strip(".") or "unversioned") if found else (name, "unversioned")
+def _told(mine: set[str], others: set[str]) -> tuple[str, ...]:
+    """The values in order; of a long one, as the flags of a processor, only the words that the other side lacks."""
+    there = {word for value in others for word in value.split()}
+    return tuple(sorted((" ".join(sorted(set(value.split()) - there)) or "nothing else") if len(value) > _LONG and others else value for value in mine))
 
 
 def _word(value: object) -> str:

@@ -35,6 +35,11 @@ class Group:
         """One of its records."""
         return (*self.launches, *self.failed)[0]
 
+    @property
+    def machines(self) -> set[str]:
+        """Where its good launches ran, or the failed ones when there are no good ones."""
+        return {record.machine for record in self.launches or self.failed}
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -97,9 +102,8 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
         return [], "a side has no good launch"
     if {record.machine for record in a} != {record.machine for record in b}:
         return [], "they ran on different machines"
-    if max(record.started_at for record in a) < min(record.started_at for record in b) or max(record.started_at for record in b) < min(
-        record.started_at for record in a
-    ):
+    spans = sorted((min(record.started_at for record in side), max(record.started_at for record in side)) for side in (a, b))
+    if spans[0][1] < spans[1][0]:
         return [], "they ran one after the other, not interleaved"
     first, second = ({(record.plan_index, record.seed): record for record in side} for side in (a, b))
     blocks = sorted(first.keys() & second.keys())

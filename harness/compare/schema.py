@@ -19,6 +19,8 @@ class SideOut(_Part):
     """One side: what was written, how many of its launches ended how, and where they ran."""
 
     given: str
+    results: str
+    """The folder of records."""
     ok: int
     failed: int
     not_runnable: int
@@ -52,6 +54,8 @@ class Row(_Part):
     n: tuple[int, int]
     ratio: float | None
     """Median of B over median of A."""
+    shift: float | None
+    """The factor from A to B that the test is about (Hodges-Lehmann); free of what the two launches of a block share."""
     low: float | None
     high: float | None
     coverage: float | None
@@ -65,6 +69,18 @@ class Row(_Part):
     change: Change
     regression: bool
     why: str
+
+    @property
+    def factor(self) -> float | None:
+        """The change as it is shown: what was tested, else the ratio of medians."""
+        return self.ratio if self.shift is None else self.shift
+
+    @property
+    def scale(self) -> tuple[float, str]:
+        """What to multiply its values by to read them, and their unit then: short times in ms or µs."""
+        if self.unit != "s" or not self.a or abs(self.a) >= 1:
+            return 1.0, self.unit
+        return (1e3, "ms") if abs(self.a) >= 1e-3 else (1e6, "µs")
 
 
 class PairOut(_Part):

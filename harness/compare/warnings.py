@@ -49,7 +49,7 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
             f"{len(apart)} of {len(pairs)} cases: launches are not compared block by block, since {why}; what drifted in between is in the difference",
         )
     rows = [row for pair in pairs for row in pair.rows]
-    if unknown := sorted({row.metric for row in rows if row.floor is None}):
+    if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
         yield (
             "no_noise_floor",
             f"no noise floor for {_listed(unknown)} on this machine: a change of these counts as no regression; `scaleproof calibrate` measures it",

@@ -53,4 +53,4 @@ def picture(pair: PairOut) -> Markup:
 def _line(row: Row) -> Line:
     name = row.metric + (f", {nbytes(row.nbytes)}" if row.nbytes is not None else "")
     words = f"{name}: {significant(row.a)} in A, {significant(row.b)} in B ({row.unit}); {row.change}: {row.why}"
-    return Line(name, row.ratio, row.low, row.high, row.floor, row.change, words)
+    return Line(name, row.factor, row.low, row.high, row.floor, row.change, words)

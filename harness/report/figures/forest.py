@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 from markupsafe import Markup
 from matplotlib.patches import Rectangle
@@ -14,9 +15,10 @@ from harness.report.figures.style import GRID, MUTED, PAGE, panel, styled, svg
 _ROW = 0.27
 _MARGIN = 0.75
 """Heights in inches: of a line, and of what is around them."""
-_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.67, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0, 1.01, 1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-_FEWEST = 5
-"""Ticks are thinned to about so many."""
+_TICKS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
+"""Of a side; the other has their inverses."""
+_APART = 0.3
+"""Share of a half axis that two ticks are apart at least."""
 _COLOURS = {"worse": "#050001", "better": "#050002", "changed": "#050004", "different machines": "#050004"}
 _PLAIN = "#050007"
 _MARKS = {"worse": "v", "better": "^", "changed": "D", "different machines": "D"}
@@ -58,12 +60,12 @@ def forest(label: str, lines: Sequence[Line]) -> Markup:
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_ylim(-0.6, len(lines) - 0.4)
-    axes.xaxis.set_major_locator(FixedLocator(_ticks(low, high)))
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(high)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
     axes.set_yticks(range(len(lines)), [line.name for line in reversed(lines)])
     axes.grid(False, axis="y")
-    axes.set_xlabel("B / A, ratio of medians; the band is the machine's own noise")
+    axes.set_xlabel("B / A; the band is the machine's own noise")
     return svg(figure, label, titles)
 
 
@@ -75,9 +77,10 @@ def _limits(lines: Sequence[Line]) -> tuple[float, float]:
     return 1 / min(far, 110.0), min(far, 110.0)
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """Round ratios inside the axis, always with 1, the same number on both sides."""
-    above = [tick for tick in _TICKS if 1 < tick <= high]
-    below = [tick for tick in _TICKS if low <= tick < 1]
-    step = max(1, len(above) // (_FEWEST // 2))
-    return [*below[::-1][step - 1 :: step][::-1], 1.0, *above[step - 1 :: step]]
+def _ticks(high: float) -> list[float]:
+    """Round ratios on one side of 1, their inverses on the other, far enough apart for their labels."""
+    kept: list[float] = []
+    for tick in (tick for tick in _TICKS if tick <= high):
+        if log(tick) - (log(kept[-1]) if kept else 0) >= _APART * log(high):
+            kept.append(tick)
+    return [*(1 / tick for tick in reversed(kept)), 1.0, *kept]
