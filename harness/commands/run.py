@@ -170,13 +170,14 @@ def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size:
     from harness.launch.progress import progress_on_terminal
     from harness.launch.stopping import fixed_number
     from harness.launch.supervisor import run_plan
+    from harness.rank.orders import STALL_S
     from harness.record.stops import write_stops
 
     title = f"{suite.name} {experiment} {size}"
-    deadline_s = suite.experiment(experiment).size(size).deadline_s
+    limits = suite.experiment(experiment).size(size)
     outcome = run_plan(
-        list(launches), given.results, size=size, deadline_s=deadline_s, progress=progress_on_terminal(title), again=given.again,
-        more=rule.more if rule else None,
+        list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
+        more=rule.more if rule else None, stall_s=limits.stall_s or STALL_S,
     )  # fmt: skip
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results)))

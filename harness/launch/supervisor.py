@@ -24,7 +24,7 @@ from harness.launch.progress import Progress
 from harness.launch.teardown import clean_leftovers
 from harness.launch.watch import Sign
 from harness.rank.board import Board
-from harness.rank.orders import Orders
+from harness.rank.orders import STALL_S, Orders
 from harness.rank.recorder import read_events
 from harness.rank.tie import adopt_orphans
 from harness.record.counters import read_counters
@@ -85,6 +85,7 @@ def run_plan(
     again: bool = False,
     more: Callable[[Store], list[PlannedLaunch]] | None = None,
     verify: Callable[[Record, pa.Table], Failure | None] | None = None,
+    stall_s: float = STALL_S,
 ) -> Outcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
     has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true.
@@ -96,14 +97,17 @@ def run_plan(
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, deadline_s, watcher, verify).all(plan, again, more)
+        return _Run(store, size, (deadline_s, stall_s), watcher, verify).all(plan, again, more)
 
 
 class _Run:
     """One call of `run_plan`, under the lock."""
 
-    def __init__(self, store: Store, size: str, deadline_s: float, progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None) -> None:
-        self.store, self.size, self.deadline_s, self.progress, self.verify = store, size, deadline_s, progress, verify
+    def __init__(
+        self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None
+    ) -> None:
+        self.store, self.size, self.progress, self.verify = store, size, progress, verify
+        self.deadline_s, self.stall_s = limits_s
         self.outcome = Outcome()
 
     def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
@@ -197,7 +201,8 @@ class _Run:
         case = planned.case
         return Orders(
             launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=self.size, plan_index=planned.plan_index,
-            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s, programs=planned.programs,
+            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s, stall_s=self.stall_s,
+            programs=planned.programs,
         )  # fmt: skip
 
 

@@ -21,9 +21,6 @@ BUSY = 0.05
 """Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less."""
 FAMILY_S = 4.0
 """A rank that has been idle for so long may let another program work for it."""
-STALL_S = 30.0
-"""No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one call into a library, which tells
-nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of the suites."""
 _ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
 """Signals by which a library ends its own process, often because a peer is gone."""
 BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")

@@ -10,6 +10,9 @@ from typing import Any
 FILE = "launch.json"
 ENVIRONMENT = "SCALEPROOF_LAUNCH"
 """In the environment of every process of a launch: its id, by which leftovers are found."""
+STALL_S = 30.0
+"""No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one call into a library, which tells
+nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of the suites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class Orders:
     token: str
     address: str
     deadline_s: float
-    stall_s: float = 30.0
+    stall_s: float = STALL_S
     programs: str = ""
     """Folder of the suite's own programs."""
 

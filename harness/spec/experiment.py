@@ -47,6 +47,7 @@ class Size:
     deadline_s: float
     cases: tuple[AnyCase, ...]
     stop: Stop | None = None
+    stall_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
     sizes: dict[str, Size] = {}
     for size, found in form.sizes.items():
         cases = _resolve_size(base, (suite, name), path, form, found, (*path, "sizes", size))
-        sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases, _resolve_stop(document, found, (*path, "sizes", size, "stop")))
+        stop = _resolve_stop(document, found, (*path, "sizes", size, "stop"))
+        sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases, stop, found.stall_s or form.stall_s)
     return Experiment(name, form.summary, tuple(form.arms), sizes)
 
 

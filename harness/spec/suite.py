@@ -48,6 +48,7 @@ class SizeForm(_Form):
     launches: PositiveInt
     stop: StopForm | None = None
     deadline_s: PositiveFloat | None = None
+    stall_s: PositiveFloat | None = None
     set: Fields = {}
     matrix: Annotated[list[MatrixForm], Field(min_length=1)]
 
@@ -57,6 +58,7 @@ class ExperimentForm(_Form):
 
     summary: str
     deadline_s: PositiveFloat = 120.0
+    stall_s: PositiveFloat | None = None
     base: Fields
     arms: Annotated[dict[str, Fields], Field(min_length=1)]
     sizes: Annotated[dict[SizeName, SizeForm], Field(min_length=1)]
