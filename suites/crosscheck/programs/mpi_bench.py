@@ -1,0 +1,80 @@
+"""MPI benchmarks of others under an mpirun with the options of our own launcher. Option `tool`: mpi4py_pingpong, osu_latency or osu_bw.
+
+Sizes are the powers of two from `sizes[0]` to `sizes[-1]`; `warmup` and `iterations` count round trips per size (windows for osu_bw).
+Events, as the tool prints them: `one_way` in s, or `bandwidth` in GB/s for osu_bw; `nbytes` the message.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from suite_programs import tools
+
+from harness.launch.mpirun import Mpirun, options
+from harness.programs.common import mark
+from harness.rank.context import RankContext
+from harness.rank.orders import read_orders
+from harness.rank.recorder import now
+
+TIMEOUT_S = 100.0
+OSU = "build the OSU micro-benchmarks (mvapich.cse.ohio-state.edu/benchmarks) against the mpirun of this environment and put them into PATH"
+MICRO, MEGA, GIGA = 1e-6, 1e6, 1e9
+
+
+def obstacle(case: Any) -> tuple[str, str] | None:
+    """See harness/programs/own.py. mpi4py's benchmark comes with mpi4py."""
+    tool = str(case.options["tool"])
+    return tools.obstacle(tool, OSU) if tool.startswith("osu") else None
+
+
+def run(context: RankContext) -> None:
+    """Run the tool on two processes of its own and record what it printed."""
+    case, orders = context.case, read_orders(context.folder)
+    launcher = Mpirun()
+    scratch = launcher.scratch(orders)[0]
+    scratch.mkdir(mode=0o700)
+    tool = str(case.options["tool"])
+    command = [str(Path(sys.executable).parent / "mpirun"), *options(2, scratch), *_command(tool, case)]
+    context.at(0, tool)
+    mark(context, "start", 0)
+    try:
+        printed = tools.run_tool(command, TIMEOUT_S, launcher.environment(context.folder, orders))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    found = 0
+    for nbytes, value in rows(tool, printed):
+        moment = now()
+        context.recorder.add("bandwidth" if tool == "osu_bw" else "one_way", 0, moment, moment, nbytes, value)
+        found += 1
+    mark(context, "end", 0)
+    if not found:
+        raise tools.ToolFailed(f"{tool} printed no row: {printed.strip()[-tools.SAID :]}")
+    context.facts["tool"] = {"command": " ".join(_command(tool, case)), "rows": found}
+
+
+def _command(tool: str, case: Any) -> list[str]:
+    first, last, loops, skip = str(case.sizes[0]), str(case.sizes[-1]), str(case.iterations), str(case.warmup)
+    if tool.startswith("osu"):
+        window = ["-W", str(case.options["window"])] if tool == "osu_bw" else []
+        return [tool, "-m", f"{first}:{last}", "-i", loops, "-x", skip, *window]
+    # The same numbers of loops at every size, as in our own program.
+    same = [flag for kind in ("large", "huge") for flag in (f"--loop-{kind}", loops, f"--skip-{kind}", skip)]
+    return [sys.executable, "-m", "mpi4py.bench", "pingpong", "-m", first, "-n", last, "-l", loops, "-s", skip, *same]
+
+
+def rows(tool: str, printed: str) -> Iterator[tuple[int, float]]:
+    """Message size in bytes, and one-way time in s or GB/s, of every line that is no comment."""
+    for line in printed.splitlines():
+        fields = line.replace("|", " ").split()
+        if len(fields) < 2 or not fields[0].isdigit():
+            continue
+        if tool == "osu_latency":
+            yield int(fields[0]), float(fields[1]) * MICRO
+        elif tool == "osu_bw":
+            yield int(fields[0]), float(fields[1]) * MEGA / GIGA
+        else:  # size, MB/s | mean time ± deviation, samples
+            yield int(fields[0]), float(fields[2])

@@ -1,0 +1,79 @@
+"""The network of a case of this suite's own: the same data, first parameters and modules as program `train` has under the same fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from harness.programs.common import mark, timed_iterations
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec.case import TrainCase
+from harness.workloads.data import Data, initial_parameters, open_data
+from harness.workloads.networks import check_workload
+from harness.workloads.torch_model import module_of
+
+FIELDS = ("workload", "width", "minibatch", "learning_rate", "momentum", "bucket_mib")
+
+
+@dataclass(slots=True)
+class Net:
+    """What a rank trains: a module with its data, and the training that the case's options describe."""
+
+    case: TrainCase
+    module: nn.Module
+    data: Data
+
+
+def network(context: RankContext) -> Net:
+    """From the options of the case; its iterations are the steps."""
+    own = context.case
+    fields: dict[str, Any] = {name: own.options[name] for name in FIELDS if name in own.options}
+    case = TrainCase(
+        suite=own.suite, experiment=own.experiment, arm=own.arm, ranks=own.ranks, transport="gloo", strategy="sync_overlap",
+        threads_per_rank=own.threads_per_rank, steps=own.iterations, warmup=own.warmup, **fields,
+    )  # fmt: skip
+    torch.set_num_threads(case.threads_per_rank)
+    shape = check_workload(case)
+    module = module_of(shape)
+    values = initial_parameters(shape, context.seed)
+    module.load_state_dict(dict(zip(module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
+    return Net(case, module, open_data(case, shape, context.seed, context.rank))
+
+
+def forward_backward(context: RankContext, step: int, net: Net, module: nn.Module) -> None:
+    """Input, forward until the loss is a number, backward: the parts of a step as `train` records them."""
+    recorder = context.recorder
+    with recorder.span("input", step):
+        batch = net.data.batch(step)
+    with recorder.span("forward", step):
+        loss = nn.functional.cross_entropy(module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))
+        loss.item()
+    with recorder.span("backward", step):
+        loss.backward()  # type: ignore[no-untyped-call]
+
+
+def timed_steps(context: RankContext, net: Net, one_step: Callable[[int], None], barrier: Callable[[], Any]) -> None:
+    """Warm-up, a barrier, then the timed steps; `value` of a step is this rank's samples."""
+    case = net.case
+    samples = case.minibatch // case.ranks
+    for step in timed_iterations(context, case.warmup, case.steps):
+        if step == case.warmup:
+            barrier()
+            mark(context, "start", step)
+        context.at(step, "step")
+        started = now()
+        one_step(step)
+        context.recorder.add("step", step, started, now(), value=samples)
+    mark(context, "end", case.warmup + case.steps - 1)
+
+
+def same_everywhere(context: RankContext, module: nn.Module) -> None:
+    """All ranks must have trained the same parameters (outside the timed region)."""
+    total = [float(parameter.detach().double().sum()) for parameter in module.parameters()]
+    everyone = context.rendezvous.exchange("parameters", context.rank, context.world_size, total)
+    context.check("final_parameters", all(other == everyone[0] for other in everyone), f"sums of {len(total)} tensors on {len(everyone)} ranks")

@@ -1,0 +1,39 @@
+"""Ranks that "train" at a pace set beforehand, so that the true rate is known: no compute, each step ends at its appointed time.
+
+Options: `steps`, `samples_R` per step and `pace_ms_R` per step of rank R (0 and 1). Equal paces stand for synchronous training, whatever the samples;
+unequal ones for ranks that do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import time
+
+from harness.programs.common import mark
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+
+LEAD_NS = 20_000_000
+"""From agreeing on a start to the start."""
+MS = 1_000_000
+
+
+def run(context: RankContext) -> None:
+    """Every rank records `step` events, `value` the samples of the step."""
+    options, rank = context.case.options, context.rank
+    if rank == 0:
+        context.rendezvous.put("start", now() + LEAD_NS)
+    origin = context.rendezvous.get("start")
+    pace, samples = float(options[f"pace_ms_{rank}"]) * MS, float(options[f"samples_{rank}"])
+    _until(origin)
+    mark(context, "start", 0)
+    for step in range(int(options["steps"])):
+        started = now()
+        context.at(step, "step")
+        _until(origin + round((step + 1) * pace))
+        context.recorder.add("step", step, started, now(), value=samples)
+    mark(context, "end", int(options["steps"]) - 1)
+
+
+def _until(moment_ns: int) -> None:
+    while (left := moment_ns - now()) > 0:
+        time.sleep(left / 1e9)

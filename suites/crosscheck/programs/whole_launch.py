@@ -1,0 +1,116 @@
+"""A launch inside this one, run by our supervisor while GNU time or hyperfine measures the launcher's processes from outside.
+
+Options: `tool` (gnu_time or hyperfine), `calls` of the inner launch's all-reduce over shared memory. Two inner launches: one that does next to nothing
+(step 0) and one with all calls (step 1). Events, values in s: `tool_wall`, `tool_cpu` as the tool says; `record_wall`, `record_cpu` as the inner run.json says.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from suite_programs import tools
+
+from harness.launch.base import Launcher
+from harness.launch.local import Local
+from harness.launch.supervisor import run_plan
+from harness.programs.common import mark
+from harness.rank.context import RankContext
+from harness.rank.orders import Orders
+from harness.rank.recorder import now
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.spec import registry
+from harness.spec.case import CollectiveCase
+from harness.spec.plan import PlannedLaunch
+
+PRELOAD = ("harness.launch.supervisor", "harness.transports.shm", "harness.programs.collective")
+COMMANDS = {"gnu_time": "time", "hyperfine": "hyperfine"}
+DEADLINE_S = 60.0
+NBYTES = 1 << 20
+SHELL_LESS = ["--shell=none", "--runs", "1", "--style", "none", "--export-json"]
+
+
+def obstacle(case: Any) -> tuple[str, str] | None:
+    """See harness/programs/own.py."""
+    command = COMMANDS[str(case.options["tool"])]
+    return tools.obstacle(command, tools.debian(command))
+
+
+def run(context: RankContext) -> None:
+    """Two inner launches."""
+    options = context.case.options
+    mark(context, "start", 0)
+    for step, calls in enumerate((1, int(options["calls"]))):
+        context.at(step, "inner launch")
+        _note(context, step, *_measured(context, str(options["tool"]), calls, step))
+    mark(context, "end", 1)
+
+
+class Measured:
+    """The local launcher below a tool. In place of the launcher `local` in this process only; the ranks below it see nothing of it."""
+
+    def __init__(self, tool: str, output: Path) -> None:
+        self.tool, self.output, self.local = tool, output, Local()
+
+    def __call__(self) -> Launcher:
+        """The registry calls what it loads."""
+        return self
+
+    def command(self, folder: Path, orders: Orders) -> list[str]:
+        """The tool, tied to this process, and below it the parent, tied to the tool."""
+        inner = self.local.command(folder, orders)
+        inner = inner[: inner.index("--creator")]
+        if self.tool == "gnu_time":
+            return tools.tied(["time", "--format", "%e %U %S", "--output", str(self.output), *inner])
+        return tools.tied(["hyperfine", *SHELL_LESS, str(self.output), " ".join(inner)])
+
+    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+        """Nothing of its own."""
+        return self.local.environment(folder, orders)
+
+    def scratch(self, orders: Orders) -> list[Path]:
+        """Nothing outside the launch's folder."""
+        return self.local.scratch(orders)
+
+
+MEASURED: dict[str, Measured] = {}
+"""The launcher of the moment, where the registry finds it."""
+
+
+def launcher() -> Launcher:
+    """What `local` stands for in this process."""
+    return MEASURED["local"]
+
+
+def _measured(context: RankContext, tool: str, calls: int, step: int) -> tuple[Record, Path]:
+    output = context.folder / f"{tool}.{step}"
+    MEASURED["local"] = Measured(tool, output)
+    registry.TABLES["launcher"]["local"] = registry.Entry("suite_programs.whole_launch:launcher", "measured from outside")
+    case = CollectiveCase(
+        suite="crosscheck", experiment="inner", arm=tool, ranks=2, transport="shm", collective="ring", sizes=(NBYTES,), iterations=calls, warmup=0
+    )  # fmt: skip
+    results = context.folder / "inner"
+    outcome = run_plan([PlannedLaunch(case, step, context.seed, 0)], results, size="ci", deadline_s=DEADLINE_S)
+    record, _ = Store(results).load(outcome.launches[0])
+    if record.failure is not None:
+        raise tools.ToolFailed(f"the inner launch failed: {record.failure.message}")
+    return record, output
+
+
+def _note(context: RankContext, step: int, record: Record, output: Path) -> None:
+    wall, cpu = _said(output)
+    record_cpu = sum(rank.facts["user_s"] + rank.facts["system_s"] for rank in record.ranks)
+    moment = now()
+    for event, value in {"tool_wall": wall, "tool_cpu": cpu, "record_wall": record.wall_s, "record_cpu": record_cpu}.items():
+        context.recorder.add(event, step, moment, moment, value=value)
+
+
+def _said(output: Path) -> tuple[float, float]:
+    """Wall time, and user and system time together, in s."""
+    if output.name.startswith("gnu_time"):
+        wall, user, system = map(float, output.read_text().split())
+        return wall, user + system
+    result = json.loads(output.read_text())["results"][0]
+    return float(result["mean"]), float(result["user"]) + float(result["system"])
