@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from benchmarks.arms import BOUND, RING_OVER_GRPC, TENSORFLOW_GRPC, Arm, transport_arms
+from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm, transport_arms
 from harness.launch.supervisor import run_plan
 from harness.record.store import Store
 from harness.spec import registry
@@ -87,7 +87,7 @@ def launch_medians(samples: pa.Table, operation: str) -> Sizes:
 
 
 def _bound(measured: Measured) -> None:
-    found = _peer("benchmarks.bound")
+    found = _peer("harness.calibrate.memory", *map(str, SIZES))
     measured.samples[Arm(BOUND, 2, "all_reduce")].append(_sizes(found["all_reduce"]))
     measured.samples[Arm(BOUND, 1, "copy")].append(_sizes(found["copy"]))
 
@@ -105,9 +105,9 @@ def _tensorflow(measured: Measured) -> None:
         measured.samples[arm].append(_sizes(found[operation]))
 
 
-def _peer(module: str) -> Any:
+def _peer(module: str, *arguments: str) -> Any:
     root = Path(__file__).parents[1]
-    done = subprocess.run([sys.executable, "-m", module], cwd=root, capture_output=True, text=True, timeout=PEER_TIMEOUT_S, check=True)
+    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=root, capture_output=True, text=True, timeout=PEER_TIMEOUT_S, check=True)
     return json.loads(done.stdout)
 
 

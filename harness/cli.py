@@ -9,12 +9,13 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import collect, compare, doctor, init_suite, judge, list_suites, report, run, show
+from harness.commands import calibrate, collect, compare, doctor, init_suite, judge, list_suites, report, run, show
 from harness.spec.errors import SpecError
 
 COMMANDS = {
     "doctor": doctor,
     "list": list_suites,
+    "calibrate": calibrate,
     "run": run,
     "show": show,
     "collect": collect,
@@ -30,6 +31,7 @@ _MISTAKES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR
 EXAMPLES = """\
 from nothing to a report:
   scaleproof doctor                                    what works on this machine, and what to do about the rest
+  scaleproof calibrate                                 this machine's noise floors and bounds, in about 3 minutes of quiet
   scaleproof list                                      suites, their experiments and sizes
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again

@@ -48,7 +48,7 @@ def main(given: argparse.Namespace) -> int:
     # Before the first launch, so that a wrong metric is said at once; launches asked for one by one are just these.
     rules = {name: sequential(suite, name, size) for name in plans} if given.case is None and given.launch is None else {}
     if given.dry_run:
-        return _dry_run(suite, plans, size, given.results)
+        return dry_run(suite, plans, size, given.results)
     if given.case is not None:
         _must_be_runnable(plans)
     return max(_run(suite, name, launches, size, given, rules.get(name)) for name, launches in plans.items() if launches)
@@ -97,7 +97,8 @@ def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]]) -> None:
         raise SpecError(f"not runnable here: {why}; {advice}")
 
 
-def _dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
+def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: str, results: Path) -> int:
+    """Print cases, launches and an estimate."""
     from harness.spec.estimate import ASSUMPTIONS, estimate
     from harness.spec.plan import order_seed
     from harness.spec.units import format_bytes, format_seconds

@@ -25,7 +25,7 @@ def fixed_number(suite: Suite, experiment: str, size: str, store: Store) -> Stop
     chosen = suite.experiment(experiment).size(size)
     cases = tuple(
         CaseStop(
-            case_id=case.case_id, arm=case.arm, repetitions=chosen.launches, launches=len(_ours(case.case_id, chosen.launches, store)),
+            case_id=case.case_id, arm=case.arm, repetitions=chosen.launches, launches=len(finished_launches(case.case_id, chosen.launches, store)),
             decided="fixed number", half_width_share=None,
         )
         for case in chosen.cases
@@ -79,7 +79,7 @@ class Sequential:
             self._decided[case_id] = "budget spent"
 
     def _of_case(self, case_id: str, store: Store) -> list[float]:
-        found = [self._value(record, store) for record in _ours(case_id, self._repetitions[case_id], store)]
+        found = [self._value(record, store) for record in finished_launches(case_id, self._repetitions[case_id], store)]
         return [value for value in found if value is not None]
 
     def _value(self, record: Record, store: Store) -> float | None:
@@ -103,10 +103,10 @@ class Sequential:
         )  # fmt: skip
 
 
-def _ours(case_id: str, repetitions: int, store: Store) -> list[Record]:
+def finished_launches(case_id: str, repetitions: int, store: Store) -> list[Record]:
     """Finished launches of this code on this machine, by repetition; the latest of one that was made twice."""
-    ours = (code_digest(), machine_id())
-    good = [record for record in store.records(case_id) if record.status == "ok" and (record.code.digest, record.machine) == ours]
+    version = (code_digest(), machine_id())
+    good = [record for record in store.records(case_id) if record.status == "ok" and (record.code.digest, record.machine) == version]
     latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
     return [latest[index] for index in sorted(latest)]
 

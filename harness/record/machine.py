@@ -36,7 +36,9 @@ class Floor(_Part):
 class Bound(_Part):
     """An upper bound measured on this machine, with its interval over launches."""
 
-    name: Literal["memory_copy", "loopback", "network", "single_core_flop"]
+    name: Literal["memory_copy", "two_rank_all_reduce", "loopback", "network", "single_core_flop"]
+    nbytes: int | None = None
+    """Size that was moved, for bounds that depend on it."""
     value: float
     low: float | None
     high: float | None
@@ -64,6 +66,13 @@ class MachineProfile(_Part):
             return next((floor for floor in fitting if floor.nbytes is None), None)
         sized = [floor for floor in fitting if floor.nbytes is not None]
         return min(sized, key=lambda floor: _apart(floor.nbytes or 0, nbytes), default=None)
+
+    def bound(self, name: str, nbytes: int | None = None) -> Bound | None:
+        """A bound by name; of several sizes the nearest by ratio to `nbytes`, without it the highest."""
+        fitting = [bound for bound in self.bounds if bound.name == name]
+        if nbytes is None or any(bound.nbytes is None for bound in fitting):
+            return max(fitting, key=lambda bound: bound.value, default=None)
+        return min(fitting, key=lambda bound: _apart(bound.nbytes or 0, nbytes), default=None)
 
 
 def read_profile(results: Path, machine: str) -> MachineProfile | None:

@@ -1,4 +1,5 @@
-"""What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped; run as `python -m benchmarks.bound`.
+"""What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped; run as
+`python -m harness.calibrate.memory BYTES...`.
 
 With 2 ranks, n bytes and no synchronisation each process must add half of the array (read two halves, write one) and give the sum to the other (write one
 half). Both processes do so at once, block by block, so that the copy finds the sum in its cache; the block size is the best of several. This is the least
@@ -16,19 +17,20 @@ import time
 
 import numpy as np
 
-from benchmarks.arms import ITERATIONS, SIZES, WARMUP
 from harness.rank.tie import die_with_creator
 
 BLOCKS = (32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10)
 LINE = 8
 """Words of a cache line."""
+ITERATIONS, WARMUP = 10, 2
 
 
 def main() -> None:
     """Print seconds per size: {"all_reduce": {size: s}, "copy": {size: s}}."""
+    sizes = [int(word) for word in sys.argv[1:]]
     shared = mmap.mmap(-1, mmap.PAGESIZE)
     control, durations = memoryview(shared).cast("Q")[: 2 * LINE], memoryview(shared).cast("d")[2 * LINE :]
-    memories = [mmap.mmap(-1, max(SIZES)) for _ in range(2)]
+    memories = [mmap.mmap(-1, max(sizes)) for _ in range(2)]
     for memory in memories:
         # The same pages as transport shm's; a kernel without them gives small ones to both.
         memory.madvise(mmap.MADV_HUGEPAGE)
@@ -40,11 +42,11 @@ def main() -> None:
     if not child:
         die_with_creator(creator)
     rank = 0 if child else 1
-    both = {size: all_reduce_seconds(rank, arrays[rank], arrays[1 - rank], size, control, durations) for size in SIZES}
+    both = {size: all_reduce_seconds(rank, arrays[rank], arrays[1 - rank], size, control, durations) for size in sizes}
     if rank:
         os._exit(0)
     os.waitpid(child, 0)
-    alone = {size: copy_seconds(arrays[0][: size // 4], arrays[1][: size // 4]) for size in SIZES}
+    alone = {size: copy_seconds(arrays[0][: size // 4], arrays[1][: size // 4]) for size in sizes}
     json.dump({"all_reduce": both, "copy": alone}, sys.stdout)
 
 

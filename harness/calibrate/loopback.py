@@ -1,0 +1,79 @@
+"""How many bytes per second two processes move through one TCP connection over the loopback interface; run as `python -m harness.calibrate.loopback`.
+
+One sends, the other receives into one buffer; neither sleeps nor does anything else with the bytes. The fastest stream of several buffer sizes counts:
+a transport that sends each byte once through one connection is not faster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+from harness.rank.tie import die_with_creator
+
+CHUNKS = (64 << 10, 256 << 10, 1 << 20)
+STREAM = 16 << 20
+"""Bytes of one timed stream: its acknowledgement takes less than 1 % of it."""
+STREAMS = 12
+
+
+def main() -> None:
+    """Print {"bytes_per_second": value}."""
+    creator = os.getpid()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        child = os.fork()
+        if not child:
+            die_with_creator(creator)
+            _receive(server.getsockname())
+            os._exit(0)
+        connection, _ = server.accept()
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setblocking(False)
+        best = max(_rate(connection, memoryview(bytearray(chunk))) for chunk in CHUNKS for _ in range(STREAMS))
+    os.waitpid(child, 0)
+    json.dump({"bytes_per_second": best}, sys.stdout)
+
+
+def _rate(connection: socket.socket, payload: memoryview) -> float:
+    """One stream; the receiver acknowledges it with a byte."""
+    start = time.perf_counter()
+    for _ in range(STREAM // len(payload)):
+        sent = 0
+        while sent < len(payload):
+            sent += _at_once(connection.send, payload[sent:])
+    _at_once(connection.recv_into, memoryview(bytearray(1)))
+    return STREAM / (time.perf_counter() - start)
+
+
+def _receive(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as connection:
+        connection.setblocking(False)
+        for chunk in CHUNKS:
+            buffer = memoryview(bytearray(chunk))
+            for _ in range(STREAMS):
+                left = STREAM
+                while left:
+                    left -= _at_once(connection.recv_into, buffer[: min(left, chunk)])
+                _at_once(connection.send, memoryview(b"1"))
+
+
+def _at_once(call: Callable[[memoryview], int], data: memoryview) -> int:
+    """Bytes moved; polls instead of sleeping. ConnectionError when the other process is gone."""
+    while True:
+        try:
+            moved = call(data)
+        except BlockingIOError:
+            os.sched_yield()
+            continue
+        if not moved:
+            raise ConnectionError("the other process is gone")
+        return moved
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The whole calibration: identical arms interleaved, bounds before and after them, one profile."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from harness.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
+from harness.calibrate.bounds import Bounds
+from harness.calibrate.floors import LAUNCHES, noise_floors
+from harness.launch.progress import Progress
+from harness.launch.supervisor import Outcome, run_plan
+from harness.record.digest import code_digest, machine_id
+from harness.record.machine import MachineProfile, read_profile, write_profile
+from harness.record.store import Store
+from harness.spec.plan import PlannedLaunch, plan
+from harness.spec.suite import Suite, load_suite
+
+FOLDER = Path(__file__).parent / "calibration"
+SIZE = "full"
+COMPARISONS = 5
+TRAINING_SHARE = 0.4
+"""Of all blocks, those that hold trainings too: a training takes as long as the rest of its block."""
+DEADLINE_S = 120.0
+BLOCK_S, TRAINING_BLOCK_S, BOUNDS_S = 2.6, 4.4, 12.0
+"""What a block, its trainings and all bounds take on two cores; for the number of comparisons that fit into some minutes."""
+
+
+def suite() -> Suite:
+    """The cases of a calibration."""
+    return load_suite(FOLDER)
+
+
+def comparisons_within(minutes: float) -> int:
+    """How many comparisons take about so long, at least one."""
+    return max(1, int((minutes * 60 - BOUNDS_S) / (LAUNCHES * (BLOCK_S + TRAINING_SHARE * TRAINING_BLOCK_S))))
+
+
+def plans(comparisons: int = COMPARISONS) -> dict[str, list[PlannedLaunch]]:
+    """Launches by experiment: `comparisons` times 6 blocks of messages, 0.4 as many of trainings."""
+    calibration, blocks = suite(), comparisons * LAUNCHES
+    counts = {"messages": blocks, "training": max(LAUNCHES, math.ceil(TRAINING_SHARE * blocks))}
+    cases = {name: calibration.experiment(name).size(SIZE).cases for name in counts}
+    return {name: plan(calibration, name, SIZE, {case.case_id: count for case in cases[name]}) for name, count in counts.items()}
+
+
+def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable[[str], None]) -> tuple[MachineProfile, Outcome]:
+    """Measure and store the profile. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the folder."""
+    known = read_profile(results, machine_id())
+    again = known is not None and known.code == code_digest()
+    launches = _interleaved(plans(comparisons))
+    bounds = Bounds()
+    _measure(bounds, BOUND_LAUNCHES // 2, say)
+    outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again)
+    _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
+    cases = {launch.case.case_id: launch.case for launch in launches}
+    floors, runs = noise_floors(cases.values(), comparisons * LAUNCHES, Store(results))
+    profile = MachineProfile(
+        machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
+        bounds=bounds.found(), runs=tuple(runs),
+    )  # fmt: skip
+    write_profile(results, profile)
+    return profile, outcome
+
+
+def _measure(bounds: Bounds, launches: int, say: Callable[[str], None]) -> None:
+    say(f"bounds of memory and loopback: {launches} launches")
+    for _ in range(launches):
+        bounds.launch()
+
+
+def _interleaved(planned: dict[str, list[PlannedLaunch]]) -> list[PlannedLaunch]:
+    """Both experiments in one order: block k holds repetition k of every case, shuffled."""
+    everything = [launch for launches in planned.values() for launch in launches]
+    shuffler, ordered = random.Random(LAUNCHES), list[PlannedLaunch]()
+    for index in range(max(launch.plan_index for launch in everything) + 1):
+        block = [launch for launch in everything if launch.plan_index == index]
+        shuffler.shuffle(block)
+        ordered += block
+    return [replace(launch, order=order) for order, launch in enumerate(ordered)]
