@@ -1,0 +1,145 @@
+"""Synthetic web graphs: hosts of uneven size, power-law in-degrees, a bow tie, pages without links; and what was done to the graphs that the paper warns of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+EXPONENT = 2.1
+"""Of the in-degrees, the value that studies of the web usually report (Manning, Raghavan, Schuetze, Introduction to Information Retrieval, section 19.2.1)."""
+DANGLING = 0.15
+"""Share of pages without links; docs/inputs.md says why."""
+INSIDE = 0.75
+"""Share of the links that stay in their host, where it has a page that they may point to. Our own choice."""
+IN, CORE, OUT = 0, 1, 2
+"""Sides of the bow tie: pages from which the core is reached, the core, pages that are reached from it. A link never goes back."""
+SHARES = (0.2, 0.52, 0.28)
+HOST_EXPONENT = 0.8
+"""Host k has a size proportional to k to the minus this: the largest of 200 has a tenth of all pages."""
+LARGEST_HUB = 0.02
+"""Largest expected share of all links that point to one page."""
+REPAIRS = 20
+"""Rounds in which a shuffle exchanges the targets of loops and of repeated arcs once more."""
+KINDS = ("web", "no_dangling", "one_host", "padded", "shuffled", "one_host_shuffled")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Arcs source -> target, no two alike, no loops; pages of a host are neighbours, as in a crawl sorted by address. `recipe` makes it again."""
+
+    name: str
+    nodes: int
+    source: np.ndarray
+    target: np.ndarray
+    host: np.ndarray
+    recipe: str
+
+    @property
+    def arcs(self) -> int:
+        """Number of arcs."""
+        return len(self.source)
+
+
+def make(kind: str, nodes: int, hosts: int, degree: float, isolated: float, seed: int) -> Graph:
+    """The graph of an arm: `nodes` linked pages; `padded` adds isolated ones until they are the share `isolated` of all."""
+    if kind not in KINDS:
+        raise ValueError(f"no graph is called {kind!r}; there are: {', '.join(KINDS)}")
+    dangling = DANGLING if kind in ("web", "padded", "shuffled") else 0.0
+    graph = web(nodes, 1 if kind.startswith("one_host") else hosts, degree, dangling, seed)
+    if kind == "padded":
+        return padded(graph, isolated, seed)
+    return shuffled(graph, seed) if kind.endswith("shuffled") else graph
+
+
+def expected_nodes(kind: str, nodes: int, isolated: float) -> int:
+    """Ids of an arm's graph."""
+    return round(nodes / (1 - isolated)) if kind == "padded" else nodes
+
+
+def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> Graph:
+    """`degree` arcs per node, before equal ones and loops are taken out and before pages that nobody links to get an arc."""
+    generator = np.random.default_rng([seed, 1])
+    host = _hosts(nodes, hosts)
+    side = generator.choice(3, nodes, p=SHARES)
+    silent = (side == OUT) & (generator.random(nodes) < dangling / SHARES[OUT])
+    weight = _attraction(generator, nodes)
+    links = generator.geometric(min(1.0, (1 - silent.mean()) / degree), nodes)
+    links[silent] = 0
+    sources, targets = [], []
+    for start in (IN, CORE, OUT):
+        source = np.repeat(np.flatnonzero(side == start), links[side == start])
+        sources.append(source)
+        targets.append(_targets(generator, source, host, np.where(side >= start, weight, 0)))
+    lost = np.bincount(np.concatenate(targets), minlength=nodes) == 0
+    for pages, finders in ((lost & (side == IN), side == IN), (lost & (side != IN), side <= CORE)):
+        targets.append(np.flatnonzero(pages))
+        sources.append(_next(np.flatnonzero(finders), targets[-1]))
+    source, target = _distinct(nodes, np.concatenate(sources), np.concatenate(targets))
+    recipe = f"synthetic web graph: {nodes} nodes, {hosts} hosts, degree {degree:g}, dangling {dangling:g}, in-degree exponent {EXPONENT}, seed {seed}"
+    name = "web" if dangling else "no dangling nodes"
+    return Graph(f"synthetic {name}{'' if hosts > 1 else ', one host'}", nodes, source, target, host, recipe)
+
+
+def padded(graph: Graph, isolated: float, seed: int) -> Graph:
+    """The same arcs between ids of a larger space, the unused ones anywhere in it, each with the host of the page before."""
+    total = round(graph.nodes / (1 - isolated))
+    place = np.sort(np.random.default_rng([seed, 2]).permutation(total)[: graph.nodes])
+    host = graph.host[np.maximum(np.searchsorted(place, np.arange(total), side="right") - 1, 0)]
+    recipe = f"{graph.recipe}; padded with isolated nodes to a share of {isolated:g}"
+    return Graph(f"{graph.name}, padded", total, place[graph.source], place[graph.target], host, recipe)
+
+
+def shuffled(graph: Graph, seed: int) -> Graph:
+    """The null: targets exchanged between arcs at random, so that every page keeps its out-degree and its in-degree, and nothing else."""
+    generator = np.random.default_rng([seed, 3])
+    target = generator.permutation(graph.target)
+    for _ in range(REPAIRS):
+        wrong = _wrong(graph.nodes, graph.source, target)
+        if len(wrong) == 0:
+            break
+        rows = np.unique(np.concatenate([wrong, generator.integers(len(target), size=len(wrong))]))
+        target[rows] = target[generator.permutation(rows)]
+    return replace(graph, name=f"{graph.name}, shuffled", target=target, recipe=f"{graph.recipe}; targets exchanged between arcs at random")
+
+
+def _wrong(nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Arcs that are loops or repeat another one."""
+    code = source * nodes + target
+    order = np.argsort(code, kind="stable")
+    again = np.zeros(len(code), bool)
+    again[order[1:]] = np.diff(code[order]) == 0
+    return np.flatnonzero(again | (source == target))
+
+
+def _hosts(nodes: int, hosts: int) -> np.ndarray:
+    size = np.arange(1, hosts + 1) ** -HOST_EXPONENT
+    return np.searchsorted(np.cumsum(size / size.sum())[:-1], (np.arange(nodes) + 0.5) / nodes)
+
+
+def _attraction(generator: np.random.Generator, nodes: int) -> np.ndarray:
+    """Pareto weights, cut off where a sample of this size ends by itself and at the largest hub."""
+    weight = np.minimum((1 - generator.random(nodes)) ** (-1 / (EXPONENT - 1)), nodes ** (1 / (EXPONENT - 1)))
+    return np.minimum(weight, LARGEST_HUB * weight.sum())
+
+
+def _targets(generator: np.random.Generator, source: np.ndarray, host: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """For each arc a page by its weight, in the source's host or anywhere."""
+    total = np.concatenate([[0.0], np.cumsum(weight)])
+    first = np.searchsorted(host, np.arange(host[-1] + 2))
+    low, high = total[first[host[source]]], total[first[host[source] + 1]]
+    inside = (generator.random(len(source)) < INSIDE) & (high > low)
+    low, high = np.where(inside, low, 0.0), np.where(inside, high, total[-1])
+    return np.minimum(np.searchsorted(total, low + generator.random(len(source)) * (high - low), side="right") - 1, len(host) - 1)
+
+
+def _next(finders: np.ndarray, pages: np.ndarray) -> np.ndarray:
+    """A crawler has found every page by a link: the nearest page behind it that may link to it."""
+    return finders[np.searchsorted(finders, pages, side="right") % len(finders)]
+
+
+def _distinct(nodes: int, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    code = np.unique(source * nodes + target)
+    source, target = np.divmod(code, nodes)
+    kept = source != target
+    return source[kept], target[kept]

@@ -1,0 +1,79 @@
+"""PageRank of one synthetic graph by all methods: check the graph, find how many iterations each method needs, then time exactly so many."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from suite_programs.graphs import Graph, expected_nodes, make
+from suite_programs.methods import DAMPING, METHODS, PRODUCTS, Problem, iterations_to
+
+from harness.programs.common import mark, timed_iterations
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec.case import OwnCase
+from harness.workloads.inputs.findings import settle
+from harness.workloads.inputs.graphs import WebGraph, graph_inputs
+
+LIMIT = 200
+"""Power iteration needs at most log(tolerance) / log(0.85) steps: 142 for 1e-10."""
+
+
+def run(context: RankContext) -> None:
+    """See the module; the arm names the graph. A sample is one solve, `value` its iterations."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    context.at(-1, "graph")
+    graph = _graph(case, context.seed)
+    context.at(-1, "input checks")
+    settle(context.inputs, graph_inputs(_described(case, graph, context.seed)))
+    context.at(-1, "iterations")
+    problem, tolerance = Problem(graph.nodes, graph.source, graph.target), float(case.options["tolerance"])
+    counts = {method: iterations_to(problem, method, tolerance, LIMIT) for method in METHODS}
+    context.facts["graph"] = {"name": graph.name, "nodes": graph.nodes, "arcs": graph.arcs, "recipe": graph.recipe, "hosts": int(graph.host[-1]) + 1}
+    context.facts["convergence"] = {"tolerance": tolerance, "norm": "1-norm of x - G x", "damping": DAMPING, "iterations": counts, "products": PRODUCTS}
+    for method, count in counts.items():
+        context.check(f"{method}.converges", count is not None, f"{count} iterations" if count else f"{LIMIT} iterations do not reach {tolerance:g}")
+    done = {method: count for method, count in counts.items() if count is not None}
+    found = _timed(context, case, problem, done)
+    _verify(context, problem, found, tolerance)
+
+
+def _graph(case: OwnCase, seed: int) -> Graph:
+    options = case.options
+    nodes, hosts = int(options["nodes"]), int(options["hosts"])
+    return make(case.arm, nodes, hosts, float(options["degree"]), float(options["isolated"]), seed)
+
+
+def _described(case: OwnCase, graph: Graph, seed: int) -> WebGraph:
+    options = case.options
+    wanted = expected_nodes(case.arm, int(options["nodes"]), float(options["isolated"]))
+    return WebGraph(graph.name, graph.nodes, graph.source, graph.target, graph.host, graph.recipe, wanted, bool(options.get("large_scale", 0)), seed)
+
+
+def _timed(context: RankContext, case: OwnCase, problem: Problem, counts: dict[str, int]) -> dict[str, np.ndarray]:
+    """All methods in turn, in another random order each time; the last result of each."""
+    generator, found = np.random.default_rng([context.seed, 4]), {}
+    mark(context, "start", 0)
+    for iteration in timed_iterations(context, case.warmup, case.iterations):
+        for method in generator.permutation(sorted(counts)).tolist():
+            context.at(iteration, method)
+            start = now()
+            found[method] = METHODS[method](problem, counts[method])
+            context.recorder.add(method, iteration, start, now(), value=counts[method])
+    mark(context, "end", 0)
+    return found
+
+
+def _verify(context: RankContext, problem: Problem, found: dict[str, np.ndarray], tolerance: float) -> None:
+    """Every result is a distribution that the surfer leaves as it is, and all results agree: two errors of tolerance / (1 - DAMPING)."""
+    for method, x in found.items():
+        residual, apart = problem.residual(x), abs(float(x.sum()) - 1)
+        detail = f"residual {residual:.2e}, tolerance {tolerance:.0e}; smallest {x.min():.2e}, sum - 1 {apart:.1e}"
+        context.check(f"{method}.converged", residual <= tolerance and x.min() >= 0 and apart <= 1e-9, detail)
+    for one, other in itertools.combinations(sorted(found), 2):
+        apart, bound = float(np.abs(found[one] - found[other]).sum()), 2 * tolerance / (1 - DAMPING)
+        context.check(f"{one}.{other}.agree", apart <= bound, f"1-norm of the difference {apart:.2e}, bound {bound:.2e}")
+
+
+PRELOAD = ("scipy.sparse.linalg", "scipy.sparse.csgraph")
