@@ -21,7 +21,7 @@ ADVICE = {
     "disk_full": "free space on the file system of the results folder and start the same command again: finished launches are kept",
     "wrong_interface": "bind the transport to the requested interface, or name the interface that really carries the traffic in the case",
     "stalled": "the record's stall names the rank that was silent first and what each other rank waited for; read that rank's stack",
-    "preflight": "the record's preflight checks say what is wrong and what to do; nothing was measured",
+    "preflight": "the record's preflight checks say what is wrong and what to do; its times count for nothing",
     "bad_input": "the data are not what the case says; fetch or make them anew, or correct the expected checksum, rows or labels",
     "impossible_value": "a measured value lies above its physical bound, so the measurement is wrong; read how the bound was taken",
 }

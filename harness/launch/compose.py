@@ -11,17 +11,19 @@ from typing import Any, get_args
 import numpy as np
 
 from harness.launch.advice import ADVICE
+from harness.launch.afterwards import disturbances, network_of, per_rank, silent_failure
+from harness.launch.agreement import agreement, common, own, unequal_hosts
 from harness.launch.execute import Ended
 from harness.launch.watch import Sign, Watch, signal_name
 from harness.rank.orders import Orders
-from harness.record.counters import Counters, other_carrier
+from harness.record.counters import Counters
 from harness.record.digest import code_version, machine_id
-from harness.record.environment import cores
-from harness.record.schema import Check, Failure, FailureCode, RankStatus, Record, Warning
+from harness.record.host import cores
+from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Warning
 from harness.spec.case import AnyCase
 
-MOMENTS = (b"start", b"end")
-"""Events that mark the timed region; a launch with nothing else has measured nothing."""
+SHARED_FACTS = ("libraries", "host")
+"""Kept once per launch where all ranks agree; a rank's facts have what only it has."""
 
 
 @dataclass(slots=True)
@@ -33,6 +35,10 @@ class Surroundings:
     load: dict[str, Any] = field(default_factory=dict)
     counters_before: Counters = field(default_factory=dict)
     counters_after: Counters = field(default_factory=dict)
+    preflight: list[PreflightCheck] = field(default_factory=list)
+    """What was found before the experiment, for this launch's case."""
+    idle: dict[str, float] = field(default_factory=dict)
+    """Bytes per second that each interface sent before the experiment, when nothing of ours ran."""
 
 
 def compose(
@@ -45,15 +51,22 @@ def compose(
     evidence: Any,
 ) -> Record:
     """The record of a launch that was started."""
-    failure = failure_of(ended.cause) if ended.cause else _silent_failure(case, watch, events, around)
+    facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
+    shared = {name: common(facts, name) for name in SHARED_FACTS}
+    preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
+    failure = failure_of(ended.cause) if ended.cause else silent_failure(case, orders.address, watch, events, preflight, network)
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
-    transport: dict[str, Any] = {"ranks": _per_rank(watch, "transport"), "traffic": _per_rank(watch, "traffic"), "interface": case.interface}
+    transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": case.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
-        oversubscribed=case.ranks * case.threads_per_rank > cores(), status=status, failure=failure, ranks=[_rank_status(rank, watch) for rank in watch.ranks],
+        oversubscribed=case.ranks * case.threads_per_rank > cores(), status=status, failure=failure,
+        ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks], preflight=preflight, network=network,
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
-        warnings=_warnings(ended, case), code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load},
+        clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
+        inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
+        warnings=[*_warnings(ended, case), *disturbances(case, watch, events, around.load, around.idle, network), *unequal_hosts(facts)],
+        code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,
     )  # fmt: skip
@@ -86,26 +99,13 @@ def disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _silent_failure(case: AnyCase, watch: Watch, events: Mapping[int, np.ndarray], around: Surroundings) -> Failure | None:
-    """All ranks ended well; is there a result, and did it travel where it should?"""
-    if not any(len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()):
-        return Failure(code="empty_result", rank=-1, message="no sample outside the warm-up", step=-1, operation="", advice=ADVICE["empty_result"])
-    if not any((found or {}).get("path") == "socket" for found in _per_rank(watch, "transport")):
-        return None
-    asked = sum((found or {}).get("nbytes", 0) for found in _per_rank(watch, "traffic"))
-    carrier = other_carrier(case.interface, asked, around.counters_before, around.counters_after)
-    if carrier is None:
-        return None
-    message = f"{carrier!r} carried the traffic of {asked} bytes, not {case.interface!r}"
-    return Failure(code="wrong_interface", rank=-1, message=message, step=-1, operation="", advice=ADVICE["wrong_interface"])
-
-
-def _rank_status(rank: int, watch: Watch) -> RankStatus:
+def _rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]]) -> RankStatus:
     """A rank that has not ended was ended by the supervisor."""
     end, report, line = watch.ends.get(rank), watch.reports.get(rank), watch.board.read(rank)
     code: Any = report["code"] if report and report["code"] in get_args(FailureCode) else "rank_raised" if report and report["code"] else None
     message = report["message"] if report else "" if end is None else f"killed by {signal_name(end['signal'])}" if end["signal"] else ""
     facts = {key: value for key, value in (report or {"facts": {}})["facts"].items() if key not in ("traffic", "transport")}
+    facts |= {name: own(facts, name, values) for name, values in shared.items() if name in facts}
     status: Any = "killed" if end is None or end["signal"] is not None else "ok" if report and report["status"] == "ok" and end["exit_code"] == 0 else "failed"
     return RankStatus(
         rank=rank, pid=watch.board.pid(rank), exit_code=end["exit_code"] if end else None, signal=end["signal"] if end else None, status=status,
@@ -113,8 +113,9 @@ def _rank_status(rank: int, watch: Watch) -> RankStatus:
     )  # fmt: skip
 
 
-def _per_rank(watch: Watch, fact: str) -> list[dict[str, Any] | None]:
-    return [watch.reports[rank]["facts"].get(fact) if rank in watch.reports else None for rank in watch.ranks]
+def _clocks(watch: Watch) -> list[dict[str, Any] | None]:
+    """Each rank's comparison with rank 0's clock, None where there was none."""
+    return [{name: found[name] for name in ("offset_ns", "uncertainty_ns")} if found else None for found in per_rank(watch, "clock")]
 
 
 def _warnings(ended: Ended, case: AnyCase) -> list[Warning]:

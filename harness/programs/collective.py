@@ -54,11 +54,11 @@ def run(context: RankContext) -> None:
         if case.dtype not in group.capabilities.dtypes:
             raise TransportError(f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}")
         group.barrier()
-        mark(context, "start", 0)
+        mark(context, "start", 0, group)
         memory = Memory.of(group, case)
         for nbytes in case.sizes:
             _size(context, case, group, memory, nbytes)
-        mark(context, "end", 0)
+        mark(context, "end", 0, group)
         group.barrier()
     finally:
         leave(context, group)

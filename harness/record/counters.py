@@ -28,14 +28,3 @@ def network_namespace() -> str:
 def sent(before: Counters, after: Counters) -> dict[str, int]:
     """Bytes that each interface sent in between."""
     return {name: counters["tx_bytes"] - before.get(name, {}).get("tx_bytes", 0) for name, counters in after.items()}
-
-
-def other_carrier(interface: str, asked_bytes: int, before: Counters, after: Counters) -> str | None:
-    """The interface that carried the bytes instead of the requested one, None when nothing speaks against the requested one.
-
-    Only meant for transports that send through sockets between ranks that do not share an address."""
-    moved = sent(before, after)
-    if asked_bytes < NOTICED or moved.get(interface, 0) >= asked_bytes // 2:
-        return None
-    busiest = max((name for name in moved if name != interface), key=lambda name: moved[name], default=None)
-    return busiest if busiest is not None and moved[busiest] >= asked_bytes // 2 else None

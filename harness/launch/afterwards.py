@@ -1,0 +1,86 @@
+"""A launch whose ranks all ended well: did it measure anything, did its bytes travel where they should, and what disturbed it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.launch.advice import ADVICE
+from harness.launch.conditions import machine_warnings, network_warnings, rank_warnings
+from harness.launch.watch import Watch
+from harness.record.schema import Failure, FailureCode, PreflightCheck, RankNetwork, Warning
+from harness.record.wire import carried, misled
+from harness.spec.case import AnyCase
+from harness.spec.units import format_bytes
+
+MOMENTS = (b"start", b"end")
+"""Events that mark the timed region; a launch with nothing else has measured nothing."""
+
+
+def per_rank(watch: Watch, fact: str) -> list[dict[str, Any] | None]:
+    """One entry of the facts of every rank, None where it left no report."""
+    return [watch.reports[rank]["facts"].get(fact) if rank in watch.reports else None for rank in watch.ranks]
+
+
+def network_of(watch: Watch) -> list[RankNetwork]:
+    """Of the ranks that marked both ends of their timed region."""
+    parts = []
+    for rank, report in sorted(watch.reports.items()):
+        counters, facts = report.get("counters") or {}, report["facts"]
+        if {"start", "end"} <= counters.keys():
+            asked = facts.get("asked") or {}
+            nbytes = asked["end"] - asked["start"] if {"start", "end"} <= asked.keys() else (facts.get("traffic") or {}).get("nbytes", 0)
+            parts.append(RankNetwork(rank=rank, namespace=report["namespace"], asked_bytes=nbytes, before=counters["start"], after=counters["end"]))
+    return parts
+
+
+def silent_failure(
+    case: AnyCase, address: str, watch: Watch, events: Mapping[int, np.ndarray], preflight: Sequence[PreflightCheck], network: Sequence[RankNetwork]
+) -> Failure | None:
+    """Nothing measured, a check that failed, another interface than the requested one: reasons to fail that no rank saw. `address`: what ranks had to bind."""
+    if not any(len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()):
+        return _failure("empty_result", "no sample outside the warm-up")
+    failed = next((check for check in preflight if check.passed is False), None)
+    if failed is not None:
+        return _failure("preflight", f"{failed.code}: {failed.message}", failed.advice)
+    if _path(watch) == "shared memory":
+        return None
+    for part in carried(network):
+        carrier = misled(part, case.interface)
+        if carrier is not None:
+            moved, requested = part.sent_bytes[carrier], part.sent_bytes.get(case.interface, 0)
+            asked = f"of the {format_bytes(part.asked_bytes)} asked"
+            return _failure("wrong_interface", f"{carrier!r} carried {format_bytes(moved)} {asked}, the requested {case.interface!r} {format_bytes(requested)}")
+    return _wrong_address(case, address, watch)
+
+
+def disturbances(
+    case: AnyCase, watch: Watch, events: Mapping[int, np.ndarray], load: Mapping[str, Any], idle: Mapping[str, float], network: Sequence[RankNetwork]
+) -> list[Warning]:
+    """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of each interface without us."""
+    messages = sum((found or {}).get("messages", 0) for found in per_rank(watch, "traffic"))
+    moments = [int(row["start_ns"]) for rows in events.values() for row in rows[np.isin(rows["event"], MOMENTS)]]
+    seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
+    paces = {rank: pace for rank, pace in enumerate(per_rank(watch, "pace")) if pace}
+    around = machine_warnings(load["before"], load["after"]) if {"before", "after"} <= load.keys() else []
+    return [*around, *rank_warnings(paces), *network_warnings(case, network, _path(watch), messages, idle, seconds)]
+
+
+def _wrong_address(case: AnyCase, address: str, watch: Watch) -> Failure | None:
+    """A transport of sockets none of whose connections is bound to the requested interface's address."""
+    for rank, bound in enumerate(per_rank(watch, "sockets")):
+        connected = (bound or {}).get("connected", [])
+        if _path(watch) == "socket" and connected and address not in connected:
+            return _failure("wrong_interface", f"rank {rank}'s connections are bound to {', '.join(connected)}, not to {address} of {case.interface!r}")
+    return None
+
+
+def _failure(code: FailureCode, message: str, advice: str = "") -> Failure:
+    return Failure(code=code, rank=-1, message=message, step=-1, operation="", advice=advice or ADVICE[code])
+
+
+def _path(watch: Watch) -> str:
+    """How the transport says that its bytes travel; empty when no rank told."""
+    return next((str(found["path"]) for found in per_rank(watch, "transport") if found), "")
