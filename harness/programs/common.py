@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict
+
+import numpy as np
 
 from harness.rank.context import RankContext
 from harness.rank.facts import bound_sockets
@@ -11,6 +14,9 @@ from harness.rank.recorder import now
 from harness.record.counters import read_counters
 from harness.record.pace import pace
 from harness.transports.base import Collectives, Transport
+
+SAMPLE_BYTES = 1 << 16
+"""How much of the first minibatch is looked at to tell ranks apart."""
 
 
 def mark(context: RankContext, event: str, step: int, transport: Collectives | Transport | None = None) -> None:
@@ -30,6 +36,12 @@ def _look(context: RankContext, event: str, transport: Collectives | Transport |
         context.facts.setdefault("pace", {})[event] = pace()
         if transport is not None:
             context.facts.setdefault("asked", {})[event] = transport.traffic.nbytes
+
+
+def log_samples(context: RankContext, inputs: np.ndarray) -> None:
+    """Keep a digest of the first samples that this rank draws: no two ranks of a launch may draw the same ones."""
+    first = np.ascontiguousarray(inputs).reshape(-1).view(np.uint8)[:SAMPLE_BYTES]
+    context.facts.setdefault("seeds", {})["samples"] = hashlib.blake2b(first.data, digest_size=8).hexdigest()
 
 
 def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.collectives.group import open_group
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import leave, log_samples, mark, timed_iterations
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
@@ -68,6 +68,7 @@ def _set_up(context: RankContext, case: TrainCase) -> Training:
     network = check_workload(case)
     context.at(-1, "model and data")
     data = checked_data(case, network, context.seed, context.rank, context.inputs)
+    log_samples(context, data.batch(0).inputs)
     model: Model = registry.load("framework", case.framework)(
         network, initial_parameters(network, context.seed), learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
     )
