@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.rank.board import Board
+from harness.rank.clock import compared
 from harness.rank.context import RankContext
 from harness.rank.facts import rank_facts
 from harness.rank.orders import Orders
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
+from harness.record.counters import network_namespace
 from harness.spec import registry
 from harness.spec.case import parse_case
 
@@ -37,7 +39,8 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
         board = Board(folder / "board", int(orders.case["ranks"]))
         _start_heartbeat(board, rank)
         context = _context(folder, rank, orders, board)
-        registry.load("program", context.case.program)(context)
+        with compared(context):
+            registry.load("program", context.case.program)(context)
         failure = _failed_check(context)
     except BaseException as error:
         traceback.print_exc()
@@ -112,8 +115,9 @@ def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[
     report: dict[str, Any] = {"rank": rank, "pid": os.getpid(), "status": "failed" if failure else "ok", "checks": [], "facts": rank_facts(), "artifacts": {}}
     report |= {"code": None, "message": ""} | (failure or {})
     if context is not None:
-        report["checks"] = context.checks
+        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": network_namespace()}
         report["facts"] |= context.facts
+        report["facts"]["seeds"] = {"launch": context.seed, "hash": os.environ.get("PYTHONHASHSEED")} | context.facts.get("seeds", {})
         report["artifacts"] = {name: str(path) for name, path in context.artifacts.items()}
     draft = folder / f".rank-{rank}.json"
     draft.write_text(json.dumps(report, default=str))

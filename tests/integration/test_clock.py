@@ -1,0 +1,76 @@
+"""Clocks of ranks: 0 on one machine within a small uncertainty, a shifted clock is found with its sign, a rank that is gone fails nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.rank import clock
+from harness.rank.clock import Reading, combined, compared, reading
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.rank.testing import run_ranks
+from harness.spec.case import parse_case
+
+THREE: Any = parse_case(
+    {"program": "collective", "suite": "s", "experiment": "e", "arm": "a", "ranks": 3, "transport": "tcp", "collective": "ring", "sizes": [8]}
+)
+
+
+def test_on_one_machine_the_offset_is_zero_within_its_uncertainty() -> None:
+    def body(context: RankContext) -> None:
+        with compared(context):
+            pass
+        found = context.facts["clock"]
+        assert abs(found["offset_ns"]) <= found["uncertainty_ns"]
+        assert found["uncertainty_ns"] < 5_000_000
+        assert "clock_error" not in context.facts
+
+    assert run_ranks(THREE, body, 20) == [""] * 3
+
+
+def test_a_shifted_clock_is_found_with_its_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    shift = {0: 0, 1: 7_000_000_000, 2: -3_000_000}
+
+    def body(context: RankContext) -> None:
+        monkeypatch.setattr(clock, "now", lambda: now() + shift[context.rank])
+        with compared(context):
+            pass
+        found = context.facts["clock"]
+        assert abs(found["offset_ns"] + shift[context.rank]) <= found["uncertainty_ns"]
+
+    assert run_ranks(THREE, body, 20) == [""] * 3
+
+
+def test_a_rank_that_is_gone_leaves_the_first_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "LEAVE_S", 0.2)
+
+    def body(context: RankContext) -> None:
+        try:
+            with compared(context):
+                if context.rank == 1:
+                    raise RuntimeError("gone")
+        except RuntimeError:
+            assert "clock" not in context.facts
+            return
+        if context.rank == 0:
+            time.sleep(0.1)
+        assert abs(context.facts["clock"]["offset_ns"]) <= context.facts["clock"]["uncertainty_ns"]
+
+    assert run_ranks(THREE, body, 20) == [""] * 3
+
+
+@given(st.integers(-(10**12), 10**12), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_the_true_offset_is_within_the_uncertainty_however_unequal_the_ways(offset: int, there: int, pause: int, back: int) -> None:
+    found = reading(0, there + offset, there + pause + offset, there + pause + back)
+    assert abs(found.offset_ns - offset) <= found.uncertainty_ns
+
+
+@given(st.integers(-(10**9), 10**9), st.integers(-(10**6), 10**6), st.integers(-100, 100), st.integers(-100, 100), st.integers(0, 10))
+def test_two_readings_bound_a_clock_that_drifts(first: int, drift: int, error: int, other: int, tenths: int) -> None:
+    found = combined(Reading(first + error, 100), Reading(first + drift + other, 100))
+    assert abs(found.offset_ns - (first + drift * tenths / 10)) <= found.uncertainty_ns
