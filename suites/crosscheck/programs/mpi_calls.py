@@ -1,38 +1,61 @@
-"""Ping-pong by mpi4py's own blocking calls, timed by our clock and record: what our `transfer` would measure without our transport's layer."""
+"""Ping-pong by mpi4py's own blocking calls, in the rhythm of its benchmark, timed by our clock and kept in our record.
+
+Option `written` 0: the buffers are never written, as in mpi4py's benchmark, so that the kernel backs all of them with one page of zeros, which stays in
+the processor's first cache; 1: they are, as in our `transfer` and in the OSU micro-benchmarks.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import leave, mark
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
 
 
 def run(context: RankContext) -> None:
-    """Round trips over `sizes`, recorded as `transfer` does."""
+    """Round trips over `sizes`, recorded as `transfer` does, but after the last one: a pause between two would let the other side get ahead."""
     transport = registry.load("transport", "mpi").connect(context)
     try:
         from mpi4py import MPI
 
-        world, case = MPI.COMM_WORLD, context.case
         transport.barrier()
         mark(context, "start", 0)
-        for nbytes in case.sizes:
-            out, back = [np.zeros(nbytes, np.uint8), nbytes, MPI.BYTE], [np.zeros(nbytes, np.uint8), nbytes, MPI.BYTE]
+        for nbytes in context.case.sizes:
             context.at(0, f"calls {nbytes} B", 1 - context.rank)
-            world.Barrier()
-            for iteration in timed_iterations(context, case.warmup, case.iterations):
-                start = now()
-                if context.rank == 0:
-                    world.Send(out, 1)
-                    world.Recv(back, 1)
-                    context.recorder.add("transfer", iteration, start, now(), nbytes)
-                else:
-                    world.Recv(back, 0)
-                    world.Send(out, 0)
+            _record(context, nbytes, _round_trips(MPI, context, nbytes))
         mark(context, "end", 0)
         transport.barrier()
     finally:
         leave(context, transport)
+
+
+def _round_trips(mpi: Any, context: RankContext, nbytes: int) -> list[tuple[int, int]]:
+    """Start and end of each in ns."""
+    case, world = context.case, mpi.COMM_WORLD
+    out, back = ([np.empty(nbytes, np.uint8), nbytes, mpi.BYTE] for _ in range(2))
+    if case.options["written"]:
+        out[0].fill(1)
+        back[0].fill(1)
+    send, receive, times = world.Send, world.Recv, []
+    world.Barrier()
+    for _ in range(case.warmup + case.iterations):
+        start = now()
+        if context.rank == 0:
+            send(out, 1)
+            receive(back, 1)
+        else:
+            receive(back, 0)
+            send(out, 0)
+        times.append((start, now()))
+    return times
+
+
+def _record(context: RankContext, nbytes: int, times: list[tuple[int, int]]) -> None:
+    for iteration, (start, end) in enumerate(times if context.rank == 0 else []):
+        context.recorder.warmup = iteration < context.case.warmup
+        context.recorder.add("transfer", iteration, start, end, nbytes)
+    context.recorder.warmup = False
