@@ -1,4 +1,4 @@
-"""From launches to one number with its interval: medians over launches, ratios of medians by bootstrap, differences between paired launches."""
+"""From launches to one number with its interval: medians over launches, ratios of medians by bootstrap, differences between paired launches, steps."""
 
 from __future__ import annotations
 
@@ -7,52 +7,73 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.claims.launch import Launch
-from harness.claims.metrics import METRICS, Metric
+from harness.claims.metrics import Metric
+from harness.claims.noise import base_metric, fits
 from harness.claims.pool import Pool
 from harness.claims.schema import BaseOut
-from harness.claims.verdict import Estimate
+from harness.claims.verdict import Estimate, Step
 from harness.record.schema import Evidence
 from harness.spec.case import TrainCase
 from harness.spec.errors import SpecError
 from harness.stats.bootstrap import ratio, ratio_interval
+from harness.stats.compare import Difference, compare
 from harness.stats.intervals import Interval, median, median_interval
+from harness.stats.summary import trend
 
 SAME_TRAINING = ("workload", "image_side", "width", "minibatch", "steps", "warmup", "data", "learning_rate", "momentum", "framework")
 """Fields that two trainings must share to be compared step by step."""
 
 
+Values = list[tuple[Launch, float]]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of the launches: a metric over cases, at a message size or against other cases where the metric wants that."""
+    """What is asked of the launches: a metric over cases, at a message size or against other cases where the metric wants that.
+
+    `arms`: cases compared each with the next; `along`: the field that tells them apart. `floor`: the machine's noise floor, a share. `crowded`: whether
+    oversubscribed launches count.
+    """
 
     metric: Metric
     select: Mapping[str, Any]
     against: Mapping[str, Any] | None = None
     nbytes: int | None = None
+    arms: Sequence[Mapping[str, Any]] = ()
+    along: str | None = None
+    floor: float | None = None
+    crowded: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer, the launches behind it, and the base in absolute terms."""
+    """The answer, the launches behind it, the base in absolute terms, and the values of each side by its name."""
 
     estimate: Estimate
     runs: tuple[str, ...]
     base: BaseOut | None = None
+    sides: tuple[tuple[str, Values], ...] = ()
 
 
 def answer(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
     """The estimate at one level of evidence; None when no launch has the metric."""
-    launches = pool.launches(question.select, evidence)
+    if question.arms or question.along is not None:
+        return _steps(question, pool, evidence)
+    launches = _usable(question, pool, question.select, evidence)
     if question.against is None:
         return _alone(launches, _per_launch(question))
-    base = pool.launches(question.against, evidence)
+    base = _usable(question, pool, question.against, evidence)
     if question.metric.pair is not None:
         return _pairs(question, launches, base)
     return _ratio(question, launches, base)
 
 
+def _usable(question: Question, pool: Pool, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
+    return [launch for launch in pool.launches(select, evidence) if question.crowded or fits(launch.record)]
+
+
 def _per_launch(question: Question) -> Callable[[Launch], float | None]:
-    metric = METRICS[question.metric.ratio_of] if question.metric.ratio_of else question.metric
+    metric = base_metric(question.metric)
     per_launch, per_size, nbytes = metric.launch, metric.size, question.nbytes
     if per_launch is not None:
         return lambda launch: per_launch(launch.record, launch.samples)
@@ -61,18 +82,18 @@ def _per_launch(question: Question) -> Callable[[Launch], float | None]:
     raise SpecError(f"metric {metric.name!r} has no value for a single launch; give 'against' or 'nbytes'")
 
 
-def _values(launches: Sequence[Launch], value_of: Callable[[Launch], float | None]) -> list[tuple[Launch, float]]:
+def _values(launches: Sequence[Launch], value_of: Callable[[Launch], float | None]) -> Values:
     return [(launch, value) for launch in launches if (value := value_of(launch)) is not None]
 
 
 def _alone(launches: Sequence[Launch], value_of: Callable[[Launch], float | None]) -> Found | None:
     found = _values(launches, value_of)
-    return _median([value for _, value in found], [launch for launch, _ in found]) if found else None
+    return _median([value for _, value in found], [launch for launch, _ in found], sides=(("", found),)) if found else None
 
 
-def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Found:
+def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None, sides: tuple[tuple[str, Values], ...] = ()) -> Found:
     estimate = Estimate(median(values), median_interval(values), len(values), tuple(values))
-    return Found(estimate, tuple(launch.record.launch for launch in launches), base)
+    return Found(estimate, tuple(launch.record.launch for launch in launches), base, sides)
 
 
 def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:
@@ -80,27 +101,73 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     above, below = _values(launches, value_of), _values(base, value_of)
     if not above or not below or median([value for _, value in below]) == 0:
         return None
-    paired = len(_cases(above)) == len(_cases(below)) == 1
-    if paired:
-        above, below = _same_blocks(above, below)
-        if not above:
-            return None
-    numerator, denominator = [value for _, value in above], [value for _, value in below]
+    above, below, paired = _matched(above, below)
+    if not above:
+        return None
+    numerator, denominator = _numbers(above), _numbers(below)
     scale = _ranks(above) / _ranks(below) if question.metric.scaled_by_ranks else 1.0
     interval = ratio_interval(numerator, denominator, paired)
     if interval is not None:
         interval = Interval(interval.low / scale, interval.high / scale, interval.coverage, interval.method)
-    unit = METRICS[question.metric.ratio_of].unit if question.metric.ratio_of else question.metric.unit
-    named = BaseOut(select=dict(question.against or {}), value=median(denominator), unit=unit, n=len(denominator))
-    estimate = Estimate(ratio(numerator, denominator) / scale, interval, min(len(numerator), len(denominator)))
-    return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), named)
+    named = BaseOut(select=dict(question.against or {}), value=median(denominator), unit=base_metric(question.metric).unit, n=len(denominator))
+    difference = compare([value / scale for value in numerator], denominator, paired=paired, floor=question.floor)
+    count = min(len(numerator), len(denominator))
+    estimate = Estimate(ratio(numerator, denominator) / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing)
+    return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), named, ((" above the line", above), (" below the line", below)))
 
 
-def _same_blocks(above: list[tuple[Launch, float]], below: list[tuple[Launch, float]]) -> tuple[list[tuple[Launch, float]], list[tuple[Launch, float]]]:
-    """Launches of the blocks in which both sides finished."""
+def _steps(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
+    """Each arm against the one before: how far the claimed order, or the claimed trend along x, is found. `ours` is the last arm over the first."""
+    value_of = _per_launch(question)
+    arms = [(label, values) for label, launches in _arms(question, pool, evidence) if (values := _values(launches, value_of))]
+    if len(arms) < 2 or len(arms) < len(question.arms):
+        return None
+    pairs = [(arms[index], arms[index + 1]) for index in range(len(arms) - 1)]
+    steps = tuple(Step(f"{before} to {after}", _difference(later, earlier, question.floor)) for (before, earlier), (after, later) in pairs)
+    whole = _difference(arms[-1][1], arms[0][1], question.floor)
+    if whole.ratio is None:
+        return None
+    places = [(position, value) for position, (_, values) in enumerate(arms) for _, value in values]
+    estimate = Estimate(
+        whole.ratio, whole.interval, min(len(values) for _, values in arms), difference=whole, floor=question.floor, timing=question.metric.timing,
+        steps=steps, trend=trend([position for position, _ in places], [value for _, value in places]),
+    )  # fmt: skip
+    runs = tuple(launch.record.launch for _, values in arms for launch, _ in values)
+    first = dict(question.arms[0]) if question.arms else {str(question.along): arms[0][0].partition("=")[2]}
+    named = BaseOut(select={**question.select, **first}, value=median(_numbers(arms[0][1])), unit=base_metric(question.metric).unit, n=len(arms[0][1]))
+    return Found(estimate, runs, named, tuple((f" of {label}", values) for label, values in arms))
+
+
+def _arms(question: Question, pool: Pool, evidence: Evidence) -> list[tuple[str, list[Launch]]]:
+    if question.arms:
+        chosen = [(_label(arm), {**question.select, **arm}) for arm in question.arms]
+        return [(label, _usable(question, pool, select, evidence)) for label, select in chosen]
+    along, grouped = str(question.along), dict[Any, list[Launch]]()
+    for launch in _usable(question, pool, question.select, evidence):
+        grouped.setdefault(getattr(launch.record.case, along), []).append(launch)
+    return [(f"{along}={x}", grouped[x]) for x in sorted(grouped)]
+
+
+def _label(arm: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in arm.items())
+
+
+def _difference(first: Values, second: Values, floor: float | None) -> Difference:
+    first, second, paired = _matched(first, second)
+    return compare(_numbers(first), _numbers(second), paired=paired, floor=floor)
+
+
+def _numbers(found: Values) -> list[float]:
+    return [value for _, value in found]
+
+
+def _matched(above: Values, below: Values) -> tuple[Values, Values, bool]:
+    """Paired by block, and only the blocks in which both sides finished, where each side is one case."""
+    if not len(_cases(above)) == len(_cases(below)) == 1:
+        return above, below, False
     first, second = ({launch.record.plan_index: (launch, value) for launch, value in side} for side in (above, below))
     blocks = sorted(first.keys() & second.keys())
-    return [first[block] for block in blocks], [second[block] for block in blocks]
+    return [first[block] for block in blocks], [second[block] for block in blocks], True
 
 
 def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:
@@ -127,11 +194,11 @@ def _training(launch: Launch) -> tuple[Any, ...]:
     return launch.record.seed, launch.record.plan_index, *(getattr(case, name) for name in fields)
 
 
-def _cases(found: list[tuple[Launch, float]]) -> set[str]:
+def _cases(found: Values) -> set[str]:
     return {launch.record.case_id for launch, _ in found}
 
 
-def _ranks(found: list[tuple[Launch, float]]) -> int:
+def _ranks(found: Values) -> int:
     ranks = {launch.record.case.ranks for launch, _ in found}
     if len(ranks) != 1:
         raise SpecError(f"an efficiency needs one number of ranks a side; these launches have {sorted(ranks)}")

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.claims.estimate import Found, Question, answer
 from harness.claims.load import Claim, load_claims, load_published
 from harness.claims.metrics import Metric
+from harness.claims.noise import crowd, fits, floor_of, outside_fences
 from harness.claims.pool import Pool
-from harness.claims.schema import ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
+from harness.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
 from harness.claims.verdict import Estimate, Outcome, judge, with_control
 from harness.record.schema import Evidence
 from harness.record.store import Store
 from harness.spec.suite import Suite
-from harness.stats.intervals import Interval
+from harness.stats.intervals import Interval, smallest_count
 
 NO_VERDICTS = ("ci",)
 """Sizes that only show that everything runs."""
@@ -95,20 +96,53 @@ class _Judging:
 
     def _served(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> ClaimResult:
         form = claim.form
-        found = answer(Question(metric, form.select, form.against, form.nbytes), pool, evidence)
+        if why := self._too_crowded(claim, metric, pool, evidence):
+            return self._result(claim, self._no_value(claim, "not runnable here"), evidence=evidence, reason=why)
+        floor = floor_of(self.store.results, metric, pool, form.select, evidence, form.nbytes)
+        found = answer(self._question(claim, metric, form.select, form.against, floor), pool, evidence)
         if found is None:
-            why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else "")
+            why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else " in enough arms" if self._compares(claim) else "")
             return self._result(claim, self._no_value(claim), evidence=evidence, reason=why)
-        control, shown = self._control(claim, metric, pool, evidence)
-        outcome = self._verdict(claim, found.estimate)
-        outcome = with_control(outcome, shown) if outcome else None
-        return self._result(claim, outcome, found.estimate, evidence, found, control, self._reason(claim, pool, found))
+        outcome, control = self._verdict(claim, found.estimate), None
+        if form.control is not None:
+            control, shown = self._control(claim, metric, pool, evidence, floor)
+            outcome = with_control(outcome, shown) if outcome else None
+        notes = self._left_out(claim, pool)
+        lines = (*notes, *self._warnings(claim, metric, pool, evidence, found))
+        return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
 
-    def _control(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> tuple[ControlOut | None, Outcome | None]:
+    def _question(self, claim: Claim, metric: Metric, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None) -> Question:
+        along = claim.form.rule.along if claim.form.rule else None
+        return Question(metric, select, against, claim.form.nbytes, claim.form.arms, along, floor, crowded=not self._needs_cores(claim, metric))
+
+    def _needs_cores(self, claim: Claim, metric: Metric) -> bool:
+        """Times of launches with more threads than cores judge nothing; what is only shown may use them."""
+        return metric.timing and claim.form.kind != "context"
+
+    def _compares(self, claim: Claim) -> bool:
+        return bool(claim.form.arms) or (claim.form.rule is not None and claim.form.rule.along is not None)
+
+    def _sides(self, claim: Claim) -> list[dict[str, Any]]:
+        """What the claim selects: each must have launches."""
         form = claim.form
-        if form.control is None:
-            return None, None
-        found = answer(Question(metric, form.control.select, form.control.against or form.against, form.nbytes), pool, evidence)
+        against = [] if form.against is None else [form.against]
+        return [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
+
+    def _too_crowded(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> str:
+        """Why a timing claim cannot be judged on this machine: a side has only oversubscribed launches."""
+        if not self._needs_cores(claim, metric):
+            return ""
+        for side in self._sides(claim):
+            records = [launch.record for launch in pool.launches(side, evidence)]
+            if records and not any(map(fits, records)):
+                crowded = f"all {len(records)} launches are oversubscribed ({crowd(records)})"
+                return f"{crowded}: their times say nothing of {metric.name}; needs a core for every thread"
+        return ""
+
+    def _control(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None) -> tuple[ControlOut, Outcome | None]:
+        form = claim.form
+        assert form.control is not None
+        found = answer(self._question(claim, metric, form.control.select, form.control.against or form.against, floor), pool, evidence)
         if found is None:
             return ControlOut(statement=form.control.statement, ours=None, interval=None, n=0, shows_effect=None), None
         outcome = self._verdict(claim, found.estimate)
@@ -131,21 +165,33 @@ class _Judging:
             return None
         return judge(claim.form.rule, estimate, claim.published, claim.direction)
 
-    def _reason(self, claim: Claim, pool: Pool, found: Found) -> str:
-        """What a reader should know of the launches behind the number."""
+    def _left_out(self, claim: Claim, pool: Pool) -> list[str]:
+        """Which launches that were to count do not."""
         notes = []
         planned, finished = pool.planned_count(claim.form.select), len(pool.launches(claim.form.select, pool.evidences(claim.form.select)[0]))
         if finished < planned:
             notes.append(f"{finished} of {planned} planned launches finished")
         if pool.left_out:
             notes.append(f"{pool.left_out} launches of other machines or code versions left out")
-        if any(record.oversubscribed for record in pool.records if record.launch in found.runs):
-            notes.append("some launches had more ranks than cores")
-        return "; ".join(notes)
+        return notes
+
+    def _warnings(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, found: Found) -> list[str]:
+        """What a reader should know of the launches behind the number."""
+        used = [record for record in pool.records if record.launch in found.runs]
+        lines = [line for label, values in found.sides for line in outside_fences(label, values)]
+        if found.estimate.n is not None and found.estimate.n < smallest_count():
+            lines.append(f"only {found.estimate.n} launches a side: no 95 % interval")
+        if crowded := [record for record in used if not fits(record)]:
+            lines.append(f"{len(crowded)} of {len(used)} launches were oversubscribed: {crowd(crowded)}")
+        selected = [launch.record for side in self._sides(claim) for launch in pool.launches(side, evidence)]
+        if self._needs_cores(claim, metric) and (dropped := [record for record in selected if not fits(record)]):
+            lines.append(f"{len(dropped)} oversubscribed launches left out: {crowd(dropped)}")
+        return lines
 
     def _result(
         self, claim: Claim, outcome: Outcome | None, estimate: Estimate | None = None, evidence: Evidence | None = None,
         found: Found | None = None, control: ControlOut | None = None, reason: str = "",
+        warnings: tuple[str, ...] = (),
     ) -> ClaimResult:  # fmt: skip
         form, row = claim.form, claim.row
         judged = None if form.kind == "context" or self.size in NO_VERDICTS else outcome
@@ -158,8 +204,16 @@ class _Judging:
             n=estimate.n if estimate else None, unit=claim.unit, evidence=evidence, verdict=verdict,
             rule=judged.rule if judged else unjudged, reason=reason, runs=found.runs if found else (), experiment=form.experiment,
             base=found.base if found else None, direction=claim.direction, deviations=form.deviations, control=control,
+            noise_floor=estimate.floor if estimate else None, warnings=warnings, attempt=_attempt(claim),
             **{"provenance": None, "gate": False, "where": None, "source": "own", **paper},
         )  # fmt: skip
+
+
+def _attempt(claim: Claim) -> Attempt | None:
+    """ACM's word for what a claim's judgement is; None for arithmetic, where nothing is run."""
+    if claim.form.kind == "consistency" or (claim.metric is not None and claim.metric.model is not None):
+        return None
+    return claim.form.attempt or ("repeatability" if claim.form.origin == "own" else "replication")
 
 
 def _interval(interval: Interval | None) -> IntervalOut | None:

@@ -128,6 +128,9 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
     selections = {"select": form.select, "against": form.against or {}}
     if form.control:
         selections["control"] = {**form.control.select, **(form.control.against or {})}
+    selections["arms"] = {name: value for arm in form.arms for name, value in arm.items()}
+    if form.rule and form.rule.along is not None:
+        selections["rule"] = {form.rule.along: None}
     for key, selection in selections.items():
         for name in selection:
             if name not in fields:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from harness.claims import metrics_pairs, metrics_sizes, metrics_split, metrics_train
+from harness.claims import metrics_pairs, metrics_quality, metrics_sizes, metrics_split, metrics_train
 from harness.claims.launch import Launch
 from harness.claims.metrics_sizes import by_size
 from harness.claims.schema import PublishedRow
@@ -45,6 +45,11 @@ class Metric:
     scaled_by_ranks: bool = False
 
     @property
+    def timing(self) -> bool:
+        """Whether its values come from clocks: then the machine's noise floor counts, and oversubscribed launches do not."""
+        return METRICS[self.ratio_of].timing if self.ratio_of else self.unit == "s" or self.unit.endswith("/s")
+
+    @property
     def page(self) -> str:
         """Where its formula, unit and pitfalls are written down."""
         return f"docs/metrics/{self.name}.md"
@@ -72,6 +77,7 @@ _ALL = (
     Metric("first_exchange_s", "s", "lower", launch=metrics_train.first_exchange_s),
     Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),
     Metric("test_accuracy", "fraction", "higher", launch=metrics_train.test_accuracy),
+    Metric("time_to_quality", "s", "lower", launch=metrics_quality.time_to_quality),
     Metric("bytes_per_rank_ratio", "1", None, launch=metrics_sizes.bytes_per_rank_ratio),
     Metric("transfer_latency", "s", "lower", size=_size("time_s")),
     Metric("transfer_bandwidth", "GB/s", "higher", size=_size("algbw_gbs")),

@@ -15,6 +15,8 @@ from harness.record.store import Store
 from harness.spec.suite import Suite
 
 PARAMETERS = "parameters.npy"
+ASKED_FOR = {"tracing": "none", "handicap": 0.0}
+"""Fields of a case with their harmless values: launches with another one are used only where a claim names the field."""
 
 
 class Pool:
@@ -31,25 +33,30 @@ class Pool:
         self.records = _last_version(found)
         self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(record.status == "ok" for record in self.records)
 
+    @property
+    def machine(self) -> str | None:
+        """The one whose records are used; None without records."""
+        return self.records[0].machine if self.records else None
+
     def evidences(self, select: Mapping[str, Any]) -> list[Evidence]:
         """The levels of evidence at which the selected cases finished launches."""
         return sorted({record.evidence for record in self._ok(select)})
 
     def launches(self, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
         """Finished launches of the selected cases, by repetition; the latest where one was made twice."""
-        chosen = {(record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence}
-        return [self._launch(chosen[key]) for key in sorted(chosen)]
+        found = {(record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence}
+        return [self._launch(found[key]) for key in sorted(found)]
 
     def planned_count(self, select: Mapping[str, Any]) -> int:
         """How many launches of the selected cases the plan has."""
-        return sum(matches(launch.case, select) for launch in self.planned)
+        return sum(chosen(launch.case, select) for launch in self.planned)
 
     def unfinished(self, select: Mapping[str, Any]) -> list[Record]:
         """Launches of the selected cases that failed or could not run here."""
-        return [record for record in self.records if record.status != "ok" and matches(record.case, select)]
+        return [record for record in self.records if record.status != "ok" and chosen(record.case, select)]
 
     def _ok(self, select: Mapping[str, Any]) -> list[Record]:
-        return [record for record in self.records if record.status == "ok" and matches(record.case, select)]
+        return [record for record in self.records if record.status == "ok" and chosen(record.case, select)]
 
     def _launch(self, record: Record) -> Launch:
         if record.launch not in self._launches:
@@ -68,6 +75,12 @@ class Pool:
 def matches(case: object, select: Mapping[str, Any]) -> bool:
     """Whether a case has all these fields with these values; a list means any of its values."""
     return all(_equal(getattr(case, name, _ABSENT), wanted) for name, wanted in select.items())
+
+
+def chosen(case: object, select: Mapping[str, Any]) -> bool:
+    """Whether a claim that selects this may use the case: traced and slowed launches only where it names the field."""
+    harmless = all(name in select or getattr(case, name, value) == value for name, value in ASKED_FOR.items())
+    return harmless and matches(case, select)
 
 
 _ABSENT = object()

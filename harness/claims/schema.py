@@ -14,10 +14,16 @@ Origin = Literal["paper", "own"]
 Direction = Literal["higher", "lower"]
 Provenance = Literal["paper", "author_code", "secondary", "derived", "memory_high", "memory_medium", "memory_low", "not_recovered"]
 Verdict = Literal["reproduced", "direction only", "not reproduced", "inconclusive", "not runnable here", "value not recovered", "unverified"]
-RuleName = Literal["within", "at_least", "at_most", "ordering", "ratio", "equal_to_tolerance"]
+RuleName = Literal["within", "at_least", "at_most", "ordering", "ratio", "equal_to_tolerance", "monotone"]
+Attempt = Literal["repeatability", "reproduction", "replication"]
+"""ACM badges 1.1: our own claims on our own set-up; a paper's claim with the authors' code; a paper's claim with our own implementation."""
 DeviationKind = Literal["scale", "network", "hardware", "data", "software", "method"]
 Value = float | int | None
-_NEEDED = {"within": ("tolerance",), "at_least": ("value",), "at_most": ("value",), "ratio": ("low", "high"), "equal_to_tolerance": ("tolerance",)}
+_NEEDED = {
+    "within": ("tolerance",), "at_least": ("value",), "at_most": ("value",), "ratio": ("low", "high"), "equal_to_tolerance": ("tolerance",),
+    "monotone": ("along", "trend"),
+}  # fmt: skip
+_ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
 
 
 class _Form(BaseModel):
@@ -59,13 +65,26 @@ class Rule(_Form):
     high: float | None = None
     one_sided: bool = False
     neutral: float | None = None
+    along: str | None = None
+    """The field of the case that x is, for `monotone`."""
+    trend: Literal["rising", "falling"] | None = None
+    strict: bool = True
+    """False: `monotone` accepts steps without a difference."""
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Rule:
         missing = [name for name in _NEEDED.get(self.name, ()) if getattr(self, name) is None]
-        if missing:
+        if self.name == "ratio" and self.one_sided:
+            if len(missing) != 1:
+                raise ValueError("a one-sided rule 'ratio' takes 'low' or 'high', one of them")
+        elif missing:
             raise ValueError(f"rule {self.name!r} needs {missing[0]!r}")
         return self
+
+    @property
+    def sides(self) -> Literal["one-sided", "two-sided"]:
+        """Whether values beyond the better end count against it."""
+        return "one-sided" if self.one_sided or self.name in _ONE_SIDED else "two-sided"
 
 
 class Deviation(_Form):
@@ -93,6 +112,8 @@ class ClaimForm(_Form):
     metric: str | None = None
     select: dict[str, Any] = {}
     against: dict[str, Any] | None = None
+    arms: tuple[dict[str, Any], ...] = ()
+    """For `ordering` of more than two: fields over `select`, in the order claimed, the best first."""
     nbytes: int | None = None
     """Message size in bytes, for metrics per size."""
     x: dict[str, Any] = {}
@@ -104,6 +125,19 @@ class ClaimForm(_Form):
     statement: str | None = None
     unit: str | None = None
     direction: Direction | None = None
+    attempt: Attempt | None = None
+    """Only where it is not what follows from `origin`: `reproduction` for a paper's claim that is served with the authors' code."""
+
+    @model_validator(mode="after")
+    def _arms_fit(self) -> ClaimForm:
+        ordered = self.rule is not None and self.rule.name == "ordering"
+        if self.arms and (not ordered or self.against is not None or len(self.arms) < 2):
+            raise ValueError(f"{self.id}: 'arms' are two or more, for rule 'ordering' without 'against'")
+        if ordered and self.experiment is not None and not self.arms and self.against is None:
+            raise ValueError(f"{self.id}: rule 'ordering' compares: give 'against' or 'arms'")
+        if self.rule is not None and self.rule.name == "monotone" and self.against is not None:
+            raise ValueError(f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out")
+        return self
 
     @model_validator(mode="after")
     def _complete(self) -> ClaimForm:
@@ -178,6 +212,12 @@ class ClaimResult(_Form):
     source: str
     deviations: tuple[Deviation, ...]
     control: ControlOut | None
+    noise_floor: float | None = None
+    """By how much identical arms differ on the machine of the records, as a share; None: not measured, or the metric is no timing."""
+    warnings: tuple[str, ...] = ()
+    """What a reader should know of the launches: outliers (never removed), few launches, launches left out, oversubscription."""
+    attempt: Attempt | None = None
+    """None for arithmetic."""
 
 
 class ClaimsFile(_Form):

@@ -8,19 +8,38 @@ from typing import Literal
 
 from harness.claims.schema import Direction, Rule, Verdict
 from harness.spec.errors import SpecError
-from harness.stats.intervals import Interval, smallest_count
+from harness.stats.compare import NO_FLOOR, Difference
+from harness.stats.intervals import CONFIDENCE, Interval, smallest_count
+from harness.stats.summary import Trend
 
 Position = Literal["inside", "outside", "straddles"]
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One arm against the one before it."""
+
+    label: str
+    difference: Difference
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
-    """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no interval."""
+    """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no interval.
+
+    Of a ratio: `difference` is the test behind it, `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured).
+    Of several arms: `steps`, each arm against the one before, and `trend` over all of them; `ours` is then the last arm over the first.
+    """
 
     ours: float
     interval: Interval | None
     n: int | None
     values: tuple[float, ...] = ()
+    difference: Difference | None = None
+    floor: float | None = None
+    timing: bool = False
+    steps: tuple[Step, ...] = ()
+    trend: Trend | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,8 @@ class Region:
 
 def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
     """Apply a rule. Raises SpecError when it needs a published value or a direction that is not there."""
+    if estimate.steps:
+        return by_steps(rule, estimate, direction)
     region = accepted(rule, published, direction)
     if estimate.n is None:
         inside = region.position(estimate.ours, estimate.ours) == "inside"
@@ -74,8 +95,7 @@ def accepted(rule: Rule, published: float | None, direction: Direction | None) -
         bound = _given(rule.value, rule)
         return Region(-math.inf, bound, f"at most {number(bound)}")
     if rule.name == "ratio":
-        low, high = _given(rule.low, rule), _given(rule.high, rule)
-        return Region(low, high, f"between {number(low)} and {number(high)} times the base")
+        return _between(rule)
     if rule.name == "ordering":
         return _ordered(direction)
     target = _given(published if rule.value is None else rule.value, rule)
@@ -84,24 +104,83 @@ def accepted(rule: Rule, published: float | None, direction: Direction | None) -
 
 
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
-    """A control that shows the effect too takes away what a positive verdict rests on."""
-    if control is None or not control.holds or outcome.verdict not in ("reproduced", "direction only"):
-        return outcome
-    return Outcome("inconclusive", f"{outcome.rule}; but the control shows the effect too: {control.rule}")
+    """The verdict with what the negative control says: one that shows the effect too takes away what a positive verdict rests on."""
+    if control is None:
+        return Outcome(outcome.verdict, f"{outcome.rule}; the control could not be judged: nothing was measured")
+    if not control.holds:
+        told = "decides nothing" if control.verdict == "inconclusive" else "does not show the effect"
+        return Outcome(outcome.verdict, f"{outcome.rule}; the control {told}: {control.rule}")
+    positive = outcome.verdict in ("reproduced", "direction only")
+    words = f"{outcome.rule}; {'but ' if positive else ''}the control shows the effect too: {control.rule}"
+    return Outcome("inconclusive" if positive else outcome.verdict, words)
+
+
+def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
+    """Ordering of several arms, or a trend along x: every step must be found, and one step found the other way refutes it.
+
+    A step is found at 95 %; to refute, its p-value times the number of steps must do, since any of them can.
+    """
+    wanted, claimed = _wanted(rule, direction)
+    unwanted = "lower" if wanted == "higher" else "higher"
+    told = "; ".join(f"{step.label}: {step.difference.why}" for step in estimate.steps)
+    found = [step.difference.finding for step in estimate.steps]
+    chances = [(step.difference.p_value or 1.0) * len(found) for step in estimate.steps]
+    against = [step.label for step, chance in zip(estimate.steps, chances, strict=True) if step.difference.finding == unwanted and chance <= 1 - CONFIDENCE]
+    basis = f"{estimate.n} launches an arm or more, one-sided rule{_trend_in_words(estimate.trend)}"
+    if against:
+        return Outcome("not reproduced", f"{claimed}: not from {against[0]}; {told}; {basis}")
+    if all(finding == wanted or (finding == "no difference" and not rule.strict) for finding in found) and wanted in found:
+        return Outcome("reproduced", f"{claimed}: in every step; {told}; {basis}")
+    open_steps = sum(finding != wanted for finding in found)
+    return Outcome("inconclusive", f"{claimed}: {open_steps} of {len(found)} steps are not found; {told}; {basis}")
+
+
+def _wanted(rule: Rule, direction: Direction | None) -> tuple[Literal["higher", "lower"], str]:
+    """How each arm must differ from the one before it, and the claim in words."""
+    if rule.name == "monotone":
+        wanted: Literal["higher", "lower"] = "higher" if rule.trend == "rising" else "lower"
+        return wanted, f"{'strictly ' if rule.strict else ''}{rule.trend} along {rule.along}"
+    if direction is None:
+        raise SpecError("rule 'ordering' needs a direction, 'higher' or 'lower'")
+    return ("lower" if direction == "higher" else "higher"), f"in the order claimed, {direction} is better"
+
+
+def _trend_in_words(found: Trend | None) -> str:
+    return f", Kendall's tau {found.tau:.2f} over all launches (p = {found.p_value:.2g})" if found else ""
 
 
 def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None) -> Outcome:
     found = f"{number(estimate.ours)} in [{number(interval.low)}, {number(interval.high)}]"
-    basis = f"{estimate.n} launches, {interval.coverage:.1%} interval"
+    basis = f"{estimate.n} launches, {interval.coverage:.1%} interval, {rule.sides} rule{_floor_in_words(estimate)}"
     position = region.position(interval.low, interval.high)
-    if position == "inside":
-        return Outcome("reproduced", f"{found}: all of it {region.words}; {basis}")
     if position == "straddles":
         return Outcome("inconclusive", f"{found}: part of it {region.words}, part not; {basis}")
+    if doubt := _doubt(rule, region, estimate, position):
+        return Outcome("inconclusive", f"{found}: {'all' if position == 'inside' else 'none'} of it {region.words}, but {doubt}; {basis}")
+    if position == "inside":
+        return Outcome("reproduced", f"{found}: all of it {region.words}; {basis}")
     if rule.neutral is not None and published is not None and _same_side(interval, published, rule.neutral):
         side = "above" if published > rule.neutral else "below"
         return Outcome("direction only", f"{found}: none of it {region.words}, all of it {side} {number(rule.neutral)} as published; {basis}")
     return Outcome("not reproduced", f"{found}: none of it {region.words}; {basis}")
+
+
+def _doubt(rule: Rule, region: Region, estimate: Estimate, position: Position) -> str:
+    """Why a ratio must not decide although its interval does; empty when nothing speaks against it."""
+    difference, floor = estimate.difference, estimate.floor
+    if difference is None:
+        return ""
+    if floor and region.position(estimate.ours / (1 + floor), estimate.ours * (1 + floor)) != position:
+        return f"it is closer to the bound than the noise floor of {100 * floor:.3g} %"
+    if rule.name == "ordering" and difference.p_value is not None and difference.p_value > 1 - CONFIDENCE:
+        return f"the {difference.test} gives p = {difference.p_value:.2g}"
+    return ""
+
+
+def _floor_in_words(estimate: Estimate) -> str:
+    if estimate.difference is None or not estimate.timing:
+        return ""
+    return f", {NO_FLOOR}" if estimate.floor is None else f", noise floor {100 * estimate.floor:.3g} %"
 
 
 def _every_launch(region: Region, estimate: Estimate) -> Outcome:
@@ -114,6 +193,17 @@ def _every_launch(region: Region, estimate: Estimate) -> Outcome:
     if len(estimate.values) < smallest_count():
         return Outcome("inconclusive", f"{found}: every one {region.words}, but {_too_few(len(estimate.values))}")
     return Outcome("reproduced", f"{found}: every one {region.words}")
+
+
+def _between(rule: Rule) -> Region:
+    if rule.one_sided and rule.high is None:
+        low = _given(rule.low, rule)
+        return Region(low, math.inf, f"at least {number(low)} times the base")
+    if rule.one_sided and rule.low is None:
+        high = _given(rule.high, rule)
+        return Region(-math.inf, high, f"at most {number(high)} times the base")
+    low, high = _given(rule.low, rule), _given(rule.high, rule)
+    return Region(low, high, f"between {number(low)} and {number(high)} times the base")
 
 
 def _ordered(direction: Direction | None) -> Region:

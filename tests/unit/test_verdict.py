@@ -1,12 +1,14 @@
-"""Each rule with an interval inside, outside and across its bound; controls; what cannot be judged."""
+"""Each rule with an interval inside, outside and across its bound; noise floor; steps; controls; what cannot be judged."""
 
 import pytest
 from pydantic import ValidationError
 
 from harness.claims.schema import Direction, PublishedRow, Rule
-from harness.claims.verdict import Estimate, Outcome, judge, with_control
+from harness.claims.verdict import Estimate, Outcome, Step, judge, with_control
 from harness.spec.errors import SpecError
+from harness.stats.compare import compare
 from harness.stats.intervals import Interval
+from harness.stats.summary import trend
 
 
 def measured(low: float, high: float, values: tuple[float, ...] = ()) -> Estimate:
@@ -39,6 +41,10 @@ WITHIN = Rule(name="within", tolerance=0.2, neutral=1)
         (Rule(name="ratio", low=1.2, high=1.4), 1.25, 1.35, None, "reproduced"),
         (Rule(name="ratio", low=1.2, high=1.4), 1.1, 1.35, None, "inconclusive"),
         (Rule(name="ratio", low=1.2, high=1.4), 1.5, 1.6, None, "not reproduced"),
+        (Rule(name="ratio", low=1.2, one_sided=True), 1.5, 1.6, None, "reproduced"),
+        (Rule(name="ratio", low=1.2, one_sided=True), 1.1, 1.6, None, "inconclusive"),
+        (Rule(name="ratio", high=1.2, one_sided=True), 1.5, 1.6, None, "not reproduced"),
+        (Rule(name="at_most", value=2), 1.5, 2.5, "lower", "inconclusive"),
     ],
 )
 def test_an_interval_decides_or_straddles(rule: Rule, low: float, high: float, direction: Direction | None, verdict: str) -> None:
@@ -47,7 +53,8 @@ def test_an_interval_decides_or_straddles(rule: Rule, low: float, high: float, d
 
 def test_the_rule_reads_as_a_sum_that_can_be_checked() -> None:
     outcome = judge(Rule(name="at_least", value=0.85), measured(0.86, 0.9), None, "higher")
-    assert outcome.rule == "0.88 in [0.86, 0.9]: all of it at least 0.85; 6 launches, 96.9% interval"
+    assert outcome.rule == "0.88 in [0.86, 0.9]: all of it at least 0.85; 6 launches, 96.9% interval, one-sided rule"
+    assert "two-sided rule" in judge(WITHIN, measured(9, 11), 10, "higher").rule
 
 
 def test_too_few_launches_are_inconclusive_whatever_they_show() -> None:
@@ -77,13 +84,103 @@ def test_arithmetic_needs_no_interval() -> None:
     assert judge(rule, Estimate(1456.0, None, None), 1218.1, None).verdict == "not reproduced"
 
 
-def test_a_control_that_shows_the_effect_too_takes_the_verdict_away() -> None:
+FAST = (1.00, 1.01, 0.99, 1.005, 0.995, 1.002)
+
+
+def ratio_of(share: float, floor: float | None, timing: bool = True, noise: tuple[float, ...] = FAST) -> Estimate:
+    """1 + `share` times the base, six launches a side."""
+    difference = compare([value * (1 + share) for value in noise], FAST, paired=False, floor=floor)
+    assert difference.ratio is not None
+    return Estimate(difference.ratio, difference.interval, 6, difference=difference, floor=floor, timing=timing)
+
+
+@pytest.mark.parametrize(
+    ("rule", "share", "floor", "direction", "verdict"),
+    [
+        (Rule(name="ordering"), 0.05, 0.02, "higher", "reproduced"),
+        (Rule(name="ordering"), 0.05, 0.06, "higher", "inconclusive"),
+        (Rule(name="ordering"), 0.05, 0.06, "lower", "inconclusive"),
+        (Rule(name="ordering"), 0.05, 0.02, "lower", "not reproduced"),
+        (Rule(name="ratio", low=1.2, high=1.6), 0.25, 0.02, None, "reproduced"),
+        (Rule(name="ratio", low=1.2, high=1.6), 0.25, 0.08, None, "inconclusive"),
+        (Rule(name="ratio", low=1.2, high=1.6), 0.15, 0.08, None, "inconclusive"),
+        (Rule(name="ratio", low=0.9, high=1.1), 0.0, 0.05, None, "reproduced"),
+        (Rule(name="ratio", low=0.9, high=1.1), 0.0, 0.15, None, "inconclusive"),
+        (Rule(name="at_least", value=1.5), 0.02, 0.05, "higher", "not reproduced"),
+    ],
+)
+def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
+    rule: Rule, share: float, floor: float, direction: Direction | None, verdict: str
+) -> None:  # fmt: skip
+    outcome = judge(rule, ratio_of(share, floor), None, direction)
+    assert outcome.verdict == verdict
+    assert "noise floor" in outcome.rule
+
+
+def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:
+    outcome = judge(Rule(name="ordering"), ratio_of(0.05, None), None, "higher")
+    assert outcome.verdict == "reproduced"
+    assert outcome.rule.endswith("no noise floor measured: type scaleproof calibrate")
+    assert "noise floor" not in judge(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher").rule
+
+
+def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:
+    """Five of six blocks higher: the bootstrap's interval may leave 1 out, the signed-rank test does not allow it."""
+    difference = compare([1.1, 1.1, 1.1, 1.1, 1.1, 0.95], FAST, paired=True, floor=None)
+    estimate = Estimate(1.1, Interval(1.01, 1.11, 0.95, "percentile bootstrap over blocks"), 6, difference=difference)
+    outcome = judge(Rule(name="ordering"), estimate, None, "higher")
+    assert outcome.verdict == "inconclusive"
+    assert "signed-rank test over 6 blocks gives p = " in outcome.rule
+
+
+def steps_of(*levels: float, floor: float | None = 0.01) -> Estimate:
+    """Arms at these levels, six launches each."""
+    arms = [[level * value for value in FAST] for level in levels]
+    steps = tuple(Step(f"{i} to {i + 1}", compare(arms[i + 1], arms[i], paired=False, floor=floor)) for i in range(len(arms) - 1))
+    found = trend([i for i, arm in enumerate(arms) for _ in arm], [value for arm in arms for value in arm])
+    return Estimate(levels[-1] / levels[0], None, 6, steps=steps, trend=found)
+
+
+RISING = Rule(name="monotone", along="ranks", trend="rising")
+
+
+@pytest.mark.parametrize(
+    ("rule", "levels", "direction", "verdict"),
+    [
+        (RISING, (1, 1.5, 2), None, "reproduced"),
+        (RISING, (1, 1.5, 1.5001), None, "inconclusive"),
+        (RISING, (1, 2, 1.5), None, "not reproduced"),
+        (RISING.model_copy(update={"trend": "falling"}), (2, 1.5, 1), None, "reproduced"),
+        (RISING.model_copy(update={"trend": "falling"}), (1, 1.5, 2), None, "not reproduced"),
+        (Rule(name="ordering"), (3, 2, 1), "higher", "reproduced"),
+        (Rule(name="ordering"), (3, 2, 1), "lower", "not reproduced"),
+        (Rule(name="ordering"), (1, 2, 2.0001), "lower", "inconclusive"),
+        (Rule(name="ordering"), (1, 2, 4), "lower", "reproduced"),
+    ],
+)
+def test_several_arms_need_every_step_and_one_step_back_refutes(rule: Rule, levels: tuple[float, ...], direction: Direction | None, verdict: str) -> None:
+    outcome = judge(rule, steps_of(*levels), None, direction)
+    assert outcome.verdict == verdict
+    assert "Kendall's tau" in outcome.rule and "0 to 1: " in outcome.rule
+
+
+def test_a_trend_that_is_not_strict_may_stand_still() -> None:
+    weak = RISING.model_copy(update={"strict": False})
+    assert judge(weak, steps_of(1, 1.5, 1.5001, floor=0.05), None, None).verdict == "reproduced"
+    assert judge(weak, steps_of(1, 1.0001, 1.0002, floor=0.05), None, None).verdict == "inconclusive"
+    assert judge(RISING, steps_of(1, 1.5, 1.5001, floor=0.05), None, None).verdict == "inconclusive"
+
+
+def test_the_negative_control_is_part_of_the_verdict() -> None:
     good = Outcome("reproduced", "6 launches: every one within 0.01 of 1")
-    assert with_control(good, Outcome("not reproduced", "")) is good
-    assert with_control(good, None) is good
+    shown = with_control(good, Outcome("not reproduced", "6 launches from 2 to 3"))
+    assert (shown.verdict, shown.rule) == ("reproduced", f"{good.rule}; the control does not show the effect: 6 launches from 2 to 3")
     spoilt = with_control(good, Outcome("reproduced", "6 launches from 1 to 1"))
     assert spoilt.verdict == "inconclusive"
-    assert "the control shows the effect too: 6 launches from 1 to 1" in spoilt.rule
+    assert "but the control shows the effect too: 6 launches from 1 to 1" in spoilt.rule
+    assert "the control decides nothing" in with_control(good, Outcome("inconclusive", "")).rule
+    assert with_control(good, None).rule.endswith("the control could not be judged: nothing was measured")
+    assert with_control(Outcome("not reproduced", ""), Outcome("reproduced", "")).verdict == "not reproduced"
 
 
 def test_a_rule_without_anything_to_compare_with_is_refused() -> None:
@@ -96,6 +193,10 @@ def test_a_rule_without_anything_to_compare_with_is_refused() -> None:
 def test_a_rule_says_what_it_lacks() -> None:
     with pytest.raises(ValidationError, match="rule 'ratio' needs 'high'"):
         Rule(name="ratio", low=1)
+    with pytest.raises(ValidationError, match="'low' or 'high', one of them"):
+        Rule(name="ratio", low=1, high=2, one_sided=True)
+    with pytest.raises(ValidationError, match="rule 'monotone' needs 'along'"):
+        Rule(name="monotone", trend="rising")
 
 
 def test_a_recalled_row_cannot_decide() -> None:
