@@ -1,4 +1,4 @@
-"""Measures this machine's noise floors and bounds: identical arms in interleaved launches, memory copies and a loopback stream. Leave the machine alone meanwhile."""
+"""Measures this machine's noise floors and bounds, with identical arms in interleaved launches. Leave the machine alone meanwhile."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""`python -m tools.calibration_study run|pack|judge|pilot`: thousands of launches of under a second on a quiet machine.
+
+pilot    a few launches of several candidates: which has the lowest spread from launch to launch, and how long a launch takes
+run      all launches, in interleaved blocks; started again it goes on where it stopped
+pack     their records -> results/reference/calibration.tar.xz, values and outcome -> results/reference/calibration.json
+judge    what the comparisons said, from the packed values; exit code 1 when something was not shown
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.commands.common import print_table
+from harness.launch.progress import progress_on_terminal
+from harness.launch.stopping import finished_launches
+from harness.launch.supervisor import run_plan
+from harness.record.store import Store
+from harness.spec.units import format_seconds
+from harness.stats.stopping import BUDGET
+from tools.calibration_study import design, keep
+from tools.calibration_study.pilot import pilot
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "results" / "reference"
+ARCHIVE, OUTCOME = REFERENCE / "calibration.tar.xz", REFERENCE / "calibration.json"
+
+
+def run(given: argparse.Namespace) -> int:
+    """All launches that are not finished yet."""
+    launches = design.planned(given.launches)
+    print(f"{len(launches)} launches; at 0.25 s each about {format_seconds(0.25 * len(launches))}", flush=True)
+    outcome = run_plan(
+        launches, given.results, size=design.SIZE, deadline_s=design.DEADLINE_S, progress=progress_on_terminal("calibration study"),
+    )  # fmt: skip
+    print(f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed. {outcome.stopped}")
+    return 0 if outcome.complete else 1
+
+
+def pack(given: argparse.Namespace) -> int:
+    """Records, values and outcome into results/reference/."""
+    values, store = design.values_from(given.results, given.launches), Store(given.results)
+    counts = design.repetitions(given.launches)
+    cases = design.suite().experiment(design.EXPERIMENT).size(design.SIZE).cases
+    records = [record for case in cases for record in finished_launches(case.case_id, counts[case.arm], store)]
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    keep.pack(records, store, ARCHIVE)
+    first = records[0]
+    kept = {
+        "date": datetime.now(UTC).date().isoformat(), "machine": first.machine, "cpu": first.environment.get("cpu"), "code": first.code.digest,
+        "case": cases[0].model_dump(mode="json"), "metric": design.METRIC, "median_launch_s": sorted(record.wall_s for record in records)[len(records) // 2],
+        "outcome": design.outcome(values), "seconds": values.arms,
+    }  # fmt: skip
+    OUTCOME.write_text(json.dumps(kept, separators=(",", ":")) + "\n")
+    print(f"{ARCHIVE}: {ARCHIVE.stat().st_size / 2**20:.1f} MiB, {len(records)} records\n{OUTCOME}")
+    return judge(given)
+
+
+def judge(given: argparse.Namespace) -> int:
+    """Print the outcome."""
+    values, kept = design.read(OUTCOME)
+    found = design.outcome(values)
+    print(f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, spread of a launch {found['spread']:.2%}; {values.launches} launches an arm")
+    print(f"find slowdowns from {found['detectable']:.2%} on; the injected {design.SLOWDOWN:.0%} was measured as {found['slowdown_measured']:.2%}")
+    rows = [_row(name.replace("_", " "), rate) for name, rate in found.items() if isinstance(rate, dict) and "rate" in rate]
+    print_table(["", "count", "of", "rate", "95 % interval"], rows)
+    for name in ("with_a_floor_above_the_slowdown", "with_too_few_launches"):
+        print(f"{name.replace('_', ' ')}: {', '.join(f'{finding} {count}' for finding, count in found[name].items())}")
+    shown = design.verdicts(found)
+    for what, holds in shown.items():
+        print(f"{'shown' if holds else 'NOT SHOWN'}: {what}")
+    return 0 if all(shown.values()) else 1
+
+
+def _row(name: str, rate: dict[str, Any]) -> list[str]:
+    return [name, str(rate["count"]), str(rate["of"]), f"{rate['rate']:.1%}", f"{rate['low']:.1%} to {rate['high']:.1%}"]
+
+
+def main() -> int:
+    """Parse and do."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=["pilot", "run", "pack", "judge"])
+    parser.add_argument("--launches", type=int, default=BUDGET, help=f"launches per arm of a comparison (default: {BUDGET})")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "calibration-study", help="folder of the records")
+    given = parser.parse_args()
+    return {"pilot": pilot, "run": run, "pack": pack, "judge": judge}[given.action](given)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

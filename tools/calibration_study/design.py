@@ -1,0 +1,124 @@
+"""Which launches the study makes, and what they give: one value each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from harness.calibrate.floors import floor_share, spread
+from harness.calibrate.measure import suite
+from harness.claims.metrics_sizes import at_size
+from harness.launch.stopping import finished_launches
+from harness.record.store import Store
+from harness.spec.case import CollectiveCase, TransferCase
+from harness.spec.plan import PlannedLaunch, plan
+from harness.stats.compare import compare, detectable
+
+EXPERIMENT, SIZE, METRIC = "study", "full", "transfer_latency"
+SAME, SLOWED = 200, 100
+"""Comparisons of identical arms, and of one against the slowed one; the latter share the base arm's launches with the first of the former."""
+FLOOR_BLOCKS = 30
+"""Blocks before all comparisons; the noise floor comes from these alone."""
+SLOWDOWN, STATED, WANTED = 0.05, 0.05, 0.95
+DEADLINE_S = 30.0
+ARMS = ("a", "b", "slowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Seconds of one launch by arm, element k from block k; `launches` per arm of a comparison."""
+
+    launches: int
+    arms: dict[str, list[float]]
+
+    @property
+    def floor(self) -> tuple[float, float]:
+        """Noise floor for so many launches an arm, and the spread of one launch, from the first blocks."""
+        first, second = (np.array(self.arms[arm][:FLOOR_BLOCKS]) for arm in ("a", "b"))
+        return floor_share(first, second, self.launches), spread(first, second)
+
+    def comparison(self, arm: str, number: int) -> tuple[list[float], list[float]]:
+        """The values of an arm and of the base, block by block."""
+        blocks = slice(FLOOR_BLOCKS + number * self.launches, FLOOR_BLOCKS + (number + 1) * self.launches)
+        return self.arms[arm][blocks], self.arms["a"][blocks]
+
+
+def repetitions(launches: int) -> dict[str, int]:
+    """Launches by arm."""
+    return {"a": FLOOR_BLOCKS + SAME * launches, "b": FLOOR_BLOCKS + SAME * launches, "slowed": FLOOR_BLOCKS + SLOWED * launches}
+
+
+def planned(launches: int) -> list[PlannedLaunch]:
+    """All launches, in interleaved blocks."""
+    calibration, counts = suite(), repetitions(launches)
+    cases = calibration.experiment(EXPERIMENT).size(SIZE).cases
+    return plan(calibration, EXPERIMENT, SIZE, {case.case_id: counts[case.arm] for case in cases})
+
+
+def values_from(results: Path, launches: int) -> Values:
+    """One value per launch. SystemExit with one line when launches are missing."""
+    store, counts, arms = Store(results), repetitions(launches), dict[str, list[float]]()
+    for case in suite().experiment(EXPERIMENT).size(SIZE).cases:
+        assert isinstance(case, CollectiveCase | TransferCase)
+        found = finished_launches(case.case_id, counts[case.arm], store)
+        if len(found) < counts[case.arm]:
+            raise SystemExit(f"arm {case.arm} has {len(found)} of {counts[case.arm]} launches; start `run` again, it goes on")
+        given = [at_size(record, store.samples(record).to_pandas(), "time_s", case.sizes[0]) for record in found]
+        arms[case.arm] = [float(f"{value:.6g}") for value in given if value is not None]
+    return Values(launches, arms)
+
+
+def outcome(values: Values) -> dict[str, Any]:
+    """What the comparisons said, with binomial intervals; the floor is that of the study's own first blocks."""
+    floor, noise = values.floor
+    same = [compare(*values.comparison("b", number), paired=True, floor=floor) for number in range(SAME)]
+    alone = [compare(*values.comparison("b", number), paired=True, floor=0.0) for number in range(SAME)]
+    slowed = [compare(*values.comparison("slowed", number), paired=True, floor=floor) for number in range(SLOWED)]
+    seen = detectable(noise, values.launches, True, floor=floor)
+    return {
+        "launches_per_arm": values.launches, "noise_floor": floor, "spread": noise, "detectable": seen, "floor_allows": bool(seen <= SLOWDOWN),
+        "false_alarms": _rate(found.finding in ("higher", "lower") for found in same),
+        "false_alarms_of_the_test_alone": _rate(found.p_value is not None and found.p_value <= STATED for found in alone),
+        "found": _rate(found.finding == "higher" for found in slowed),
+        "not_found": sorted({found.finding for found in slowed} - {"higher"}),
+        "slowdown_measured": float(np.median([found.ratio for found in slowed if found.ratio is not None])) - 1,
+        "with_a_floor_above_the_slowdown": _findings(values, floor=1.2 * SLOWDOWN, launches=values.launches),
+        "with_too_few_launches": _findings(values, floor=floor, launches=5),
+    }  # fmt: skip
+
+
+def verdicts(found: dict[str, Any]) -> dict[str, bool]:
+    """What the study had to show."""
+    return {
+        "false alarms within 5 %": found["false_alarms"]["low"] <= STATED and found["false_alarms_of_the_test_alone"]["low"] <= STATED,
+        "5 % slowdown found in at least 95 % of comparisons, or inconclusive": (
+            found["found"]["rate"] >= WANTED if found["floor_allows"] else set(found["not_found"]) <= {"inconclusive"}
+        ),
+        "inconclusive where the floor does not allow it": set(found["with_a_floor_above_the_slowdown"]) <= {"inconclusive"},
+        "inconclusive with too few launches": set(found["with_too_few_launches"]) <= {"inconclusive"},
+    }
+
+
+def _findings(values: Values, floor: float, launches: int) -> dict[str, int]:
+    """How often which finding comes out of comparing the slowed arm, with another floor or with fewer launches."""
+    said = [compare(*(side[:launches] for side in values.comparison("slowed", number)), paired=True, floor=floor).finding for number in range(SLOWED)]
+    return {finding: said.count(finding) for finding in sorted(set(said))}
+
+
+def _rate(hits: Iterable[bool]) -> dict[str, float]:
+    """Share with its exact binomial 95 % interval (Clopper and Pearson)."""
+    said: Sequence[bool] = [bool(hit) for hit in hits]
+    interval = binomtest(sum(said), len(said)).proportion_ci(0.95, "exact")
+    return {"count": sum(said), "of": len(said), "rate": sum(said) / len(said), "low": float(interval.low), "high": float(interval.high)}
+
+
+def read(path: Path) -> tuple[Values, dict[str, Any]]:
+    """Values and stored outcome of a packed study."""
+    kept = json.loads(path.read_text())
+    return Values(kept["outcome"]["launches_per_arm"], kept["seconds"]), kept

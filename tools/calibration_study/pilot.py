@@ -1,0 +1,58 @@
+"""Which short launch has the lowest spread on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.claims.metrics_sizes import by_size
+from harness.commands.common import print_table
+from harness.launch.progress import progress_on_terminal
+from harness.launch.supervisor import run_plan
+from harness.record.store import Store
+from harness.spec.case import parse_case
+from harness.spec.plan import PlannedLaunch
+
+BLOCKS = 16
+_TRANSFER: dict[str, Any] = {"program": "transfer", "transport": "tcp"}
+_REDUCE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring"}
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "tcp round trips of 64 B, 100": {**_TRANSFER, "sizes": [64], "iterations": 100},
+    "tcp round trips of 64 B, 400": {**_TRANSFER, "sizes": [64], "iterations": 400},
+    "tcp round trips of 1 KiB, 100": {**_TRANSFER, "sizes": [1 << 10], "iterations": 100},
+    "tcp round trips of 16 KiB, 100": {**_TRANSFER, "sizes": [16 << 10], "iterations": 100},
+    "shm round trips of 64 B, 300": {**_TRANSFER, "transport": "shm", "sizes": [64], "iterations": 300},
+    "shm round trips of 1 MiB, 50": {**_TRANSFER, "transport": "shm", "sizes": [1 << 20], "iterations": 50},
+    "tcp all-reduce of 64 B, 100": {**_REDUCE, "sizes": [64], "iterations": 100},
+    "shm all-reduce of 64 KiB, 100": {**_REDUCE, "transport": "shm", "sizes": [64 << 10], "iterations": 100},
+}
+
+
+def pilot(given: argparse.Namespace) -> int:
+    """Print spread and time of each candidate."""
+    common = {"suite": "calibration", "experiment": "pilot", "ranks": 2, "warmup": 20}
+    cases = {name: parse_case({**common, "arm": name, **fields}) for name, fields in CANDIDATES.items()}
+    shuffler, launches = random.Random(BLOCKS), list[PlannedLaunch]()
+    for index in range(BLOCKS):
+        block = shuffler.sample(list(cases.values()), len(cases))
+        launches += [PlannedLaunch(case, index, index, len(launches) + place) for place, case in enumerate(block)]
+    with tempfile.TemporaryDirectory(prefix="scaleproof-pilot-") as folder:
+        run_plan(launches, Path(folder), size="full", deadline_s=30, progress=progress_on_terminal("pilot"))
+        store = Store(Path(folder))
+        rows = [_row(name, list(store.records(case.case_id)), store) for name, case in cases.items()]
+    print_table(["launch", "median", "spread", "spread without extremes", "time of a launch"], rows)
+    return 0
+
+
+def _row(name: str, records: list[Any], store: Store) -> list[str]:
+    good = [record for record in records if record.status == "ok"]
+    logarithms = np.log([float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0]) for record in good])
+    # Scaled so that it equals the standard deviation where the noise is normal.
+    robust = 1.4826 * float(np.median(np.abs(logarithms - np.median(logarithms))))
+    wall = float(np.median([record.wall_s for record in good]))
+    return [name, f"{1e6 * float(np.exp(np.median(logarithms))):.1f} us", f"{float(np.std(logarithms, ddof=1)):.2%}", f"{robust:.2%}", f"{wall:.3f} s"]
