@@ -24,6 +24,9 @@ SPY_S = 1.5
 """Time for py-spy over all ranks that it is asked about; it starts in 0.03 s on an idle machine."""
 LINES = 400
 """Kept of one rank's stacks."""
+TAIL = 256 << 10
+"""Bytes at the end of a log in which last words are looked for."""
+TRACEBACK, FATAL = "Traceback (most recent call last):", "Fatal Python error:"
 _HEAD = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 _FRAME = re.compile(r"^  (File \"|<no Python frame>|\.\.\.)")
 
@@ -41,8 +44,15 @@ def take(folder: Path, pids: dict[int, int]) -> dict[int, list[str]]:
     return found
 
 
+def last_words(log: Path) -> list[str]:
+    """Of a rank that has ended: the stacks that faulthandler wrote on a fatal signal, else the traceback that ended it, else nothing."""
+    text = _read(log, max(_size(log) - TAIL, 0))
+    start = text.rfind(TRACEBACK)
+    return parse_faulthandler(text[text.rfind(FATAL) :]) if FATAL in text else text[start:].splitlines()[:LINES] if start >= 0 else []
+
+
 def parse_faulthandler(text: str) -> list[str]:
-    """The lines of the last answer of each thread in a piece of a log, what else was printed meanwhile left out."""
+    """The threads and frames in a piece of a log, what else was printed meanwhile left out."""
     found: list[str] = []
     inside = False
     for line in text.splitlines():

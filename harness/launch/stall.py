@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.launch.stacks import take
+from harness.launch.stacks import last_words, take
 from harness.launch.watch import BLAMES_OTHERS, Sign, Watch
 from harness.rank.board import Line
 from harness.record.schema import RankDoing, Stall
@@ -40,9 +40,20 @@ def look(watch: Watch) -> list[Seen]:
 
 
 def look_again(watch: Watch, seen: Sequence[Seen]) -> list[Seen]:
-    """A rank that did something of its own at the first sign may have come to wait since, or may have found that its peer was gone."""
-    later = [watch.board.read(one.rank) for one in seen]
-    return [replace(one, line=line) if one.line.waits_for is None and line.waits_for is not None else one for one, line in zip(seen, later, strict=True)]
+    """What came later than the first sign: a rank may have come to wait since, or may have found that its peer was gone and have ended."""
+    return [_later(watch, one) for one in seen]
+
+
+def _later(watch: Watch, one: Seen) -> Seen:
+    line = watch.board.read(one.rank)
+    if one.line.waits_for is None and line.waits_for is not None:
+        one = replace(one, line=line)
+    if one.rank in watch.ends:
+        # A rank that an exception ended was asked for its stacks when it had left the place; its traceback has it.
+        well = watch.reports.get(one.rank, {}).get("status") == "ok"
+        words = [] if well else last_words(watch.folder / f"rank-{one.rank}.log")
+        one = replace(one, stack=words or one.stack or ["no stack: the process had ended"])
+    return one
 
 
 def stall_of(seen: Sequence[Seen], cause: Sign | None) -> Stall:

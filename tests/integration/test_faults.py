@@ -46,8 +46,21 @@ def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(tm
         assert record.failure.operation == "all_reduce"
         assert record.failure.advice
         assert took[record.launch] < WITHIN_S
+        assert_flight_recorded(record, rank, stopped=fault == "SIGSTOP")
     assert [record.failure for record in records if record.case.arm == "healthy"] == [None] * (len(records) - len(failed))
     assert (outcome.failed, outcome.done) == (len(failed), len(records) - len(failed))
+
+
+def assert_flight_recorded(record: Record, rank: int, stopped: bool) -> None:
+    """The record names the rank, says that the other one waited for it, and has the stacks of both as far as they can be had."""
+    assert record.stall is not None
+    assert record.stall.first_silent == rank, record.stall
+    other = record.stall.ranks[1 - rank]
+    assert other.waits_for == rank, record.stall
+    assert f"rank {1 - rank} waited for it" in record.stall.why
+    assert "all_reduce" in other.operation
+    assert any("faulty_program.py" in line for line in other.stack), other.stack
+    assert not stopped or any("faulty_program.py" in line for line in record.stall.ranks[rank].stack), record.stall
 
 
 @pytest.mark.parametrize(

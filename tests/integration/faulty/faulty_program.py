@@ -33,7 +33,7 @@ def run(context: RankContext) -> None:
         data = np.ones(4096, np.float32)
         rank, step = fault_of(context.seed, context.world_size)
         for number in range(STEPS):
-            context.at(number, "all_reduce", 1 - context.rank)
+            context.at(number, "all_reduce")
             if context.case.arm != "healthy" and (context.rank, number) == (rank, step):
                 fail(context, os.environ["FAULT"])
             start = now()
@@ -41,8 +41,9 @@ def run(context: RankContext) -> None:
             data /= context.world_size
             context.recorder.add("all_reduce", number, start, now(), data.nbytes)
         context.check("sum", bool(np.all(data == 1)))
-        # A signal drawn at the last steps must still find the rank alive.
+        # A signal drawn at the last steps must still find the rank alive, and the other one waiting.
         time.sleep(0 if context.case.arm == "healthy" else 0.05)
+        group.barrier()
     finally:
         leave(context, group)
 
