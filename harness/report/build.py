@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.claims.judge import write_claims
-from harness.report import csvs, glossary, index, run, suite
+from harness.report import csvs, glossary, index, machine, run, suite
 from harness.report.data import load, tables
 from harness.report.pages import Pages
 from harness.spec.suite import Suite
@@ -19,11 +19,13 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
     reports.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(reports / "runs", ignore_errors=True)
     pages = Pages(reports, size, [found.name for found in data])
+    profiles = machine.profiles(results, data)
+    machine.write(pages, profiles)
     for found in data:
-        suite.write(pages, found)
+        suite.write(pages, found, profiles)
         for launch in found.launches.values():
             run.write(pages, found, launch)
     glossary.write(pages)
     write_claims(reports / "claims.json", [claim for found in data for claim in found.claims])
     csvs.write_runs(reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)])
-    return index.write(pages, size, data)
+    return index.write(pages, size, data, machine.summary(profiles))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,14 +42,14 @@ _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
 )
 
 
-def write(pages: Pages, size: str, data: list[SuiteData]) -> Path:
+def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[tuple[str, str]] = ()) -> Path:
     """index.html."""
     claims = [claim for suite in data for claim in suite.claims]
     groups = [Group(id, title, words, [claim for claim in claims if belongs(claim)]) for id, title, words, belongs in _GROUPS]
     launches = [{"name": suite.name, "title": suite.suite.title, "counts": suite.counts()} for suite in data]
     order = {word: place for place, word in enumerate(verdicts.ORDER)}
     values = {"groups": groups, "launches": launches, "order": order, "any_claims": bool(claims), "meanings": list(verdicts.MEANING.items())}
-    return pages.write("index.html", "index.html.j2", machine=machine(size, data), **values)
+    return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
 
 
 def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:

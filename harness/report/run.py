@@ -17,6 +17,7 @@ from markupsafe import Markup
 from harness.claims.metrics import METRICS
 from harness.record.schema import RankStatus, Record
 from harness.record.write import RUN
+from harness.report import surroundings
 from harness.report.data import Run, SuiteData
 from harness.report.figures.sparkline import sparkline
 from harness.report.numbers import nbytes, significant
@@ -24,6 +25,8 @@ from harness.report.pages import Pages
 
 HEAD, TAIL = 200, 800
 """Lines of a log that a page shows; what is between them stays in the record."""
+FACTS = ("packages", "libraries", "thread_pools", "framework_threads", "sockets", "seeds", "hash_seed", "variables_bytes", "host", "workload")
+"""Of what a rank found out about itself: what a page shows besides the table of ranks."""
 TIMED = {"train": ("step", "Time of each step"), "transfer": ("transfer", "Time of each round trip")}
 
 
@@ -72,6 +75,7 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
     served = list(dict.fromkeys(claim.id for claim in data.claims if run.launch in claim.runs))
     values = {"ranks": [_rank_row(record, status) for status in record.ranks], "interfaces": _interfaces(record), "claims": served, "metrics": metrics}
     values |= {"spark_title": title, "sparks": sparks, "logs": logs(folder), "passed": sum(check.passed for check in record.checks)}
+    values |= {"wire": surroundings.wire(record), "preflight": surroundings.preflight(record), "clocks": surroundings.clocks(record)}
     values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
     pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
@@ -115,7 +119,7 @@ def _interfaces(record: Record) -> list[dict[str, Any]]:
 def _facts(record: Record) -> dict[str, Any]:
     """What rank 0 had loaded; other ranks are named where they differ."""
     found: dict[str, Any] = {}
-    for name in ("packages", "libraries", "framework_threads", "hash_seed", "workload"):
+    for name in FACTS:
         values = [status.facts.get(name) for status in record.ranks if name in status.facts]
         if values:
             found[name] = values[0]

@@ -65,6 +65,8 @@ class Section:
     runs: list[Run]
     tables: list[Table]
     hollow: bool
+    floors: tuple[str, ...] = ()
+    """Noise floor of each metric of the section, in words; filled in by `machine.with_floors`."""
 
     @property
     def download(self) -> str:

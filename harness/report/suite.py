@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from harness.report import messages, training
+from harness.record.machine import MachineProfile
+from harness.report import messages, own, training
 from harness.report.data import SuiteData
 from harness.report.figures.style import looks
 from harness.report.groups import arm
+from harness.report.machine import with_floors
 from harness.report.pages import Pages
 from harness.report.sections import Section
 
 
-def write(pages: Pages, data: SuiteData) -> None:
+def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | None]) -> None:
     """<suite>.html."""
     ids = [claim.id for claim in data.claims]
     values = {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
-    pages.write(f"{data.name}.html", "suite.html.j2", suite=data.suite, counts=data.counts(), runs=data.runs, sections=sections(data), **values)
+    pages.write(
+        f"{data.name}.html",
+        "suite.html.j2",
+        suite=data.suite,
+        counts=data.counts(),
+        runs=data.runs,
+        sections=[with_floors(found, profiles) for found in sections(data)],
+        **values,
+    )
 
 
 def sections(data: SuiteData) -> list[Section]:
     """All figures that the launches give something to show for."""
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
     found = training.sections(data.done("train"), drawn)
+    found += own.sections(data, drawn)
     return found + [part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)]
