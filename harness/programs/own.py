@@ -15,6 +15,8 @@ from types import ModuleType
 from harness.rank.context import RankContext
 from harness.spec.case import OwnCase
 
+PACKAGE = "suite_programs"
+
 
 def run(context: RankContext) -> None:
     """Call the suite's program."""
@@ -25,14 +27,13 @@ def run(context: RankContext) -> None:
 
 def load_entry(folder: Path, entry: str) -> ModuleType:
     """The module of a program, imported once per process; its neighbours in the folder can be imported by it as `suite_programs.NAME`."""
-    name = f"suite_programs.{entry}"
-    if name in sys.modules:
-        return sys.modules[name]
-    if "suite_programs" not in sys.modules:
-        package = ModuleType("suite_programs")
+    package = sys.modules.get(PACKAGE)
+    if package is None or list(package.__path__) != [str(folder)]:
+        for known in [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]:  # another suite's
+            del sys.modules[known]
+        sys.modules[PACKAGE] = package = ModuleType(PACKAGE)
         package.__path__ = [str(folder)]
-        sys.modules["suite_programs"] = package
-    return importlib.import_module(name)
+    return importlib.import_module(f"{PACKAGE}.{entry}")
 
 
 def preload_entry(folder: Path, entry: str) -> None:

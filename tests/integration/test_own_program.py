@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.launch.supervisor import run_plan
+from harness.programs.own import load_entry
 from harness.record.store import Store
 from harness.spec.errors import SpecError
 from harness.spec.plan import plan
@@ -81,3 +82,12 @@ def test_a_program_that_is_not_there_is_one_line(suite_folder: Path) -> None:
     (suite_folder / "suite.yaml").write_text(SUITE.format(entry="countng"))
     with pytest.raises(SpecError, match="unknown program 'countng' of this suite; did you mean 'counting'"):
         load_suite(suite_folder)
+
+
+def test_two_suites_may_name_their_programs_alike(suite_folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "counting.py").write_text("WHOSE = 'the other one'\n")
+    assert hasattr(load_entry(suite_folder / "programs", "counting"), "run")
+    assert load_entry(other, "counting").WHOSE == "the other one"
+    assert hasattr(load_entry(suite_folder / "programs", "counting"), "run")
