@@ -1,0 +1,55 @@
+"""Launches of made-up speed for tests of comparisons: two ranks all-reduce 1 KiB; nothing was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.rank.recorder import EVENT_DTYPE
+from harness.record.machine import Floor, MachineProfile, write_profile
+from harness.record.schema import Code, RankStatus, Record
+from harness.record.store import Store
+from harness.record.write import samples_table
+from tests.unit.records import case, failure, record
+
+FAST = (1.00, 1.01, 0.99, 1.02, 1.00, 1.01, 0.98, 1.00)
+"""Microseconds of a call, one per launch, with the noise of a quiet machine."""
+SLOW = tuple(1.5 * value for value in FAST)
+
+
+def launches(results: Path, micros: Sequence[float], prefix: str, at: int = 0, **fields: Any) -> None:
+    """A launch per time, `at` hours after the first; ids begin with `prefix`. Fields of the record; `facts` of its ranks, `status` failed without samples."""
+    facts, chosen = fields.pop("facts", {}), fields.pop("case", case(sizes=[1024], iterations=4, warmup=0))
+    for index, time in enumerate(micros):
+        ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=0, operation="", facts=facts) for rank in range(2)]
+        started = f"2026-01-01T{at:02}:{index:02}:{len(prefix):02}.000+00:00"
+        whole = {"case": chosen, "case_id": chosen.case_id, "plan_index": index, "seed": 100 + index, "started_at": started, "ranks": ranks, **fields}
+        if fields.get("status") == "failed":
+            whole["failure"] = failure()
+        _commit(results, record(f"{prefix}{index:02}", **whole), time)
+
+
+def code(commit: str = "c0ffee", dirty: bool = False, digest: str = "d") -> Code:
+    """The code that ran."""
+    return Code(version="0", commit=commit, dirty=dirty, digest=digest)
+
+
+def calibrate(results: Path, machine: str = "m", share: float = 0.05) -> None:
+    """A noise floor for every metric of a collective."""
+    floors = [
+        Floor(metric=name, program="collective", nbytes=1024, share=share, spread=0.02, launches_per_arm=8, comparisons=100, taken="made up")
+        for name in ("collective_latency", "algbw", "busbw")
+    ]
+    write_profile(results, MachineProfile(machine=machine, code="d", measured_at="2026-01-01", floors=tuple(floors)))
+
+
+def _commit(results: Path, found: Record, micros: float) -> None:
+    rows = np.zeros(4, EVENT_DTYPE)
+    rows["event"], rows["step"], rows["nbytes"], rows["end_ns"] = str(getattr(found.case, "operation", "step")).encode(), range(4), 1024, round(micros * 1000)
+    store = Store(results)
+    staging = store.staging / found.launch
+    staging.mkdir(parents=True)
+    store.commit(staging, found, samples_table(dict.fromkeys(range(2), rows if found.status == "ok" else rows[:0])))
