@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,10 @@ from harness.commands.common import open_store, print_table, results_argument, s
 from harness.commands.sequential import sequential
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from harness.launch.stopping import Sequential
+    from harness.record.schema import Failure, Record
     from harness.spec.case import AnyCase
     from harness.spec.plan import PlannedLaunch
     from harness.spec.suite import Suite
@@ -164,6 +167,19 @@ def _warn_about_memory(nbytes: int) -> None:
     available = psutil.virtual_memory().available
     if nbytes > available:
         print(f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here", file=sys.stderr)
+
+
+def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | None:
+    """Fails launches whose rates are beyond what this machine's memory can do, where that was measured."""
+    from harness.record.digest import machine_id
+    from harness.record.machine import read_profile
+
+    profile = read_profile(results, machine_id())
+    if profile is None:
+        return None
+    from harness.calibrate.attainable import impossible
+
+    return lambda record, samples: impossible(record, samples.to_pandas(), profile)
 
 
 def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None) -> int:
