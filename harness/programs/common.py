@@ -45,16 +45,29 @@ def log_samples(context: RankContext, inputs: np.ndarray) -> None:
 
 
 def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iterator[int]:
-    """Numbers 0 to warmup + iterations - 1; events of the first `warmup` are flagged."""
+    """Numbers 0 to warmup + iterations - 1; events of the first `warmup` are flagged, and so are messages of a traced launch outside of iterations."""
+    _keep_trace(context, -1)
     for iteration in range(warmup + iterations):
         context.recorder.warmup = iteration < warmup
         yield iteration
+        _keep_trace(context, iteration)
     context.recorder.warmup = False
+
+
+def _keep_trace(context: RankContext, step: int) -> None:
+    """Between two iterations, when no thread of this rank communicates: record what the engine kept. `value` is the peer."""
+    if context.trace:
+        warmup, context.recorder.warmup = context.recorder.warmup, step < 0 or context.recorder.warmup
+        for event, start, end, nbytes, peer in context.trace:
+            context.recorder.add(event, step, start, end, nbytes, peer)
+        context.trace.clear()
+        context.recorder.warmup = warmup
 
 
 def leave(context: RankContext, transport: Collectives | Transport) -> None:
     """Keep what the transport counted and said of itself, and which addresses its sockets are bound to, then release it."""
-    context.facts["sockets"] = bound_sockets()
+    _keep_trace(context, -1)
+    context.facts["sockets"] = bound_sockets(context.held_sockets)
     context.facts["traffic"] = asdict(transport.traffic)
     context.facts["transport"] = asdict(transport.capabilities) | {"dtypes": sorted(transport.capabilities.dtypes)}
     transport.close()

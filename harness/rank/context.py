@@ -40,6 +40,10 @@ class RankContext:
     """Checks of the data before timing, each as record/schema.py's InputCheck."""
     counters: dict[str, Counters] = field(default_factory=dict)
     """Interface counters of this rank's namespace at the `start` and the `end` of the timed region."""
+    trace: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+    """Messages of the engine not yet recorded, where the case traces: event, start and end in ns, bytes, peer."""
+    held_sockets: frozenset[str] = frozenset()
+    """Inodes of sockets that this rank had before its program; what else is open is the transport's."""
     post: Post = field(init=False)
     """Where collectives and transports say in which call and round they are and whom they wait for."""
 

@@ -63,8 +63,8 @@ def thread_pools() -> dict[str, Any]:
     return pools
 
 
-def bound_sockets() -> dict[str, list[str]]:
-    """Local IP addresses of this process's TCP sockets, `listening` and `connected`: what its transport really bound."""
+def open_sockets() -> frozenset[str]:
+    """Inodes of the sockets that this process holds."""
     own = set()
     for descriptor in os.listdir("/proc/self/fd"):
         try:
@@ -73,6 +73,12 @@ def bound_sockets() -> dict[str, list[str]]:
             continue
         if target.startswith("socket:["):
             own.add(target[8:-1])
+    return frozenset(own)
+
+
+def bound_sockets(but: frozenset[str]) -> dict[str, list[str]]:
+    """Local IP addresses of this process's TCP sockets, `listening` and `connected`, except some: what its transport really bound."""
+    own = open_sockets() - but
     found: dict[str, set[str]] = {"listening": set(), "connected": set()}
     for name in _TCP_FILES if own else ():
         path = Path("/proc/self/net") / name

@@ -18,7 +18,7 @@ from typing import Any
 from harness.rank.board import Board
 from harness.rank.clock import compared
 from harness.rank.context import RankContext
-from harness.rank.facts import rank_facts
+from harness.rank.facts import open_sockets, rank_facts
 from harness.rank.orders import Orders
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
@@ -40,6 +40,7 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
         _start_heartbeat(board, rank)
         context = _context(folder, rank, orders, board)
         with compared(context):
+            context.held_sockets = open_sockets()
             registry.load("program", context.case.program)(context)
         failure = _failed_check(context)
     except BaseException as error:

@@ -63,9 +63,9 @@ def answer(connection: socket.socket, token: str, launch_id: str) -> int:
     return rank
 
 
-def prove(connection: socket.socket, token: str, launch_id: str, rank: int) -> None:
+def prove(connection: socket.socket, token: str, launch_id: str, rank: int, timeout_s: float = CONNECT_S) -> None:
     """The connecting side's part; raises Refused or OSError."""
-    connection.settimeout(CONNECT_S)
+    connection.settimeout(timeout_s)
     challenge = _read(connection, NONCE)
     said = RANK.pack(rank) + secrets.token_bytes(NONCE)
     connection.sendall(said + _proof(token, launch_id, b"connect", challenge, said))
