@@ -13,7 +13,8 @@ from harness.claims.judge import judge_suite, write_claims
 from harness.claims.metrics import PER_LAUNCH
 from harness.claims.schema import BaseOut, ClaimResult, ControlOut, Deviation, IntervalOut, Verdict
 from harness.rank.recorder import EVENT_DTYPE
-from harness.record.schema import Check, Code, Failure, RankStatus, Record, Warning
+from harness.record.machine import Bound, Floor, MachineProfile, write_profile
+from harness.record.schema import Check, Clock, Code, Failure, PreflightCheck, RankDoing, RankNetwork, RankStatus, Record, Stall, Warning
 from harness.record.store import Store
 from harness.record.table import collect, write_table
 from harness.record.write import samples_table
@@ -60,6 +61,17 @@ experiments:
 """
 
 
+PROFILE = MachineProfile(
+    machine="madeup", code="d" * 16, measured_at="2026-01-01T00:00:00Z",
+    floors=(
+        Floor(metric="throughput", program="train", nbytes=None, share=0.034, spread=0.02, launches_per_arm=6, comparisons=20, taken="made up"),
+        Floor(metric="algbw", program="collective", nbytes=1024, share=0.021, spread=0.01, launches_per_arm=6, comparisons=20, taken="made up"),
+        Floor(metric="algbw", program="collective", nbytes=1 << 20, share=0.013, spread=0.01, launches_per_arm=6, comparisons=20, taken="made up"),
+    ),
+    bounds=(Bound(name="memory_copy", value=12.3, low=12.0, high=12.5, n=6, unit="GB/s", taken="made up"),),
+)  # fmt: skip
+
+
 def example(root: Path) -> tuple[Path, Suite]:
     """A results folder with a suite of few launches and a claim of each verdict; returns both."""
     folder = root / "suites" / "example"
@@ -68,6 +80,7 @@ def example(root: Path) -> tuple[Path, Suite]:
     suite, results = load_suite(str(folder)), root / "results"
     make(results, suite, "smoke")
     launches = [record.launch for record in Store(results).records() if record.status == "failed"]
+    write_profile(results, PROFILE)
     verdicts: list[Any] = [*get_args(Verdict), None]
     found = [claim(verdict, number, tuple(launches) if verdict == "not reproduced" else ()) for number, verdict in enumerate(verdicts)]
     write_claims(results / "claims" / "example.smoke.json", found)
@@ -124,6 +137,8 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
         failure = Failure(code="not_runnable", rank=-1, message="no such library", step=-1, operation="", advice="type `scaleproof doctor`")
     facts = {"peak_memory_mib": 301.2, "threads": 5, "affinity": [0, 1], "packages": {"numpy": "2.4.0"}, "libraries": ["libc.so.6"]}
     crowded = case.ranks > 2
+    before = {"lo": {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": 1000, "tx_packets": 10}}
+    after = {"lo": {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": 1000 + 95_000_000, "tx_packets": 4010}}
     values: dict[str, Any] = {
         "launch": launch, "case_id": case.case_id, "case": case, "size": size, "plan_index": planned.plan_index, "seed": planned.seed, "evidence": "measured",
         "oversubscribed": crowded, "status": status, "failure": failure, "environment": ENVIRONMENT, "machine": "madeup", "wall_s": 1.0,
@@ -132,9 +147,24 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
         "warnings": [Warning(code="oversubscribed", message="more ranks than cores", advice="do not read times as scaling")] if crowded else [],
         "code": Code(version="0.1.0", commit=None, dirty=None, digest="d" * 16), "started_at": f"2026-01-01T00:00:{planned.order % 60:02d}Z",
         "transport": _transport(case) if started else {},
+        "preflight": [
+            PreflightCheck(code="connects", passed=True, message="every pair of ranks connects on lo"),
+            PreflightCheck(code="memlock", passed=None, message=f"not readable {HOSTILE}", advice="read the manual"),
+        ],
+        "network": [RankNetwork(rank=rank, namespace="4026531840", asked_bytes=45_000_000, before=before, after=after) for rank in range(case.ranks)],
+        "clocks": [Clock(rank=rank, offset_ns=120 * rank, uncertainty_ns=900) for rank in range(case.ranks)],
+        "stall": _stall(case.ranks) if failure and started else None,
         "command": ["scaleproof", "run", case.suite, case.experiment, "--size", size, "--case", case.case_id, "--launch", str(planned.plan_index), "--again"],
     }  # fmt: skip
     return Record(**values)
+
+
+def _stall(ranks: int) -> Stall:
+    doing = [
+        RankDoing(rank=rank, step=3, operation="all_reduce", waits_for=ranks - 1 if rank < ranks - 1 else -1, still_s=4.2, stack=[f"File {HOSTILE}"])
+        for rank in range(ranks)
+    ]
+    return Stall(first_silent=ranks - 1, why=f"everybody waits for it {HOSTILE}", ranks=doing)
 
 
 def _rank(rank: int, status: str, facts: dict[str, Any]) -> RankStatus:

@@ -127,6 +127,25 @@ def test_the_index_stays_small(made: tuple[Path, Suite, Path]) -> None:
     assert (made[2] / "index.html").stat().st_size < 2_000_000
 
 
+def test_a_run_page_shows_bytes_on_the_wire_beside_bytes_asked(made: tuple[Path, Suite, Path]) -> None:
+    page = next(page for page in sorted((made[2] / "runs").glob("*.html")) if "2 ranks" in page.read_text() and "✓ ok" in page.read_text())
+    text = page.read_text()
+    assert "lo (carried it)" in text
+    assert "105.6 %" in text, "95 MB on the wire for 2 times 45 MB asked"
+    assert "every pair of ranks connects on lo" in text and "± 0.900" in text
+
+
+def test_a_failed_run_shows_who_was_silent_first_and_what_the_others_waited_for(made: tuple[Path, Suite, Path]) -> None:
+    text = next(page.read_text() for page in (made[2] / "runs").glob("*.html") if "Flight recorder" in page.read_text())
+    assert "was silent first" in text and "everybody waits for it" in text and "Stacks of rank 0" in text
+
+
+def test_a_section_quotes_the_noise_floor_of_its_metrics(made: tuple[Path, Suite, Path]) -> None:
+    text = (made[2] / "example.html").read_text()
+    assert "throughput ± 3.4 %" in text
+    assert "12.3" in (made[2] / "machine.html").read_text()
+
+
 def test_a_long_log_keeps_its_ends_and_its_line_numbers(tmp_path: Path) -> None:
     total = HEAD + TAIL + 500
     (tmp_path / "rank-10.log").write_text("\n".join(f"line {number}" for number in range(1, total + 1)))
