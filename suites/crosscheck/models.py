@@ -56,7 +56,7 @@ def training_rate(record: Record, samples: pd.DataFrame) -> float | None:
 
 def common_wall_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples of all ranks over the time from the first start to the last end."""
-    done, wall = _done(record, samples), wall_s(samples, record.case.ranks)
+    done, wall = _done(record, samples), wall_s(record, samples)
     return float(done["samples"].sum()) / wall if wall and len(done) else None
 
 
