@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import calibrate, collect, compare, doctor, init_suite, judge, list_suites, report, run, show
+from harness.commands import calibrate, collect, compare, doctor, init_suite, judge, list_suites, report, run, show, trace
 from harness.spec.errors import SpecError
 
 COMMANDS = {
@@ -18,6 +18,7 @@ COMMANDS = {
     "calibrate": calibrate,
     "run": run,
     "show": show,
+    "trace": trace,
     "collect": collect,
     "judge": judge,
     "report": report,
@@ -40,6 +41,7 @@ from nothing to a report:
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does
   scaleproof show 3f9a                                 one launch: status, failure, ranks, log, how to run it again
+  scaleproof trace 3f9a -o trace.json                  that launch as a timeline of all ranks, for ui.perfetto.dev
   scaleproof init suite mine                           a suite of your own that runs as it is
 
 `snakemake das2016` does run, collect, judge and report for a whole suite.

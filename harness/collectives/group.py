@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.collectives.engine import MessageEngine
 from harness.collectives.mapped import MappedEngine
+from harness.collectives.traced import Moved, TracedMappedEngine, TracedTransport
 from harness.spec import registry
 from harness.spec.case import Operation
 from harness.transports.base import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation, TransportError
@@ -26,21 +27,25 @@ def open_group(context: RankContext) -> Collectives:
         raise TransportError("this case has no transport")
     transport = registry.load("transport", name).connect(context)
     if registry.entry("transport", name).point_to_point:
-        return Group(transport, context.case.collective, context.post)
+        return Group(transport, context.case.collective, context.post, context.trace if context.case.tracing == "full" else None)
     return cast(Collectives, transport)
 
 
 class Group:
     """Collectives over all ranks of a point-to-point transport. Calls run in the order in which they were made, progressed by `wait` and `test`."""
 
-    def __init__(self, transport: PointToPoint, algorithm: str, post: Post | None = None) -> None:
+    def __init__(self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None) -> None:
         registry.entry("collective", algorithm)
-        self.transport = transport
+        self.transport = transport = transport if trace is None else cast(PointToPoint, TracedTransport(transport, trace))
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
         self._mapped = transport if isinstance(transport, Mapped) else None
-        self._engine = MessageEngine(transport, post) if self._mapped is None else MappedEngine(self._mapped)
+        self._engine: MessageEngine | MappedEngine
+        if self._mapped is None:
+            self._engine = MessageEngine(transport, post)
+        else:
+            self._engine = MappedEngine(self._mapped) if trace is None else TracedMappedEngine(self._mapped, trace)
         self._scratch = np.empty(0, np.uint8)
         self._post = post
         self._calls: deque[_Call] = deque()

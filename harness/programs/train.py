@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.collectives.group import open_group
 from harness.programs.common import leave, log_samples, mark, timed_iterations
+from harness.programs.handicap import finished
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
@@ -120,7 +121,7 @@ def _step(training: Training, step: int) -> tuple[int, float]:
         batch = training.data.batch(step)
     loss = _compute(training, step, batch) if training.case.compute == "real" else _no_compute(training)
     strategy.finish(model.update)
-    ended = now()
+    ended = finished(started, training.case.handicap)
     recorder.add("step", step, started, ended)
     strategy.report()
     return ended, loss
