@@ -113,14 +113,18 @@ def _order(found: Findings, name: str, labels: np.ndarray) -> None:
     """Sorted labels repeat themselves; shuffled ones do so as often as chance says."""
     share = float((np.bincount(labels) ** 2).sum() / len(labels) ** 2)
     limit = share + ORDER_SPREAD * math.sqrt(share * (1 - share) / len(labels))
-    found.at_most("D10", name, float((labels[1:] == labels[:-1]).mean()), limit, "share of rows with the label of the row before; bound: chance and 5 standard errors")
+    found.at_most(
+        "D10", name, float((labels[1:] == labels[:-1]).mean()), limit, "share of rows with the label of the row before; bound: chance plus 5 standard errors"
+    )
 
 
 def _synthetic(case: TrainCase, network: Network, pool: list[Batch], seed: int) -> Findings:
     name = f"synthetic {case.workload}"
     found, labels = Findings(name), np.concatenate([batch.labels for batch in pool])
     recipe = f"synthetic: numpy.random.default_rng([{seed}, minibatch, sample]); inputs standard_normal float32 {network.input_shape}, labels integers below"
-    found.add("D1", "provenance", f"{recipe} {network.classes}", "generator, parameters and seed recorded", "pass", "made in every launch; nobody collected them")
+    found.add(
+        "D1", "provenance", f"{recipe} {network.classes}", "generator, parameters and seed recorded", "pass", "made in every launch; nobody collected them"
+    )
     expected = POOL * (case.minibatch // case.ranks)
     found.judge("D2", "rows of rank 0", len(labels), f"{expected}", len(labels) == expected, otherwise="fail")
     _bytes(found, sum(batch.inputs.nbytes for batch in pool))

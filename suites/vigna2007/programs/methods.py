@@ -3,8 +3,8 @@
 With P the links of non-dangling pages over their out-degree, d the dangling pages and u = 1/n:
     power iteration   x <- a P' x + u (a d'x + (1 - a))                              Brin and Page 1998
     Gauss-Seidel      on (I - a P') y = u, then x = y / sum(y)                       Del Corso, Gulli, Romani 2005: the same x
-    BiCGSTAB          on the same system, SciPy's                                    Gleich, Zhukov, Berkhin 2004
-One iteration is one product with P' for the first two and two for BiCGSTAB.
+    GMRES             on the same system, SciPy's, never restarted                   Gleich, Zhukov, Berkhin 2004
+One iteration is one product with P' in all three; GMRES also makes its new direction orthogonal to all that it has.
 """
 
 from __future__ import annotations
@@ -13,16 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, eye_array, tril, triu
-from scipy.sparse.linalg import LinearOperator, bicgstab, splu
+from scipy.sparse.linalg import LinearOperator, splu
+from scipy.sparse.linalg import gmres as scipy_gmres
 
 DAMPING = 0.85
 Vector = np.ndarray
-Watch = Callable[[Vector], bool]
-"""Sees every iterate; True ends the iteration."""
-
-
-class _Enough(Exception):
-    """Ends SciPy's iteration from its callback."""
 
 
 class Problem:
@@ -32,7 +27,6 @@ class Problem:
         out = np.bincount(source, minlength=nodes)
         self.nodes = nodes
         self.links = csr_array((DAMPING / out[source], (target, source)), shape=(nodes, nodes))
-        self.dangling = np.flatnonzero(out == 0)
         self.even = np.full(nodes, 1 / nodes)
         lower = csc_array(eye_array(nodes) - tril(self.links, -1))
         # The order is kept and no pivot is exchanged, so the factors are the triangle itself and a solve is one sweep.
@@ -41,63 +35,49 @@ class Problem:
         self.system = LinearOperator((nodes, nodes), matvec=lambda x: x - self.links @ x, dtype=float)
 
     def step(self, x: Vector) -> Vector:
-        """One step of the surfer."""
-        return self.links @ x + self.even[0] * (DAMPING * x[self.dangling].sum() + (1 - DAMPING) * x.sum())
+        """One step of the surfer. What no link carried on, by teleportation or from dangling pages, falls evenly on all pages."""
+        carried: Vector = self.links @ x
+        carried += (x.sum() - carried.sum()) * self.even[0]
+        return carried
 
     def residual(self, x: Vector) -> float:
         """1-norm of the distance of x to its next step; the error is at most this over 1 - DAMPING."""
         return float(np.abs(self.step(x) - x).sum())
 
 
-def power(problem: Problem, iterations: int, watch: Watch | None = None) -> Vector:
+def power(problem: Problem, iterations: int) -> Vector:
     """The surfer's distribution after so many steps from the even one."""
     x = problem.even
     for _ in range(iterations):
         x = problem.step(x)
-        if watch is not None and watch(x):
-            break
     return x
 
 
-def gauss_seidel(problem: Problem, iterations: int, watch: Watch | None = None) -> Vector:
-    """Sweeps in the order of the ids."""
+def gauss_seidel(problem: Problem, iterations: int) -> Vector:
+    """Sweeps in the order of the ids, from the even distribution."""
     y = problem.even
     for _ in range(iterations):
         y = problem.lower.solve(problem.even + problem.upper @ y)
-        if watch is not None and watch(y / y.sum()):
-            break
     return y / y.sum()
 
 
-def bi_cgstab(problem: Problem, iterations: int, watch: Watch | None = None) -> Vector:
-    """SciPy's BiCGSTAB from zero, without a preconditioner."""
-    last = problem.even
-
-    def seen(y: Vector) -> None:
-        nonlocal last
-        last = y
-        if watch is not None and watch(y / y.sum()):
-            raise _Enough
-
-    try:
-        last, _ = bicgstab(problem.system, problem.even, rtol=0.0, atol=0.0, maxiter=iterations, callback=seen if watch is not None else None)
-    except _Enough:
-        pass
-    return last / last.sum()
+def gmres(problem: Problem, iterations: int) -> Vector:
+    """One cycle of so many iterations, from zero, without a preconditioner."""
+    y, _ = scipy_gmres(problem.system, problem.even, rtol=0.0, atol=0.0, restart=iterations, maxiter=1)
+    return y / y.sum()
 
 
-METHODS: dict[str, Callable[..., Vector]] = {"power": power, "gauss_seidel": gauss_seidel, "bicgstab": bi_cgstab}
-PRODUCTS = {"power": 1, "gauss_seidel": 1, "bicgstab": 2}
-"""Products with the matrix of one iteration."""
+METHODS: dict[str, Callable[[Problem, int], Vector]] = {"power": power, "gauss_seidel": gauss_seidel, "gmres": gmres}
 
 
 def iterations_to(problem: Problem, method: str, tolerance: float, limit: int) -> int | None:
-    """Iterations until the residual is at most the tolerance; None when `limit` are too few."""
-    residuals: list[float] = []
-
-    def watch(x: Vector) -> bool:
-        residuals.append(problem.residual(x))
-        return residuals[-1] <= tolerance
-
-    METHODS[method](problem, limit, watch)
-    return len(residuals) if residuals and residuals[-1] <= tolerance else None
+    """Fewest iterations with a residual of at most the tolerance, by bisection; None when `limit` are too few."""
+    run, low, high = METHODS[method], 0, 1
+    while problem.residual(run(problem, high)) > tolerance:
+        if high == limit:
+            return None
+        low, high = high, min(2 * high, limit)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if problem.residual(run(problem, middle)) <= tolerance else (middle, high)
+    return high

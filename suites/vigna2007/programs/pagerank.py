@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 from suite_programs.graphs import Graph, expected_nodes, make
-from suite_programs.methods import DAMPING, METHODS, PRODUCTS, Problem, iterations_to
+from suite_programs.methods import DAMPING, METHODS, Problem, iterations_to
 
 from harness.programs.common import mark, timed_iterations
 from harness.rank.context import RankContext
@@ -31,7 +31,7 @@ def run(context: RankContext) -> None:
     problem, tolerance = Problem(graph.nodes, graph.source, graph.target), float(case.options["tolerance"])
     counts = {method: iterations_to(problem, method, tolerance, LIMIT) for method in METHODS}
     context.facts["graph"] = {"name": graph.name, "nodes": graph.nodes, "arcs": graph.arcs, "recipe": graph.recipe, "hosts": int(graph.host[-1]) + 1}
-    context.facts["convergence"] = {"tolerance": tolerance, "norm": "1-norm of x - G x", "damping": DAMPING, "iterations": counts, "products": PRODUCTS}
+    context.facts["convergence"] = {"tolerance": tolerance, "norm": "1-norm of x - G x", "damping": DAMPING, "iterations": counts}
     for method, count in counts.items():
         context.check(f"{method}.converges", count is not None, f"{count} iterations" if count else f"{LIMIT} iterations do not reach {tolerance:g}")
     done = {method: count for method, count in counts.items() if count is not None}
