@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.commands.common import open_store, print_table, results_argument
+from harness.commands.show_stall import stall_lines
 
 if TYPE_CHECKING:
     from harness.record.schema import Record
@@ -59,6 +60,8 @@ def _print(record: Record, folder: Path, results: Path) -> None:
         where = f" at rank {failure.rank}" if failure.rank >= 0 else ""
         print(f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}")
         print(f"advice: {failure.advice}")
+    for line in stall_lines(record):
+        print(printable(line))
     _print_ranks(record)
     wrong = [check for check in record.checks if not check.passed]
     print(f"checks: {len(record.checks) - len(wrong)} passed, {len(wrong)} failed")

@@ -11,7 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import harness
@@ -85,6 +85,14 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
     return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
 
 
+def prepare(folder: Path, orders: Orders) -> None:
+    """Make the launch's folder; it is private, since it holds the launch's token."""
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "rendezvous").mkdir()
+    Board(folder / "board", int(orders.case["ranks"])).close()
+    orders.write(folder)
+
+
 def new_watch(folder: Path, world_size: int) -> Watch:
     """The watch over a folder that `prepare` made."""
     return Watch(folder, Board(folder / "board", world_size))
@@ -137,7 +145,9 @@ def _nobody_failed(watch: Watch, code: str, message: str) -> tuple[Sign, list[Se
     """All ranks live but the launch does not come to its end: the rank to which the others' waiting leads is named."""
     seen = look(watch)
     rank, why = first_silent(seen)
-    return watch.sign(code, rank, f"{message}; {why}"), seen
+    sign = Sign(code, rank, time.monotonic_ns(), f"{message}; {why}")
+    # As it was seen: being asked for its stacks may have woken the rank.
+    return (replace(sign, step=seen[rank].line.step, operation=seen[rank].line.operation) if rank >= 0 else sign), seen
 
 
 def _leave(process: subprocess.Popen[bytes]) -> list[str]:

@@ -6,9 +6,12 @@ import ctypes
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +21,8 @@ from harness.rank.context import RankContext
 from harness.rank.recorder import now
 
 STEPS = 40
+OF_ALL = ("deadlock",)
+"""Faults that every rank has: here both wait for a message that the other one never sends."""
 
 
 def fault_of(seed: int, ranks: int) -> tuple[int, int]:
@@ -34,8 +39,9 @@ def run(context: RankContext) -> None:
         rank, step = fault_of(context.seed, context.world_size)
         for number in range(STEPS):
             context.at(number, "all_reduce")
-            if context.case.arm != "healthy" and (context.rank, number) == (rank, step):
-                fail(context, os.environ["FAULT"])
+            fault = os.environ["FAULT"]
+            if context.case.arm != "healthy" and number == step and (context.rank == rank or fault in OF_ALL):
+                fail(context, group, fault)
             start = now()
             group.all_reduce(data).wait()
             data /= context.world_size
@@ -48,7 +54,7 @@ def run(context: RankContext) -> None:
         leave(context, group)
 
 
-def fail(context: RankContext, fault: str) -> None:
+def fail(context: RankContext, group: Any, fault: str) -> None:
     """Note the time and fail; signals come from a thread, a moment later, so that they hit in the middle of whatever the rank does then."""
     (Path(os.environ["FAULT_FOLDER"]) / context.launch_id).write_text(str(time.monotonic()))
     if fault in ("SIGKILL", "SIGSTOP", "SIGSEGV"):
@@ -65,10 +71,27 @@ def fail(context: RankContext, fault: str) -> None:
         context.at(context.board.read(context.rank).step, "input")
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         ctypes.PyDLL(None).usleep(60_000_000)
+    elif fault == "sleep in C":
+        ctypes.CDLL(None).sleep(60)
+    elif fault == "wait in Python":
+        wait_for_nobody()
+    elif fault == "deadlock":
+        group.transport.recv(np.empty(1, np.uint8), 1 - context.rank).wait()
+    elif fault == "compute":
+        until = time.monotonic() + 2.2
+        while time.monotonic() < until:
+            np.ones(1000).sum()
+    elif fault == "child computes":
+        subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 2: pass"], check=True)
     elif fault == "check":
         context.check("sum", False, "1 of 1 values differ")
     elif fault == "fill":
         _fill(context.folder)
+
+
+def wait_for_nobody() -> None:
+    """A lock that nobody will release."""
+    threading.Event().wait()
 
 
 def _signal_later(number: signal.Signals, after_s: float) -> None:
