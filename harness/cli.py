@@ -9,13 +9,14 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import calibrate, collect, compare, doctor, init_suite, judge, list_suites, report, run, show, trace
+from harness.commands import calibrate, collect, compare, doctor, init_suite, judge, list_suites, preflight, report, run, show, trace
 from harness.spec.errors import SpecError
 
 COMMANDS = {
     "doctor": doctor,
     "list": list_suites,
     "calibrate": calibrate,
+    "preflight": preflight,
     "run": run,
     "show": show,
     "trace": trace,
@@ -34,6 +35,7 @@ from nothing to a report:
   scaleproof doctor                                    what works on this machine, and what to do about the rest
   scaleproof calibrate                                 this machine's noise floors and bounds, in about 3 minutes of quiet
   scaleproof list                                      suites, their experiments and sizes
+  scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed: may it be measured here?
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again
   scaleproof collect das2016 throughput                one table of its launches

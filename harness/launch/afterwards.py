@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.launch.advice import ADVICE
 from harness.launch.conditions import machine_warnings, network_warnings, rank_warnings
+from harness.launch.preflight_experiment import failed
 from harness.launch.watch import Watch
 from harness.record.schema import Failure, FailureCode, PreflightCheck, RankNetwork, Warning
 from harness.record.wire import carried, misled
@@ -42,9 +43,8 @@ def silent_failure(
     """Nothing measured, a check that failed, another interface than the requested one: reasons to fail that no rank saw. `address`: what ranks had to bind."""
     if not any(len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()):
         return _failure("empty_result", "no sample outside the warm-up")
-    failed = next((check for check in preflight if check.passed is False), None)
-    if failed is not None:
-        return _failure("preflight", f"{failed.code}: {failed.message}", failed.advice)
+    if (wrong := failed(preflight)) is not None:
+        return _failure("preflight", f"{wrong.code}: {wrong.message}", wrong.advice)
     if _path(watch) == "shared memory":
         return None
     for part in carried(network):

@@ -14,11 +14,12 @@ from harness.launch.advice import ADVICE
 from harness.launch.afterwards import disturbances, network_of, per_rank, silent_failure
 from harness.launch.agreement import agreement, common, own, unequal_hosts
 from harness.launch.execute import Ended
+from harness.launch.preflight_experiment import failed, warnings
 from harness.launch.watch import Sign, Watch, signal_name
 from harness.rank.orders import Orders
 from harness.record.counters import Counters
 from harness.record.digest import code_version, machine_id
-from harness.record.host import cores
+from harness.record.host import usable_cores
 from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Warning
 from harness.spec.case import AnyCase
 
@@ -60,12 +61,12 @@ def compose(
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
-        oversubscribed=case.ranks * case.threads_per_rank > cores(), status=status, failure=failure,
+        oversubscribed=case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
         ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks], preflight=preflight, network=network,
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
         inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
-        warnings=[*_warnings(ended, case), *disturbances(case, watch, events, around.load, around.idle, network), *unequal_hosts(facts)],
+        warnings=[*warnings(around.preflight), *_warnings(ended), *disturbances(case, watch, events, around.load, around.idle, network), *unequal_hosts(facts)],
         code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,
@@ -80,6 +81,15 @@ def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around:
         oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(), machine=machine_id(),
         environment=around.fixed, transport={}, started_at=around.started_at, wall_s=0.0, command=command(case, orders),
     )  # fmt: skip
+
+
+def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
+    """The record of a launch that its preflight forbids."""
+    wrong = failed(around.preflight)
+    assert wrong is not None, "a launch is refused for a reason"
+    failure = Failure(code="preflight", rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice)
+    record = not_started(case, orders, "", "", around)
+    return record.model_copy(update={"status": "failed", "failure": failure, "preflight": around.preflight, "warnings": warnings(around.preflight)})
 
 
 def command(case: AnyCase, orders: Orders) -> list[str]:
@@ -118,14 +128,11 @@ def _clocks(watch: Watch) -> list[dict[str, Any] | None]:
     return [{name: found[name] for name in ("offset_ns", "uncertainty_ns")} if found else None for found in per_rank(watch, "clock")]
 
 
-def _warnings(ended: Ended, case: AnyCase) -> list[Warning]:
+def _warnings(ended: Ended) -> list[Warning]:
     found = []
     if ended.leftovers:
         message = f"the launch ended but left {', '.join(ended.leftovers)}; all was removed"
         found.append(Warning(code="leftovers", message=message, advice="a library does not clean up after itself; see its rank logs"))
-    if case.ranks * case.threads_per_rank > cores():
-        message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {cores()} cores"
-        found.append(Warning(code="oversubscribed", message=message, advice="times include waiting for a core; do not read them as scaling"))
     return found
 
 

@@ -16,21 +16,21 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from harness.launch.base import Launcher
-from harness.launch.compose import Surroundings, compose, disk_full, not_started
-from harness.launch.execute import Ended, execute, launch_environment, new_watch
+from harness.launch.compose import Surroundings, compose, disk_full, not_started, refused
+from harness.launch.execute import Ended, execute, launch_environment, new_watch, prepare
 from harness.launch.lock import locked
 from harness.launch.preflight import obstacle
+from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress
 from harness.launch.teardown import clean_leftovers
 from harness.launch.watch import Sign
-from harness.rank.board import Board
 from harness.rank.orders import STALL_S, Orders
 from harness.rank.recorder import read_events
 from harness.rank.tie import adopt_orphans
 from harness.record.counters import read_counters
 from harness.record.digest import code_digest, machine_id
 from harness.record.environment import environment, load
-from harness.record.schema import Failure, Record
+from harness.record.schema import Failure, PreflightCheck, Record
 from harness.record.store import Store
 from harness.record.write import samples_table
 from harness.spec import registry
@@ -109,6 +109,7 @@ class _Run:
         self.store, self.size, self.progress, self.verify = store, size, progress, verify
         self.deadline_s, self.stall_s = limits_s
         self.outcome = Outcome()
+        self.preflight = Preflight(store.results, store.staging)
 
     def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
         """Every launch in order; a full disk ends the run, since nothing could be recorded."""
@@ -126,6 +127,7 @@ class _Run:
 
     def _several(self, launches: list[PlannedLaunch], again: bool) -> None:
         todo = [launch for launch in sorted(launches, key=lambda launch: launch.order) if again or not self._finished(launch)]
+        self.preflight.expect([launch.case for launch in todo])
         self.outcome.planned += len(launches)
         self.outcome.skipped += len(launches) - len(todo)
         self.progress.begin(self.outcome.planned, self.outcome.planned - len(todo))
@@ -153,20 +155,23 @@ class _Run:
         hindrance = obstacle(planned.case, planned.programs)
         if hindrance is not None:
             return self._not_runnable(planned, *hindrance)
+        checks = self.preflight.of(planned.case)
+        if failed(checks) is not None:
+            return self._refused(planned, checks)
         fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
         orders = self._orders(planned, fabric.address())
         folder = self.store.staging / orders.launch
         try:
-            return self._launch(planned, orders, folder, fabric.evidence)
+            return self._launch(planned, orders, folder, fabric.evidence, checks)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _launch(self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str) -> Record:
-        _prepare(folder, orders)
+    def _launch(self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck]) -> Record:
+        prepare(folder, orders)
         launcher: Launcher = registry.load("launcher", planned.case.launcher)()
         variables = launch_environment(orders, launcher, folder)
         watch = new_watch(folder, planned.case.ranks)
-        around = Surroundings(environment(variables), _utc(), {"before": load()}, read_counters())
+        around = Surroundings(environment(variables), _utc(), {"before": load()}, read_counters(), preflight=checks, idle=self.preflight.idle)
         interrupted = False
         try:
             ended = execute(folder, orders, launcher, variables, watch)
@@ -182,6 +187,15 @@ class _Run:
         self.store.commit(folder, record, samples)
         if interrupted:
             raise KeyboardInterrupt
+        return record
+
+    def _refused(self, planned: PlannedLaunch, checks: list[PreflightCheck]) -> Record:
+        """A launch that a check before it forbids: recorded as failed, nothing of it starts."""
+        orders = self._orders(planned, "")
+        folder = self.store.staging / orders.launch
+        folder.mkdir(parents=True)
+        record = refused(planned.case, orders, Surroundings(environment(dict(os.environ)), _utc(), preflight=checks))
+        self.store.commit(folder, record, samples_table({}))
         return record
 
     def _not_runnable(self, planned: PlannedLaunch, reason: str, advice: str) -> Record:
@@ -204,14 +218,6 @@ class _Run:
             seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s, stall_s=self.stall_s,
             programs=planned.programs,
         )  # fmt: skip
-
-
-def _prepare(folder: Path, orders: Orders) -> None:
-    """The folder is private: it holds the launch's token."""
-    folder.mkdir(parents=True, mode=0o700)
-    (folder / "rendezvous").mkdir()
-    Board(folder / "board", int(orders.case["ranks"])).close()
-    orders.write(folder)
 
 
 def _utc() -> str:

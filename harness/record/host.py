@@ -57,6 +57,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def usable_cores() -> float:
+    """Cores that this process may use: its affinity, or the quota of its control group where that is less."""
+    quota = limits()["cpu_max"]
+    return min(float(cores()), quota) if isinstance(quota, float) else float(cores())
+
+
 def cpu_model() -> str:
     """As the kernel names it."""
     return _cpuinfo(_OF_CPUINFO["cpu"], "cpu", {}) or platform.processor() or "unknown"

@@ -25,6 +25,8 @@ class Entry:
     advice: str = "type `make env`"
     sends: bool = True
     """A transport with send and recv of its own; without them it cannot run program transfer."""
+    pins_memory: bool = False
+    """A transport that locks its buffers in memory: the limit `memlock` must allow it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,80 @@
+"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed of a core. Measures and records nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
+
+if TYPE_CHECKING:
+    from harness.record.schema import PreflightCheck
+    from harness.spec.case import AnyCase
+
+HELP = "checks before an experiment: names, pairs of ranks, ports, memory, clocks, speed"
+EXAMPLE = "scaleproof preflight das2016 throughput"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
+    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+    parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
+
+
+def main(given: argparse.Namespace) -> int:
+    """0 when nothing forbids to measure, else 1."""
+    from harness.commands.run import plan_experiments
+    from harness.launch.preflight import obstacle
+    from harness.spec.suite import load_suite
+
+    size = size_of(given)
+    suite = load_suite(given.suite, given.suites)
+    answers: dict[str, dict[str, list[PreflightCheck]]] = {}
+    for name, launches in plan_experiments(suite, given.experiment, size).items():
+        runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs) is None]
+        answers[name] = _experiment(runnable, given.results)
+        if not given.json:
+            title = f"{suite.name} {name} {size}: {len(runnable)} of {len(launches)} launches can run here"
+            print_table(["for", "check", "outcome", "what was found", "what to do"], _rows(answers[name]), title)
+    if given.json:
+        print(
+            json.dumps(
+                {name: {group: [check.model_dump() for check in checks] for group, checks in found.items()} for name, found in answers.items()}, indent=2
+            )
+        )
+    return int(any(check.passed is False for found in answers.values() for checks in found.values() for check in checks))
+
+
+def _experiment(cases: list[AnyCase], results: Path) -> dict[str, list[PreflightCheck]]:
+    """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
+    from harness.launch.preflight_experiment import Preflight
+
+    found: dict[str, dict[str, PreflightCheck]] = {}
+    with tempfile.TemporaryDirectory(prefix="scaleproof-preflight-") as staging:
+        preflight = Preflight(results, Path(staging))
+        preflight.expect(cases)
+        for case in {case.case_id: case for case in cases}.values():
+            group = found.setdefault(f"{case.launcher} on {case.interface}", {})
+            for check in preflight.of(case):
+                group[check.code] = max(group.get(check.code, check), check, key=_severity)
+    return {group: list(checks.values()) for group, checks in found.items()}
+
+
+def _severity(check: PreflightCheck) -> int:
+    return 3 if check.passed is False else 2 if check.advice else 1 if check.passed is None else 0
+
+
+def _rows(found: dict[str, list[PreflightCheck]]) -> list[list[str]]:
+    return [[group, check.code, outcome(check), check.message, check.advice] for group, checks in found.items() for check in checks]
+
+
+def outcome(check: PreflightCheck) -> str:
+    """In a word."""
+    return ("passed", "not readable", "warning", "FAILED")[_severity(check)]

@@ -1,0 +1,65 @@
+"""Preflight of an experiment: what is looked at once before its launches, and what of it concerns each case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.launch import preflight_machine as machine
+from harness.launch.preflight_ranks import Group, Told, ask, groups, judge
+from harness.record.schema import PreflightCheck, Warning
+from harness.spec.case import AnyCase
+
+VALID_S = 600.0
+"""For so long the answers of one group of ranks also stand for the next experiment of the same process."""
+_known: dict[Group, tuple[float, Told]] = {}
+
+
+@dataclass(slots=True)
+class Preflight:
+    """One experiment's. `staging`: where the ranks of a preflight may have their folder."""
+
+    results: Path
+    staging: Path
+    idle: dict[str, float] = field(default_factory=dict)
+    """Bytes a second that each interface sent before the first launch."""
+    _cases: list[AnyCase] = field(default_factory=list)
+    _whole: list[PreflightCheck] = field(default_factory=list)
+
+    def expect(self, cases: Sequence[AnyCase]) -> None:
+        """The launches to come, one case each."""
+        self._cases, self._whole = list(cases), []
+
+    def of(self, case: AnyCase) -> list[PreflightCheck]:
+        """All checks that concern a launch of this case; the first call does what is done once."""
+        if not self._whole:
+            quiet, self.idle = machine.idle_traffic()
+            self._whole = [machine.disk(self.results, self._cases), quiet]
+        told = self._told(groups([*self._cases, case])[case.launcher, case.fabric, case.interface])
+        own = [machine.memory(case), machine.cores(case)]
+        if isinstance(told, PreflightCheck):
+            return [*self._whole, *own, told]
+        limits = [found["limits"] for found in told.values()]
+        own += [machine.locked_memory(case, [limit["memlock"] for limit in limits]), machine.open_files(case, [limit["files"] for limit in limits])]
+        return [*self._whole, *own, *judge(told)]
+
+    def _told(self, group: Group) -> Told | PreflightCheck:
+        at, told = _known.get(group, (-VALID_S, {}))
+        if time.monotonic() - at < VALID_S:
+            return told
+        answer = ask(group, self.staging)
+        if not isinstance(answer, PreflightCheck):
+            _known[group] = time.monotonic(), answer
+        return answer
+
+
+def failed(checks: Sequence[PreflightCheck]) -> PreflightCheck | None:
+    """The first check that forbids to measure."""
+    return next((check for check in checks if check.passed is False), None)
+
+
+def warnings(checks: Sequence[PreflightCheck]) -> list[Warning]:
+    """Checks that passed or could not be made, and still have advice."""
+    return [Warning(code=check.code, message=check.message, advice=check.advice) for check in checks if check.passed is not False and check.advice]
