@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, eye_array, tril, triu
-from scipy.sparse.linalg import LinearOperator, splu
-from scipy.sparse.linalg import gmres as scipy_gmres
+from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 DAMPING = 0.85
 Vector = np.ndarray
@@ -40,44 +39,50 @@ class Problem:
         carried += (x.sum() - carried.sum()) * self.even[0]
         return carried
 
+    def sweep(self, y: Vector) -> Vector:
+        """One sweep of Gauss-Seidel over the system, in the order of the ids."""
+        swept: Vector = self.lower.solve(self.even + self.upper @ y)
+        return swept
+
     def residual(self, x: Vector) -> float:
         """1-norm of the distance of x to its next step; the error is at most this over 1 - DAMPING."""
         return float(np.abs(self.step(x) - x).sum())
 
 
-def power(problem: Problem, iterations: int) -> Vector:
-    """The surfer's distribution after so many steps from the even one."""
-    x = problem.even
-    for _ in range(iterations):
-        x = problem.step(x)
-    return x
+STEPS: dict[str, Callable[[Problem, Vector], Vector]] = {"power": Problem.step, "gauss_seidel": Problem.sweep}
+METHODS = (*STEPS, "gmres")
 
 
-def gauss_seidel(problem: Problem, iterations: int) -> Vector:
-    """Sweeps in the order of the ids, from the even distribution."""
-    y = problem.even
-    for _ in range(iterations):
-        y = problem.lower.solve(problem.even + problem.upper @ y)
+def solve(problem: Problem, method: str, iterations: int) -> Vector:
+    """PageRank after so many iterations: from the even distribution, GMRES from zero in one cycle and without a preconditioner."""
+    if method in STEPS:
+        y = problem.even
+        for _ in range(iterations):
+            y = STEPS[method](problem, y)
+    else:
+        y, _ = gmres(problem.system, problem.even, rtol=0.0, atol=0.0, restart=iterations, maxiter=1)
     return y / y.sum()
-
-
-def gmres(problem: Problem, iterations: int) -> Vector:
-    """One cycle of so many iterations, from zero, without a preconditioner."""
-    y, _ = scipy_gmres(problem.system, problem.even, rtol=0.0, atol=0.0, restart=iterations, maxiter=1)
-    return y / y.sum()
-
-
-METHODS: dict[str, Callable[[Problem, int], Vector]] = {"power": power, "gauss_seidel": gauss_seidel, "gmres": gmres}
 
 
 def iterations_to(problem: Problem, method: str, tolerance: float, limit: int) -> int | None:
-    """Fewest iterations with a residual of at most the tolerance, by bisection; None when `limit` are too few."""
-    run, low, high = METHODS[method], 0, 1
-    while problem.residual(run(problem, high)) > tolerance:
+    """Fewest iterations with a residual of at most the tolerance; None when `limit` are too few. GMRES, which shows no iterates, is bisected."""
+    if method not in STEPS:
+        return _bisected(problem, method, tolerance, limit)
+    y = problem.even
+    for count in range(1, limit + 1):
+        y = STEPS[method](problem, y)
+        if problem.residual(y / y.sum()) <= tolerance:
+            return count
+    return None
+
+
+def _bisected(problem: Problem, method: str, tolerance: float, limit: int) -> int | None:
+    low, high = 0, 1
+    while problem.residual(solve(problem, method, high)) > tolerance:
         if high == limit:
             return None
         low, high = high, min(2 * high, limit)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if problem.residual(run(problem, middle)) <= tolerance else (middle, high)
+        low, high = (low, middle) if problem.residual(solve(problem, method, middle)) <= tolerance else (middle, high)
     return high

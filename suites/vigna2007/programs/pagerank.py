@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 from suite_programs.graphs import Graph, expected_nodes, make
-from suite_programs.methods import DAMPING, METHODS, Problem, iterations_to
+from suite_programs.methods import DAMPING, METHODS, Problem, iterations_to, solve
 
 from harness.programs.common import mark, timed_iterations
 from harness.rank.context import RankContext
@@ -59,7 +59,7 @@ def _timed(context: RankContext, case: OwnCase, problem: Problem, counts: dict[s
         for method in generator.permutation(sorted(counts)).tolist():
             context.at(iteration, method)
             start = now()
-            found[method] = METHODS[method](problem, counts[method])
+            found[method] = solve(problem, method, counts[method])
             context.recorder.add(method, iteration, start, now(), value=counts[method])
     mark(context, "end", 0)
     return found
