@@ -194,7 +194,7 @@ def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size:
     limits = suite.experiment(experiment).size(size)
     outcome = run_plan(
         list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
-        more=rule.more if rule else None, stall_s=limits.stall_s or STALL_S,
+        more=rule.more if rule else None, verify=_verifier(given.results), stall_s=limits.stall_s or STALL_S,
     )  # fmt: skip
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results)))
