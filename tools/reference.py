@@ -13,28 +13,30 @@ import re
 import shutil
 import tarfile
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
 SIZE = "smoke"
-PARTS = ("runs", "tables", "claims")
+KINDS = {"published": ("claim", "paper"), "our own": ("claim", "own"), "consistency": ("consistency", None)}
+PARTS = ("runs", "tables", "claims", "machines", "stops")
+ARCHIVE = REFERENCE / f"{SIZE}.tar.xz"
+"""Raw records, tables, verdicts and the machine's profile of all suites."""
+CLAIMS = REFERENCE / f"{SIZE}.claims.json"
+RUNS = REFERENCE / f"{SIZE}.runs.csv"
 
 
-def archive(suite: str) -> Path:
-    """Raw records, tables and verdicts of one suite."""
-    return REFERENCE / f"{suite}.{SIZE}.tar.xz"
-
-
-def pack(suite: str) -> None:
+def pack() -> None:
     """Keep what `snakemake` left in results/ and reports/."""
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(archive(suite), "w:xz", preset=9) as target:
+    with tarfile.open(ARCHIVE, "w:xz", preset=9) as target:
         for part in PARTS:
-            target.add(ROOT / "results" / part, part, filter=_without_owner)
-    shutil.copy(ROOT / "results" / "claims" / f"{suite}.{SIZE}.json", REFERENCE / f"{suite}.{SIZE}.claims.json")
-    shutil.copy(ROOT / "reports" / "runs.csv", REFERENCE / f"{suite}.{SIZE}.runs.csv")
+            if (ROOT / "results" / part).exists():
+                target.add(ROOT / "results" / part, part, filter=_without_owner)
+    shutil.copy(ROOT / "reports" / "claims.json", CLAIMS)
+    shutil.copy(ROOT / "reports" / "runs.csv", RUNS)
 
 
 def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -43,48 +45,56 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def pages(suite: str) -> None:
+def unpack(into: Path) -> None:
+    """The reference run as a results folder."""
+    with tarfile.open(ARCHIVE) as source:
+        source.extractall(into, filter="data")
+
+
+def pages() -> None:
     """Build the report of the reference run, and its picture."""
     from harness.report.build import build
     from harness.report.picture import picture
-    from harness.spec.suite import load_suite
+    from harness.spec.suite import list_suites, load_suite
 
     with tempfile.TemporaryDirectory(prefix="scaleproof-reference-") as name:
-        with tarfile.open(archive(suite)) as source:
-            source.extractall(name, filter="data")
-        index = build(Path(name), ROOT / "reports" / "reference", SIZE, [load_suite(ROOT / "suites" / suite, None)])
+        unpack(Path(name))
+        index = build(Path(name), ROOT / "reports" / "reference", SIZE, [load_suite(folder) for folder in list_suites(ROOT / "suites")])
     print(index)
-    print(picture(index.with_name(f"{suite}.html"), ROOT / "docs" / "report.png", width=1400, height=1500))
+    print(picture(index.with_name("das2016.html"), ROOT / "docs" / "report.png", width=1400, height=1500))
 
 
-def readme(suite: str) -> None:
+def readme() -> None:
     """Write the tables anew."""
     path = ROOT / "README.md"
-    path.write_text(with_tables(path.read_text(), suite))
+    path.write_text(with_tables(path.read_text()))
 
 
-def with_tables(text: str, suite: str) -> str:
+def with_tables(text: str) -> str:
     """The README's text with the tables that results/reference/ gives."""
-    text = _between(text, "verdicts", verdict_table(json.loads((REFERENCE / f"{suite}.{SIZE}.claims.json").read_text())["claims"]))
+    text = _between(text, "verdicts", verdict_table(json.loads(CLAIMS.read_text())["claims"]))
     return _between(text, "speed", (REFERENCE / "bench.md").read_text())
 
 
 def verdict_table(claims: list[dict[str, Any]]) -> str:
-    """Counts of verdicts per kind of entry, then each judged claim of our own."""
-    kinds = {"published": ("claim", "paper"), "our own": ("claim", "own"), "consistency": ("consistency", None)}
-    rows = ["| entries | number | verdicts |", "|---|---|---|"]
-    for title, (kind, origin) in kinds.items():
-        chosen = [claim for claim in claims if claim["kind"] == kind and origin in (None, claim["origin"])]
-        counts = {word: sum(claim["verdict"] == word for claim in chosen) for word in sorted({claim["verdict"] for claim in chosen})}
-        rows.append(f"| {title} | {len(chosen)} | {', '.join(f'{word} {number}' for word, number in counts.items())} |")
-    rows += ["", "| claim | ours | interval | n | verdict |", "|---|---|---|---|---|"]
-    for claim in claims:
-        if claim["origin"] == "own":
-            found = claim["interval"]
-            interval = f"{_number(found['low'])} to {_number(found['high'])}" if found else ""
-            unit = "" if claim["unit"] == "1" else f" {claim['unit']}"
-            rows.append(f"| `{claim['id']}` | {_number(claim['ours'])}{unit} | {interval} | {claim['n']} | {claim['verdict']} |")
-    return "\n".join(rows) + "\n"
+    """Counts of verdicts per suite and kind of entry, then each claim of our own that launches served."""
+    rows = ["| suite | entries | number | verdicts |", "|---|---|---|---|"]
+    for suite in dict.fromkeys(claim["suite"] for claim in claims):
+        for title, (kind, origin) in KINDS.items():
+            chosen = [claim for claim in claims if claim["suite"] == suite and claim["kind"] == kind and origin in (None, claim["origin"])]
+            counts = Counter(claim["verdict"] for claim in chosen)
+            if chosen:
+                rows.append(f"| {suite} | {title} | {len(chosen)} | {', '.join(f'{word} {counts[word]}' for word in sorted(counts))} |")
+    rows += ["", "| claim of our own | ours | interval | noise floor | n | verdict |", "|---|---|---|---|---|---|"]
+    return "\n".join([*rows, *(_own(claim) for claim in claims if claim["origin"] == "own" and claim["n"])]) + "\n"
+
+
+def _own(claim: dict[str, Any]) -> str:
+    found, floor = claim["interval"], claim["noise_floor"]
+    interval = f"{_number(found['low'])} to {_number(found['high'])}" if found else ""
+    unit = "" if claim["unit"] == "1" else f" {claim['unit']}"
+    shown = "" if floor is None else f"{100 * floor:.2g} %"
+    return f"| `{claim['id']}` | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
 
 
 def _number(value: float | str | None) -> str:
@@ -104,9 +114,8 @@ def main() -> None:
     """Parse and do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["pack", "pages", "readme"])
-    parser.add_argument("--suite", default="das2016")
     given = parser.parse_args()
-    {"pack": pack, "pages": pages, "readme": readme}[given.action](given.suite)
+    {"pack": pack, "pages": pages, "readme": readme}[given.action]()
 
 
 if __name__ == "__main__":

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from harness.claims.judge import judge_suite, read_claims
 from harness.record.store import Store
-from harness.spec.suite import load_suite
+from harness.spec.suite import list_suites, load_suite
 from tools import reference
 
 
 def test_readme_shows_the_tables_of_the_reference_run() -> None:
     text = (reference.ROOT / "README.md").read_text()
-    assert text == reference.with_tables(text, "das2016"), "type `python -m tools.reference readme`"
+    assert text == reference.with_tables(text), "type `python -m tools.reference readme`"
 
 
 def test_a_table_between_missing_markers_is_refused() -> None:
@@ -24,8 +23,8 @@ def test_a_table_between_missing_markers_is_refused() -> None:
 
 
 def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path) -> None:
-    with tarfile.open(reference.archive("das2016")) as source:
-        source.extractall(tmp_path, filter="data")
-    kept = {claim.id: (claim.verdict, claim.ours) for claim in read_claims(reference.REFERENCE / "das2016.smoke.claims.json")}
-    again = judge_suite(load_suite(reference.ROOT / "suites" / "das2016", None), "smoke", Store(tmp_path))
+    reference.unpack(tmp_path)
+    kept = {claim.id: (claim.verdict, claim.ours) for claim in read_claims(reference.CLAIMS)}
+    suites = [load_suite(folder) for folder in list_suites(reference.ROOT / "suites")]
+    again = [claim for suite in suites for claim in judge_suite(suite, "smoke", Store(tmp_path))]
     assert {claim.id: (claim.verdict, claim.ours) for claim in again} == kept
