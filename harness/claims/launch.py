@@ -34,3 +34,8 @@ def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
     """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
     offsets = {clock.rank: clock.offset_ns for clock in record.clocks}
     return rows["rank"].map(lambda rank: offsets.get(rank, 0)).astype("int64")
+
+
+def untraced(record: Record) -> bool:
+    """Whether its times count: recording every message takes time of its own, so traced launches feed traces only."""
+    return record.case.tracing == "none"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from harness.claims import metrics_pairs, metrics_quality, metrics_sizes, metrics_split, metrics_train
+from harness.claims import metrics_pairs, metrics_quality, metrics_sizes, metrics_split, metrics_train, stragglers
 from harness.claims.launch import Launch
 from harness.claims.metrics_sizes import by_size
 from harness.claims.schema import PublishedRow
@@ -73,6 +73,7 @@ _ALL = (
     Metric("step_s", "s", "lower", launch=metrics_train.step_s),
     *(Metric(f"{part}_s", "s", "lower", launch=_split(f"{part}_s")) for part in (*metrics_split.PARTS, "exposed_communication")),
     Metric("unexplained_share", "fraction", "lower", launch=_split("unexplained_share")),
+    Metric("rank_spread", "fraction", "lower", launch=stragglers.rank_spread),
     Metric("first_step_s", "s", "lower", launch=metrics_train.first_step_s),
     Metric("first_exchange_s", "s", "lower", launch=metrics_train.first_exchange_s),
     Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),

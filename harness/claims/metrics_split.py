@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import clock_offsets, timed
+from harness.claims.launch import clock_offsets, timed, untraced
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 from harness.stats.union import OUTSIDE, Intervals, label
@@ -90,7 +90,7 @@ _last: tuple[Callable[[], pd.DataFrame | None], Record | None, dict[str, float]]
 
 
 def _metrics(record: Record, samples: pd.DataFrame) -> dict[str, float]:
-    found = step_split(record, samples) if isinstance(record.case, TrainCase) else None
+    found = step_split(record, samples) if isinstance(record.case, TrainCase) and untraced(record) else None
     if found is None:
         return {}
     values = {f"{part}_s": seconds for part, seconds in found.items()}

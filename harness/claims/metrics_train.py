@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import clock_offsets, timed
+from harness.claims.launch import clock_offsets, timed, untraced
 from harness.claims.metrics_split import step_split
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
@@ -25,7 +25,7 @@ def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s: those of all ranks over the common wall time, never one rank's times the number of ranks."""
     case = record.case
-    if not isinstance(case, TrainCase):
+    if not isinstance(case, TrainCase) or not untraced(record):
         return None
     wall = wall_s(record, samples)
     trained = len(timed(samples, "step")) * (case.minibatch // case.ranks)
@@ -35,7 +35,7 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
 def step_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Median over steps of the slowest rank's step, in s."""
     steps = timed(samples, "step")
-    if steps.empty:
+    if steps.empty or not untraced(record):
         return None
     slowest = (steps["end_ns"] - steps["start_ns"]).groupby(steps["step"]).max()
     return float(slowest.median()) / SECOND
@@ -44,7 +44,7 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different times."""
     case, split = record.case, step_split(record, samples)
-    if not isinstance(case, TrainCase) or case.ranks != 1 or not split or not split["forward"]:
+    if not isinstance(case, TrainCase) or case.ranks != 1 or not untraced(record) or not split or not split["forward"]:
         return None
     return case.minibatch / split["forward"]
 
@@ -58,6 +58,8 @@ def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
     """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank where that is most."""
+    if not untraced(record):
+        return None
     calls = samples[samples["event"] == "communication"].sort_values(["rank", "step", "start_ns"])
     calls = calls.assign(bucket=calls.groupby(["rank", "step"]).cumcount(), length=calls["end_ns"] - calls["start_ns"])
     first = calls[calls["warmup"] & (calls["step"] == 0)].set_index(["rank", "bucket"])["length"]

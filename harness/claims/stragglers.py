@@ -1,0 +1,80 @@
+"""Is one rank slower than the others? A rank's own time in a step is the step without waiting and exchanging: all ranks of a synchronous step
+take equally long, and only their own time tells who holds the others up (docs/decomposition.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata
+
+from harness.claims.launch import untraced
+from harness.claims.metrics_split import SECOND, step_parts
+from harness.record.schema import Record
+from harness.spec.case import TrainCase
+
+ALPHA = 0.05
+SHARE = 0.05
+"""How much longer than the median of the other ranks the slowest must take, to be called a straggler."""
+PERMUTATIONS = 9999
+SEED = 20160222
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`rank` is the slowest; it is a straggler when that is significant over launches and more than SHARE. `p` None: too few launches to tell."""
+
+    rank: int
+    share: float
+    """Own time above the median of the other ranks, over launches in the median."""
+    p: float | None
+    n: int
+
+    @property
+    def straggler(self) -> bool:
+        """Whether the slowest rank is to be named."""
+        return self.p is not None and self.p <= ALPHA and self.share > SHARE
+
+
+def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
+    """Per rank (index), mean s per timed step: `step`, `own` (without exposed communication), `imbalance`. None where nothing was trained, or traced."""
+    if not isinstance(record.case, TrainCase) or not untraced(record):
+        return None
+    table = step_parts(record, samples)
+    if table.empty:
+        return None
+    table["own"] = table["step"] - table["exposed_transfer"] - table["imbalance"]
+    return table.groupby("rank")[["step", "own", "imbalance"]].mean() / SECOND
+
+
+def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
+    """Longest over shortest mean own time of a rank, minus 1; None with one rank."""
+    found = rank_times(record, samples)
+    if found is None or len(found) < 2 or found["own"].min() <= 0:
+        return None
+    return float(found["own"].max() / found["own"].min() - 1)
+
+
+def find(own: Sequence[Sequence[float]]) -> Finding | None:
+    """`own`: a row per launch, a column per rank. None with fewer than two ranks or without launches.
+
+    The launch is the unit. Under the null hypothesis ranks are exchangeable within a launch, so their values are permuted there; the statistic is the largest
+    sum of within-launch ranks, which also pays for having looked at all of them. At 2 ranks 6 launches are the fewest that can reach 5 %.
+    """
+    values = np.asarray(own, dtype=float)
+    if values.ndim != 2 or values.shape[1] < 2 or not len(values):
+        return None
+    ranked = rankdata(values, axis=1)
+    slowest = int(ranked.sum(axis=0).argmax())
+    others = np.median(np.delete(values, slowest, axis=1), axis=1)
+    share = float(np.median(values[:, slowest] / others) - 1)
+    return Finding(slowest, share, _p(ranked) if len(values) > 1 else None, len(values))
+
+
+def _p(ranked: np.ndarray) -> float:
+    dice = np.random.default_rng(SEED)
+    seen = ranked.sum(axis=0).max()
+    drawn = np.array([dice.permuted(ranked, axis=1).sum(axis=0).max() for _ in range(PERMUTATIONS)])
+    return float((1 + (drawn >= seen).sum()) / (PERMUTATIONS + 1))

@@ -1,0 +1,64 @@
+"""A rank that is made slow is found in real launches, and the others wait for it; equal ranks are not told apart."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch  # noqa: F401  imported before the ranks are forked, as their parent does
+from _training import case_of, launch
+
+from harness.claims.stragglers import Finding, find, rank_times
+from harness.programs import train
+from harness.record.schema import Code, Record
+from harness.record.write import samples_table
+
+CASE = case_of(ranks=2, transport="shm", collective="ring", strategy="sync_overlap", steps=12, warmup=2)
+SLOW_S = 0.004
+"""A step of the case takes about 1 ms."""
+
+
+def launched(folder: Path) -> tuple[Finding | None, list[float]]:
+    """The finding over 6 launches, and rank 0's imbalance in each."""
+    own, waited = [], []
+    for number in range(6):
+        outcome = launch(folder / str(number), CASE)
+        samples = samples_table(dict(enumerate(outcome.events))).to_pandas()
+        times = rank_times(_record(), samples)
+        assert times is not None
+        own.append(times["own"].tolist())
+        waited.append(float(times["imbalance"][0]))
+    return find(own), waited
+
+
+def _record() -> Record:
+    values: dict[str, Any] = {
+        "launch": "a", "case_id": CASE.case_id, "case": CASE, "size": "ci", "plan_index": 0, "seed": 0, "evidence": "measured", "oversubscribed": False,
+        "status": "ok", "failure": None, "ranks": [], "checks": [], "warnings": [], "code": Code(version="0", commit=None, dirty=None, digest="d"),
+        "machine": "m", "environment": {}, "transport": {}, "started_at": "2026-01-01T00:00:00Z", "wall_s": 1.0, "command": [],
+    }  # fmt: skip
+    return Record(**values)
+
+
+def test_an_injected_slow_rank_is_named_and_the_other_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = train._compute
+
+    def slow(training: train.Training, step: int, batch: Any) -> float:
+        if training.context.rank == 1:
+            with training.context.recorder.span("forward", step):
+                time.sleep(SLOW_S)
+        return compute(training, step, batch)
+
+    monkeypatch.setattr(train, "_compute", slow)
+    found, waited = launched(tmp_path)
+    assert found is not None and found.straggler
+    assert found.rank == 1
+    assert SLOW_S / 2 < np.median(waited) < 3 * SLOW_S
+
+
+def test_without_a_slow_rank_the_wait_is_short(tmp_path: Path) -> None:
+    _, waited = launched(tmp_path)
+    assert np.median(waited) < SLOW_S / 2
