@@ -1,4 +1,4 @@
-"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed of a core. Measures and records nothing."""
+"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed. Measures and records nothing."""
 
 from __future__ import annotations
 

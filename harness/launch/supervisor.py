@@ -28,6 +28,7 @@ from harness.rank.orders import STALL_S, Orders
 from harness.rank.recorder import read_events
 from harness.rank.tie import adopt_orphans
 from harness.record.counters import read_counters
+from harness.record.difference import keep_difference
 from harness.record.digest import code_digest, machine_id
 from harness.record.environment import environment, load
 from harness.record.schema import Failure, PreflightCheck, Record
@@ -171,7 +172,14 @@ class _Run:
         launcher: Launcher = registry.load("launcher", planned.case.launcher)()
         variables = launch_environment(orders, launcher, folder)
         watch = new_watch(folder, planned.case.ranks)
-        around = Surroundings(environment(variables), _utc(), {"before": load()}, read_counters(), preflight=checks, idle=self.preflight.idle)
+        around = Surroundings(
+            environment(variables) | {"difference": keep_difference(self.store.results)},
+            _utc(),
+            {"before": load()},
+            read_counters(),
+            preflight=checks,
+            idle=self.preflight.idle,
+        )
         interrupted = False
         try:
             ended = execute(folder, orders, launcher, variables, watch)
