@@ -17,7 +17,7 @@ from markupsafe import Markup
 from harness.claims.metrics import METRICS
 from harness.record.schema import RankStatus, Record
 from harness.record.write import RUN
-from harness.report import surroundings
+from harness.report import inputs, surroundings
 from harness.report.data import Run, SuiteData
 from harness.report.figures.sparkline import sparkline
 from harness.report.numbers import nbytes, significant
@@ -76,6 +76,7 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
     values = {"ranks": [_rank_row(record, status) for status in record.ranks], "interfaces": _interfaces(record), "claims": served, "metrics": metrics}
     values |= {"spark_title": title, "sparks": sparks, "logs": logs(folder), "passed": sum(check.passed for check in record.checks)}
     values |= {"wire": surroundings.wire(record), "preflight": surroundings.preflight(record), "clocks": surroundings.clocks(record)}
+    values |= {"inputs": inputs.summary([record])}
     values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
     pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.record.machine import MachineProfile
-from harness.report import messages, own, training
+from harness.report import inputs, messages, own, training
 from harness.report.data import SuiteData
 from harness.report.figures.style import looks
 from harness.report.groups import arm
@@ -22,6 +22,7 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
         suite=data.suite,
         counts=data.counts(),
         runs=data.runs,
+        inputs=inputs.summary(run.record for run in data.runs if run.record),
         sections=[with_floors(found, profiles) for found in sections(data)],
         **values,
     )
