@@ -51,6 +51,8 @@ def printable(line: str) -> str:
 
 
 def _print(record: Record, folder: Path, results: Path) -> None:
+    from harness.report.inputs import lines as input_lines
+
     case = record.case
     print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {record.evidence} on machine {record.machine}")
     print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
@@ -67,11 +69,45 @@ def _print(record: Record, folder: Path, results: Path) -> None:
     print(f"checks: {len(record.checks) - len(wrong)} passed, {len(wrong)} failed")
     for check in wrong:
         print(f"  rank {check.rank} {check.name}: {printable(check.detail)}")
+    for line in input_lines(record):
+        print(printable(line))
+    _print_around(record)
     for warning in record.warnings:
         print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
     _print_tail(record, folder)
     print(f"record: {folder}")
     print(f"run it again:\n  {shlex.join(_again(record, results))}{_where(record)}")
+
+
+def _print_around(record: Record) -> None:
+    """What was looked at around the launch: preflight, wire, environment in a line each; what passed is only counted."""
+    if record.preflight:
+        odd = [check for check in record.preflight if not check.passed or check.advice]
+        print(f"preflight: {len(record.preflight) - len(odd)} of {len(record.preflight)} checks passed without a remark")
+        for check in odd:
+            outcome = {True: "warning", False: "FAILED", None: "not readable"}[check.passed]
+            print(f"  {check.code} {outcome}: {printable(check.message)}; {printable(check.advice)}")
+    _print_wire(record)
+    found = record.environment
+    if "libraries" in found:
+        unreadable = ", ".join(found.get("not_readable", {})) or "nothing"
+        padding, size = found.get("padding_bytes"), found.get("variables_bytes")
+        print(
+            f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding), not readable: {unreadable}"
+        )
+    if found.get("difference"):
+        print(f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)")
+
+
+def _print_wire(record: Record) -> None:
+    from harness.record.wire import carried
+    from harness.spec.units import format_bytes
+
+    for part in carried(record.network):
+        ranks = ", ".join(map(str, part.ranks))
+        share = "" if part.share is None else f", {part.share:.3f} per byte asked"
+        by = f"{part.interface} sent {format_bytes(part.wire_bytes)}{share}" if part.interface else "no interface sent a byte"
+        print(f"wire of ranks {ranks}: asked {format_bytes(part.asked_bytes)} of interface {record.case.interface}; {by}")
 
 
 def _again(record: Record, results: Path) -> list[str]:
