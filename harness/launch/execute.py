@@ -130,7 +130,7 @@ def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, 
             elif now > deadline:
                 return _nobody_failed(watch, "deadline", "deadline passed")
             elif (idle_s := watch.idle_s()) > stall_s:
-                return _nobody_failed(watch, "stalled", f"no rank moved for {idle_s:.0f} s")
+                return _nobody_failed(watch, "stalled", f"no rank moved for {idle_s:.1f} s")
             select.select([ending], [], [], POLL_S)
 
 

@@ -63,10 +63,10 @@ def parse_faulthandler(text: str) -> list[str]:
     return found[:LINES]
 
 
-def parse_spy(text: str) -> list[str]:
-    """py-spy's JSON in faulthandler's words; raises ValueError when it is none."""
+def parse_spy(text: str, main: int) -> list[str]:
+    """py-spy's JSON in faulthandler's words, the thread with the number `main` first; raises ValueError when it is none."""
     found = []
-    for thread in json.loads(text):
+    for thread in sorted(json.loads(text), key=lambda thread: thread["os_thread_id"] != main):
         name = f" {thread['thread_name']!r}" if thread["thread_name"] else ""
         found.append(f"Thread {thread['os_thread_id']}{name} (most recent call first):")
         found += [f'  File "{frame["filename"]}", line {frame["line"]} in {frame["name"]}' for frame in thread["frames"]]
@@ -98,7 +98,7 @@ def _from_memory(pids: dict[int, int]) -> dict[int, tuple[list[str], str]]:
         return {rank: ([], "py-spy is not installed") for rank in pids}
     with _asked(program, pids) as asked:
         until = time.monotonic() + SPY_S
-        return {rank: _answer(process, until) for rank, process in asked.items()}
+        return {rank: _answer(process, pids[rank], until) for rank, process in asked.items()}
 
 
 @contextlib.contextmanager
@@ -117,10 +117,10 @@ def _asked(program: str, pids: dict[int, int]) -> Iterator[dict[int, subprocess.
             process.communicate()
 
 
-def _answer(process: subprocess.Popen[str], until: float) -> tuple[list[str], str]:
+def _answer(process: subprocess.Popen[str], pid: int, until: float) -> tuple[list[str], str]:
     try:
         output, errors = process.communicate(timeout=max(until - time.monotonic(), 0.01))
-        lines = parse_spy(output) if process.returncode == 0 else []
+        lines = parse_spy(output, pid) if process.returncode == 0 else []
     except subprocess.TimeoutExpired:
         return [], f"py-spy took longer than {SPY_S:g} s"
     except ValueError as error:

@@ -10,6 +10,9 @@ from harness.launch.watch import BLAMES_OTHERS, Sign, Watch
 from harness.rank.board import Line
 from harness.record.schema import RankDoing, Stall
 
+NOBODY_FAILED = ("deadline", "stalled")
+"""Failures of the launch as a whole: their rank and message come from the waiting already."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -58,7 +61,9 @@ def _later(watch: Watch, one: Seen) -> Seen:
 
 def stall_of(seen: Sequence[Seen], cause: Sign | None) -> Stall:
     """What the record keeps. A rank that failed by itself is the first silent one; else the waiting leads to it."""
-    if cause is not None and cause.rank >= 0 and cause.code not in BLAMES_OTHERS:
+    if cause is not None and cause.code in NOBODY_FAILED:
+        rank, why = cause.rank, cause.message
+    elif cause is not None and cause.rank >= 0 and cause.code not in BLAMES_OTHERS:
         rank, why = cause.rank, f"rank {cause.rank}: {cause.message}"
     else:
         rank, why = first_silent(seen, cause.rank if cause else -1)

@@ -55,8 +55,10 @@ class Line:
     @property
     def doing(self) -> str:
         """The operation, and the collective call in which it is."""
-        inside = f"{self.call} {self.calls}" + (f" round {self.round}" if self.round else "") if self.calls > self.calls_left else ""
-        return "; ".join(filter(None, (self.operation, inside)))
+        if self.calls == self.calls_left:
+            return self.operation
+        name = "" if self.call in self.operation else f"{self.call} "
+        return "; ".join(filter(None, (self.operation, f"{name}call {self.calls}" + (f" round {self.round}" if self.round else ""))))
 
 
 class Board:
