@@ -133,7 +133,7 @@ def _steps(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
         steps=steps, trend=trend([position for position, _ in places], [value for _, value in places]),
     )  # fmt: skip
     runs = tuple(launch.record.launch for _, values in arms for launch, _ in values)
-    first = dict(question.arms[0]) if question.arms else {str(question.along): arms[0][0].partition("=")[2]}
+    first = dict(question.arms[0]) if question.arms else {str(question.along): getattr(arms[0][1][0][0].record.case, str(question.along))}
     named = BaseOut(select={**question.select, **first}, value=median(_numbers(arms[0][1])), unit=base_metric(question.metric).unit, n=len(arms[0][1]))
     return Found(estimate, runs, named, tuple((f" of {label}", values) for label, values in arms))
 

@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from harness.claims.launch import Launch
 from harness.claims.metrics import METRICS, Metric
 from harness.claims.pool import Pool
-from harness.record.machine import read_profile
+from harness.record.machine import FILE, read_profile
 from harness.record.schema import Evidence, Record
+from harness.spec.errors import SpecError
+from harness.spec.locate import shown
 from harness.stats.summary import outliers
 
 _SAME_TIME = {"algbw": "collective_latency", "busbw": "collective_latency", "transfer_bandwidth": "transfer_latency"}
@@ -23,11 +27,17 @@ def base_metric(metric: Metric) -> Metric:
 
 
 def floor_of(results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any], evidence: Evidence, nbytes: int | None) -> float | None:
-    """The noise floor as a share; None where the metric is no timing or the machine's profile has none for it."""
+    """The noise floor as a share; None where the metric is no timing or the machine's profile has none for it.
+
+    SpecError: the profile cannot be read.
+    """
     launches = pool.launches(select, evidence)
     if not metric.timing or pool.machine is None or not launches:
         return None
-    profile = read_profile(results, pool.machine)
+    try:
+        profile = read_profile(results, pool.machine)
+    except ValidationError as failed:
+        raise SpecError(f"{shown(results / 'machines' / pool.machine / FILE)}: no profile of this version; type scaleproof calibrate") from failed
     if profile is None:
         return None
     name, program = base_metric(metric).name, launches[0].record.case.program

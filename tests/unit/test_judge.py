@@ -12,6 +12,7 @@ from claims_samples import record, samples, step
 
 from harness.claims.judge import judge_suite, read_claims, write_claims
 from harness.claims.schema import ClaimResult
+from harness.record.machine import Floor, MachineProfile, write_profile
 from harness.record.schema import SAMPLES, Failure
 from harness.record.store import Store
 from harness.spec.errors import SpecError
@@ -41,9 +42,12 @@ SPEEDUP: dict[str, Any] = {
 Length = Callable[[PlannedLaunch], float]
 
 
-def judged(tmp_path: Path, claim: dict[str, Any], length: Length, change: Callable[[PlannedLaunch], dict[str, Any] | None] = lambda launch: {}) -> ClaimResult:
+Change = Callable[[PlannedLaunch], dict[str, Any] | None]
+
+
+def judged(tmp_path: Path, claim: dict[str, Any], length: Length, change: Change = lambda launch: {}, matrix: str = "") -> ClaimResult:
     """The claim after launches whose steps take `length` ms; `change` gives fields of a record, None for a launch that is missing."""
-    suite = a_suite(tmp_path, claim)
+    suite = a_suite(tmp_path, claim, matrix)
     store = Store(tmp_path / "results")
     for launch in plan(suite, "speed", "smoke"):
         fields = change(launch)
@@ -53,10 +57,10 @@ def judged(tmp_path: Path, claim: dict[str, Any], length: Length, change: Callab
     return result
 
 
-def a_suite(tmp_path: Path, claim: dict[str, Any]) -> Suite:
+def a_suite(tmp_path: Path, claim: dict[str, Any], matrix: str = "") -> Suite:
     folder = tmp_path / "mine"
     folder.mkdir(exist_ok=True)
-    (folder / "suite.yaml").write_text(SUITE)
+    (folder / "suite.yaml").write_text(SUITE.replace("matrix: [", f"matrix: [{matrix}"))
     (folder / "claims.yaml").write_text(yaml.safe_dump([claim]))
     return load_suite("mine", tmp_path)
 
@@ -147,6 +151,7 @@ def test_a_control_without_the_effect_leaves_the_verdict(tmp_path: Path) -> None
     assert result.verdict == "reproduced"
     assert result.control is not None
     assert (result.control.shows_effect, result.control.n) == (False, 6)
+    assert "the control does not show the effect: 6 launches from 0.0005 to 0.0005" in result.rule
 
 
 def test_a_control_with_the_effect_makes_it_inconclusive(tmp_path: Path) -> None:
@@ -219,3 +224,152 @@ def test_a_row_that_may_not_decide_is_context(tmp_path: Path) -> None:
     (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, "gate": False}]}))
     with pytest.raises(SpecError, match="write 'kind: context'"):
         judged(tmp_path, SERVED, one_rank_takes_twice_as_long)
+
+
+def without_alone(launch: PlannedLaunch) -> dict[str, Any] | None:
+    return None if launch.case.transport is None else {}
+
+
+def only_gloo(launch: PlannedLaunch) -> dict[str, Any] | None:
+    return {} if launch.case.transport == "gloo" else None
+
+
+ORDER: dict[str, Any] = {**SPEEDUP, "metric": "step_s", "direction": "lower", "against": {"transport": "tcp"}, "rule": {"name": "ordering"}}
+
+
+def gloo_is_faster(share: float) -> Length:
+    """By this share, with noise of about 1 % that differs from block to block."""
+    return lambda launch: 100 * (1 + 0.002 * launch.plan_index) / (1 + share if launch.case.transport == "gloo" else 1)
+
+
+def calibrated(tmp_path: Path, share: float, machine: str = "m") -> None:
+    floor = Floor(metric="step_s", program="train", nbytes=None, share=share, spread=share / 2, launches_per_arm=6, comparisons=50, taken="made up")
+    write_profile(tmp_path / "results", MachineProfile(machine=machine, code="d", measured_at="2026-01-01T00:00:00Z", floors=(floor,)))
+
+
+@pytest.mark.parametrize(("floor", "verdict"), [(0.02, "reproduced"), (0.08, "inconclusive")])
+def test_an_ordering_below_the_noise_floor_of_the_records_machine_is_none(tmp_path: Path, floor: float, verdict: str) -> None:
+    calibrated(tmp_path, floor)
+    result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
+    assert (result.verdict, result.noise_floor) == (verdict, floor)
+    assert f"noise floor {100 * floor:g} %" in result.rule
+
+
+def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.08, machine="another")
+    result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
+    assert (result.verdict, result.noise_floor) == ("reproduced", None)
+    assert "no noise floor measured: type scaleproof calibrate" in result.rule
+
+
+def test_a_profile_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.02)
+    (tmp_path / "results" / "machines" / "m" / "profile.json").write_text("{}")
+    with pytest.raises(SpecError, match="profile.json: no profile of this version; type scaleproof calibrate"):
+        judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
+
+
+def crowded(launch: PlannedLaunch) -> dict[str, Any]:
+    return {"oversubscribed": launch.case.ranks == 2, "environment": {"cores": 1}}
+
+
+def test_times_of_oversubscribed_launches_judge_nothing(tmp_path: Path) -> None:
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, crowded)
+    assert (result.verdict, result.ours) == ("not runnable here", None)
+    assert "all 6 launches are oversubscribed (2 ranks with 1 thread on 1 cores)" in result.reason
+
+
+def test_some_oversubscribed_launches_are_left_out_and_named(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "select": {"ranks": [1, 2]}, "metric": "step_s", "rule": {"name": "at_most", "value": 0.3}}
+    del claim["against"]
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long, crowded)
+    assert (result.verdict, result.n) == ("inconclusive", 6)
+    assert "18 oversubscribed launches left out: 2 ranks with 1 thread on 1 cores" in result.warnings
+
+
+def test_equality_may_use_oversubscribed_launches(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "metric": "max_loss_difference", "unit": "1", "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0.001}}
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long, crowded)
+    assert result.verdict == "reproduced"
+    assert "6 of 12 launches were oversubscribed: 2 ranks with 1 thread on 1 cores" in result.warnings
+
+
+@pytest.mark.parametrize("field", ["tracing: full", "handicap: 0.5"])
+def test_traced_and_slowed_launches_feed_only_claims_that_name_them(tmp_path: Path, field: str) -> None:
+    matrix, (name, value) = "{arms: [gloo], set: {" + field + "}}, ", field.split(": ")
+    claim = {**ORDER, "metric": "final_loss", "unit": "nat", "select": {"transport": "gloo"}, "rule": {"name": "at_most", "value": 2}}
+    del claim["against"]
+    plain = judged(tmp_path, claim, lambda launch: 100, only_gloo, matrix=matrix)
+    assert (plain.verdict, plain.n) == ("reproduced", 6)
+    named = {**claim, "select": {"transport": "gloo", name: yaml.safe_load(value)}}
+    changed = judged(tmp_path, named, lambda launch: 100, lambda launch: None, matrix=matrix)
+    assert changed.n == 6
+    assert not set(plain.runs) & set(changed.runs)
+
+
+def test_outliers_are_warned_of_and_stay_in(tmp_path: Path) -> None:
+    claim = {**ORDER, "rule": {"name": "at_most", "value": 2}}
+    del claim["against"]
+    result = judged(tmp_path, claim, lambda launch: 500 if launch.plan_index == 3 else 100 + launch.plan_index, only_gloo)
+    assert result.n == 6
+    (line,) = result.warnings
+    assert line.startswith("1 of 6 launches outside Tukey's fences, kept: ") and line.endswith("(0.5)")
+
+
+def test_few_launches_are_warned_of(tmp_path: Path) -> None:
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {})
+    assert set(result.warnings) == {"5 of 6 planned launches finished", "only 5 launches a side: no 95 % interval"}
+
+
+RANKS = "{arms: [tcp], set: {ranks: 1}}, {arms: [tcp], set: {ranks: 4}}, "
+MONOTONE: dict[str, Any] = {
+    **ORDER, "select": {"transport": "tcp"}, "rule": {"name": "monotone", "along": "ranks", "trend": "falling"},
+}  # fmt: skip
+del MONOTONE["against"]
+
+
+@pytest.mark.parametrize(("length", "verdict"), [({1: 400, 2: 200, 4: 100}, "reproduced"), ({1: 400, 2: 200, 4: 200}, "inconclusive")])
+def test_a_trend_along_ranks_is_judged_step_by_step(tmp_path: Path, length: dict[int, float], verdict: str) -> None:
+    def alternating(launch: PlannedLaunch) -> float:
+        """Noise by which equal levels are not told apart."""
+        return length[launch.case.ranks] * (1 + 0.01 * ((launch.plan_index + launch.case.ranks // 2) % 2))
+
+    result = judged(tmp_path, MONOTONE, alternating, lambda launch: {} if launch.case.transport == "tcp" else None, RANKS)
+    assert result.verdict == verdict
+    assert "ranks=1 to ranks=2" in result.rule and "ranks=2 to ranks=4" in result.rule
+    assert (result.n, len(result.runs)) == (6, 18)
+    assert result.base is not None and result.base.select == {"transport": "tcp", "ranks": 1}
+
+
+def test_an_order_of_three_arms_is_claimed_best_first(tmp_path: Path) -> None:
+    claim = {**ORDER, "select": {"ranks": 2}, "arms": [{"transport": "gloo"}, {"transport": "tcp"}, {"strategy": "local_only"}]}
+    del claim["against"]
+    length = {"gloo": 100, "tcp": 200, None: 300}
+    assert judged(tmp_path, claim, lambda launch: length[launch.case.transport] + launch.plan_index).verdict == "reproduced"
+
+
+def test_an_order_with_an_arm_missing_is_inconclusive(tmp_path: Path) -> None:
+    claim = {**ORDER, "select": {"ranks": 2}, "arms": [{"transport": "gloo"}, {"transport": "tcp"}]}
+    del claim["against"]
+    missing = judged(tmp_path, claim, lambda launch: 100, only_gloo)
+    assert (missing.verdict, missing.reason) == ("inconclusive", "no launch gave step_s in enough arms")
+
+
+def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
+    claim = {**ORDER}
+    del claim["against"]
+    with pytest.raises(SpecError, match="rule 'ordering' compares: give 'against' or 'arms'"):
+        judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
+    with pytest.raises(SpecError, match="no case has the field 'rank'"):
+        judged(tmp_path, {**MONOTONE, "rule": {"name": "monotone", "along": "rank", "trend": "rising"}}, lambda launch: 100, lambda launch: None)
+
+
+def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
+    def attempt(claim: dict[str, Any]) -> str | None:
+        return judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: None).attempt
+
+    assert attempt(SPEEDUP) == "repeatability"
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [ROW]}))
+    assert attempt(SERVED) == "replication"
+    assert attempt({**SERVED, "attempt": "reproduction"}) == "reproduction"
+    assert attempt({**SERVED, "kind": "consistency"}) is None
