@@ -92,9 +92,8 @@ def _print_around(record: Record) -> None:
     if "libraries" in found:
         unreadable = ", ".join(found.get("not_readable", {})) or "nothing"
         padding, size = found.get("padding_bytes"), found.get("variables_bytes")
-        print(
-            f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding), not readable: {unreadable}"
-        )
+        print(f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding)")
+        print(f"  not readable here: {unreadable}")
     if found.get("difference"):
         print(f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)")
 
