@@ -25,8 +25,8 @@ def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s: those of all ranks over the common wall time, never one rank's times the number of ranks."""
     case = record.case
-    if not isinstance(case, TrainCase) or not untraced(record):
-        return None
+    if not isinstance(case, TrainCase) or case.compute == "none" or not untraced(record):
+        return None  # steps that compute nothing train nothing
     wall = wall_s(record, samples)
     trained = len(timed(samples, "step")) * (case.minibatch // case.ranks)
     return trained / wall if wall and trained else None
