@@ -13,6 +13,7 @@ import pytest
 
 from tools.build_horovod import build
 from tools.setup import machine, packages
+from tools.setup import run as setup
 from tools.setup.__main__ import python_problem
 from tools.setup.console import CommandError, SetupError, Steps, run
 from tools.setup.run import alone
@@ -268,3 +269,29 @@ def test_a_line_off_a_terminal_has_step_title_and_time():
     steps.begin("build Horovod")
     steps.end("built")
     assert out.getvalue().splitlines()[-1].split() == ["[1/3]", "build", "Horovod", "built", "01:15"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_tools_of_others_are_installed_where_that_works_and_never_stop_the_set_up(tmp_path, monkeypatch, fails):
+    asked = []
+
+    def install(packages_, _log, _steps):
+        asked.extend(package.name for package in packages_)
+        if fails:
+            raise SetupError("offline")
+
+    monkeypatch.setattr(machine.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
+    monkeypatch.setattr(machine.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(machine, "install_packages", install)
+    out = io.StringIO()
+    setup._system_packages([], setup.Cache("k", "h"), Steps(1, out))
+    assert asked == ["iperf3", "hyperfine", "time"]
+    assert ("not there, only suite crosscheck uses them: iperf3 hyperfine time" in out.getvalue()) is fails
+
+
+def test_who_is_not_root_goes_on_without_the_tools_of_others(monkeypatch):
+    monkeypatch.setattr(machine.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
+    monkeypatch.setattr(machine.os, "geteuid", lambda: 1000)
+    out = io.StringIO()
+    setup._system_packages([], setup.Cache("k", "h"), Steps(1, out))
+    assert "iperf3 hyperfine time" in out.getvalue()

@@ -51,6 +51,12 @@ FOR_TESTS = (
     SystemPackage("chromium", _command("chromium"), "browser tests"),
     SystemPackage("fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"),
 )
+FOR_COMPARISON = (
+    SystemPackage("iperf3", _command("iperf3"), "suite crosscheck"),
+    SystemPackage("hyperfine", _command("hyperfine"), "suite crosscheck"),
+    SystemPackage("time", _command("time"), "suite crosscheck"),
+)
+"""Tools of others that stand beside ours: without them their arms are not runnable, and nothing else is missing."""
 
 
 def check_processor(machine: str, system: str) -> None:
@@ -62,6 +68,11 @@ def check_processor(machine: str, system: str) -> None:
 def missing_packages(with_tests: bool) -> list[SystemPackage]:
     """System packages that are not there."""
     return [package for package in (*ALWAYS, *(FOR_TESTS if with_tests else ())) if not package.present()]
+
+
+def missing_tools() -> list[SystemPackage]:
+    """Packages that are not there and that set-up can do without."""
+    return [package for package in FOR_COMPARISON if not package.present()]
 
 
 def install_command(names: list[str], prefix: str = "") -> str:

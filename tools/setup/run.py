@@ -79,7 +79,7 @@ def set_up(with_tests: bool) -> None:
     missing = machine.missing_packages(with_tests)
     if not missing and ready(cache):
         return
-    machine.need_packages(missing, os.geteuid() == 0, shutil.which("apt-get") is not None)
+    machine.need_packages(missing, *_may_install())
     if " " in f"{ROOT}{cache.root}":
         raise SetupError(f"compilers and mpirun need paths without spaces: {ROOT} and {cache.root} (XDG_CACHE_HOME names another cache)")
     _say_what_it_takes(cache, pins)
@@ -133,7 +133,20 @@ def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: 
     steps.begin("system packages")
     if missing:
         machine.install_packages(missing, cache.log, steps)
-    steps.end(", ".join(package.name for package in missing) or "all there")
+    names, without = [package.name for package in missing], ""
+    if tools := machine.missing_tools():
+        try:
+            machine.need_packages(tools, *_may_install())
+            machine.install_packages(tools, cache.log, steps)
+            names += [package.name for package in tools]
+        except SetupError:  # set-up goes on without them
+            without = f"; not there, only suite crosscheck uses them: {' '.join(package.name for package in tools)}"
+    steps.end((", ".join(names) or "all there") + without)
+
+
+def _may_install() -> tuple[bool, bool]:
+    """Whether we are root, and whether there is apt-get."""
+    return os.geteuid() == 0, shutil.which("apt-get") is not None
 
 
 def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-import torch
-import torch.distributed
-from suite_programs import network
-
 from harness.rank.context import RankContext
 
-PRELOAD = ("torch", "torch._dynamo", "torch.nn.parallel")
-"""DDP imports torch._dynamo when it is made."""
+PRELOAD = ("torch", "torch._dynamo", "torch.distributed", "torch.nn.parallel", "suite_programs.network")
+"""DDP imports torch._dynamo when it is made. The supervisor imports this file too, and needs none of them."""
 TIMEOUT = timedelta(seconds=120)
 
 
 def run(context: RankContext) -> None:
     """Train; every rank records steps and their parts."""
+    import torch
+    import torch.distributed
+    from suite_programs import network
+
     net = network.network(context)
     os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
     store = torch.distributed.FileStore(str(context.folder / "ddp.store"), context.world_size)

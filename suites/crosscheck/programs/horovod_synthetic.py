@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import statistics
 
-import torch
-from suite_programs import network
-
 from harness.programs.common import leave
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
 
-PRELOAD = ("torch",)
+PRELOAD = ("torch", "suite_programs.network")
 
 
 def run(context: RankContext) -> None:
     """Train; every rank records steps too, so that the same launch can be counted both ways."""
+    import torch
+    from suite_programs import network
+
     net = network.network(context)
     context.at(-1, "connect")
     transport = registry.load("transport", "horovod").connect(context)

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from harness.programs.common import mark, timed_iterations
+from harness.programs.train import ARTIFACT_LIMIT
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec.case import TrainCase
@@ -17,7 +19,7 @@ from harness.workloads.data import Data, initial_parameters, open_data
 from harness.workloads.networks import check_workload
 from harness.workloads.torch_model import module_of
 
-FIELDS = ("workload", "width", "minibatch", "learning_rate", "momentum", "bucket_mib")
+FIELDS = ("workload", "width", "minibatch", "data", "learning_rate", "momentum", "bucket_mib")
 
 
 @dataclass(slots=True)
@@ -73,7 +75,11 @@ def timed_steps(context: RankContext, net: Net, one_step: Callable[[int], None],
 
 
 def same_everywhere(context: RankContext, module: nn.Module) -> None:
-    """All ranks must have trained the same parameters (outside the timed region)."""
+    """All ranks must have trained the same parameters (outside the timed region); rank 0 keeps those of small networks, as `train` does."""
     total = [float(parameter.detach().double().sum()) for parameter in module.parameters()]
     everyone = context.rendezvous.exchange("parameters", context.rank, context.world_size, total)
+    values = np.concatenate([parameter.detach().numpy().reshape(-1) for parameter in module.parameters()])
+    if context.rank == 0 and values.size <= ARTIFACT_LIMIT:
+        np.save(context.folder / "parameters.npy", values)
+        context.artifacts["parameters.npy"] = context.folder / "parameters.npy"
     context.check("final_parameters", all(other == everyone[0] for other in everyone), f"sums of {len(total)} tensors on {len(everyone)} ranks")

@@ -1,0 +1,173 @@
+"""The suite crosscheck on real tools: each program gives its number, and nothing that it starts outlives the launch or listens to the world."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from harness.claims.metrics import suite_metrics
+from harness.launch.supervisor import run_plan
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.spec.case import parse_case
+from harness.spec.plan import PlannedLaunch
+from harness.spec.programs import programs_folder
+
+SUITE = Path(__file__).parents[2] / "suites" / "crosscheck"
+NET = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "bucket_mib": 0.05}
+MIB = 1 << 20
+CASES: dict[str, dict[str, Any]] = {
+    "iperf3": {"entry": "iperf3", "sizes": [MIB], "options": {"messages": 64}},
+    "stream": {"entry": "stream", "transport": "tcp", "sizes": [MIB], "options": {"messages": 64, "window": 4}},
+    "mpi_bench": {"entry": "mpi_bench", "ranks": 1, "sizes": [8, 1024], "iterations": 20, "warmup": 2, "options": {"tool": "mpi4py_pingpong"}},
+    "mpi_calls": {"entry": "mpi_calls", "transport": "mpi", "launcher": "mpirun", "sizes": [8, 1024], "iterations": 20, "options": {"written": 1}},
+    "ddp": {"entry": "ddp", "iterations": 5, "warmup": 1, "options": {**NET, "bucket_view": 1}},
+    "horovod": {"entry": "horovod_synthetic", "transport": "horovod", "iterations": 6, "warmup": 1, "options": {**NET, "rounds": 2}},
+    "gnu_time": {"entry": "whole_launch", "ranks": 1, "options": {"tool": "gnu_time", "calls": 200}},
+    "hyperfine": {"entry": "whole_launch", "ranks": 1, "options": {"tool": "hyperfine", "calls": 200}},
+}
+GIVES = {
+    "iperf3": ("stream_bandwidth", MIB), "stream": ("stream_bandwidth", MIB), "mpi_bench": ("one_way_mean", 8), "mpi_calls": ("one_way_mean", 1024),
+    "ddp": ("step_s", None), "horovod": ("training_rate", None), "gnu_time": ("launch_wall_ratio", None), "hyperfine": ("launch_cpu_ratio", None),
+}  # fmt: skip
+COMMANDS = {"iperf3": "iperf3", "gnu_time": "time", "hyperfine": "hyperfine"}
+
+
+def launch(name: str, **fields: Any) -> PlannedLaunch:
+    """A small case of one of the suite's programs."""
+    common = {"program": "own", "suite": "crosscheck", "experiment": "e", "arm": name, "ranks": 2}
+    return PlannedLaunch(parse_case({**common, **CASES[name], **fields}), 0, 5, 0, str(programs_folder(SUITE)))
+
+
+def run(planned: PlannedLaunch, results: Path) -> tuple[Record, Store]:
+    outcome = run_plan([planned], results, size="ci", deadline_s=60)
+    store = Store(results)
+    return store.load(outcome.launches[0])[0], store
+
+
+def need(name: str) -> None:
+    if name in COMMANDS and shutil.which(COMMANDS[name]) is None:
+        pytest.skip(f"{COMMANDS[name]} is not installed")
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_each_program_gives_its_number(name: str, tmp_path: Path) -> None:
+    need(name)
+    record, store = run(launch(name), tmp_path)
+    assert (record.status, record.failure) == ("ok", None)
+    assert "leftovers" not in [warning.code for warning in record.warnings]
+    metric_name, nbytes = GIVES[name]
+    metric, samples = suite_metrics(SUITE)[metric_name], store.samples(record).to_pandas()
+    value = metric.size(record, samples, nbytes) if metric.size and nbytes else metric.launch(record, samples) if metric.launch else None
+    assert value is not None and np.isfinite(value) and value > 0
+
+
+def test_ddp_and_our_strategy_train_the_same_network(tmp_path: Path) -> None:
+    """Otherwise their step times could not be compared."""
+    record, store = run(launch("ddp"), tmp_path / "theirs")
+    fields = {**NET, "program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "gloo", "strategy": "sync_overlap"}
+    ours, our_store = run(PlannedLaunch(parse_case({**fields, "steps": 5, "warmup": 1}), 0, 5, 0), tmp_path / "ours")
+    theirs, mine = (np.load(where.folder(one) / "parameters.npy") for where, one in ((store, record), (our_store, ours)))
+    np.testing.assert_allclose(mine, theirs, atol=1e-6)
+
+
+LONG = {
+    "iperf3": {"options": {"messages": 1 << 18}},
+    "mpi_bench": {"iterations": 10_000_000},
+    "gnu_time": {"options": {"tool": "gnu_time", "calls": 10_000_000}},
+}
+BELOW = {"iperf3": 2, "mpi_bench": 3, "gnu_time": 4}
+"""Processes below the ranks when the tool is at work: server and client; mpirun and its two; time, parent and two ranks."""
+
+
+@pytest.mark.parametrize("name", list(LONG))
+def test_a_tool_dies_with_its_rank_and_listens_on_the_loopback_only(name: str, tmp_path: Path) -> None:
+    need(name)
+    seen: list[psutil.Process] = []
+    listening: set[str] = set()
+    killer = threading.Thread(target=_kill_rank_0_at_work, args=(tmp_path, BELOW[name], seen, listening))
+    killer.start()
+    record, _ = run(launch(name, **LONG[name]), tmp_path)
+    killer.join()
+    assert len(seen) >= BELOW[name]
+    assert record.failure is not None and record.failure.code == "rank_killed"
+    _, left = psutil.wait_procs(seen, timeout=5)
+    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    assert listening <= {"127.0.0.1"}
+    assert not [path for path in Path("/dev/shm").iterdir() if record.launch in path.name]
+
+
+def _kill_rank_0_at_work(results: Path, below: int, seen: list[psutil.Process], listening: set[str]) -> None:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        time.sleep(0.02)
+        with contextlib.suppress(psutil.NoSuchProcess):  # gnu_time: the first inner launch is over in a moment
+            tools = _at_work(results)
+            if len(tools) < below:
+                continue
+            time.sleep(0.2)  # into the measuring
+            # mpirun's own channel cannot be bound (docs/transports/mpi.md): the tools below it must not listen.
+            mine = [tool for tool in tools if tool.name() not in ("mpirun", "prterun")]
+            listening |= {one.laddr.ip for tool in mine for one in tool.net_connections("inet") if one.status == psutil.CONN_LISTEN}
+            if _at_work(results) == tools:
+                seen += tools
+                os.kill(_ranks(results)[0].pid, signal.SIGKILL)
+                return
+
+
+def _at_work(results: Path) -> list[psutil.Process]:
+    """All processes below the ranks, once each is the tool itself."""
+    tools = [child for rank in _ranks(results) for child in rank.children(recursive=True)]
+    return [] if any("tie.py" in " ".join(tool.cmdline()) for tool in tools) else tools
+
+
+def _ranks(results: Path) -> list[psutil.Process]:
+    """The ranks of the launch under way, by their number: the children of the parent that this process started."""
+    parents = [child for child in psutil.Process().children() if "harness.rank.parent" in child.cmdline() and str(results) in " ".join(child.cmdline())]
+    return sorted((rank for parent in parents for rank in parent.children()), key=lambda rank: rank.pid)
+
+
+OSU = """\
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
+echo "# OSU MPI Latency Test v7.3"
+echo "# Datatype: MPI_CHAR."
+echo "# Size       Avg Latency(us)"
+echo "8                       0.25"
+echo "16                      0.50"
+echo "$*" > "$OSU_SAYS"
+"""
+
+
+def test_the_osu_benchmarks_are_run_where_the_user_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"options": {"tool": "osu_latency"}, "sizes": [8, 16], "iterations": 30, "warmup": 3}
+    record, _ = run(launch("mpi_bench", **options), tmp_path / "without")
+    assert record.failure is not None and (record.status, record.failure.message) == ("not_runnable", "osu_latency is not installed")
+    (tmp_path / "osu_latency").write_text(OSU)
+    (tmp_path / "osu_latency").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("OSU_SAYS", str(tmp_path / "said"))
+    record, store = run(launch("mpi_bench", **options), tmp_path / "with")
+    metric = suite_metrics(SUITE)["one_way_mean"].size
+    assert metric is not None
+    assert [metric(record, store.samples(record).to_pandas(), size) for size in (8, 16)] == pytest.approx([0.25e-6, 0.5e-6])
+    assert (tmp_path / "said").read_text().split() == ["-m", "8:16", "-i", "30", "-x", "3"]
+
+
+def test_a_tool_that_fails_fails_the_launch_with_its_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "osu_latency").write_text("#!/bin/sh\necho 'This test requires exactly two processes' >&2\nexit 3\n")
+    (tmp_path / "osu_latency").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    record, _ = run(launch("mpi_bench", options={"tool": "osu_latency"}), tmp_path / "results")
+    assert record.failure is not None and record.status == "failed"
+    assert "mpirun ended with code 3" in record.failure.message and "requires exactly two processes" in record.failure.message
