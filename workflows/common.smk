@@ -28,7 +28,7 @@ wildcard_constraints:
 def suite_files(wildcards):
     """What decides an experiment's cases and what they do: suite.yaml and the suite's own code."""
     folder = SUITES[wildcards.suite].folder
-    return [str(folder / FILE), *sorted(map(str, folder.glob("*.py")))]
+    return [str(folder / FILE), *sorted(map(str, folder.rglob("*.py")))]
 
 
 def claim_files(wildcards):
