@@ -3,13 +3,14 @@ PYTHON ?= python3
 SIZE ?= smoke
 INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
-.PHONY: help demo test env bench lint clean
+.PHONY: help demo test env bench calibration-study lint clean
 
 help:
 	@echo "make demo   from nothing to reports/index.html, every suite at size $(SIZE)"
 	@echo "make test   all tests"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
+	@echo "make calibration-study   5090 launches that show false alarms and detection, in about 20 quiet minutes"
 	@echo "make lint   formatting, lint, types, workflow"
 	@echo "make clean  remove .venv, caches and pages; results/ stays"
 
@@ -29,6 +30,10 @@ test:
 
 bench: env
 	$(INSIDE) python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0
+
+calibration-study: env
+	$(INSIDE) python -m tools.calibration_study run
+	$(INSIDE) python -m tools.calibration_study pack
 
 lint: env
 	$(INSIDE) ruff check .

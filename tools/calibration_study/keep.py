@@ -59,7 +59,9 @@ def unpack(path: Path) -> Iterator[tuple[Record, pa.Table]]:
 
 
 def difference(base: Any, other: Any) -> Any:
-    """What must be laid over `base` to get `other`: mappings by key, anything else whole; an empty mapping when they are equal."""
+    """What must be laid over `base` to get `other`: mappings by key, lists of equal length by place, anything else whole; empty when they are equal."""
+    if isinstance(base, list) and isinstance(other, list) and len(base) == len(other):
+        base, other = _numbered(base), _numbered(other)
     if not (isinstance(base, dict) and isinstance(other, dict)):
         return {} if base == other and type(base) is type(other) else {"=": other}
     keys = [*other, *(key for key in base if key not in other)]
@@ -73,5 +75,11 @@ def merged(base: Any, over: Any) -> Any:
         return over["="]
     if not over:
         return base
+    if isinstance(base, list):
+        return list(merged(_numbered(base), over).values())
     result = {**base, **{key: merged(base.get(key), part) for key, part in over.items()}}
     return {key: value for key, value in result.items() if value != _GONE}
+
+
+def _numbered(values: list[Any]) -> dict[str, Any]:
+    return {str(place): value for place, value in enumerate(values)}

@@ -19,12 +19,14 @@ from harness.spec.case import parse_case
 from harness.spec.plan import PlannedLaunch
 
 BLOCKS = 16
-_TRANSFER: dict[str, Any] = {"program": "transfer", "transport": "tcp"}
-_REDUCE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring"}
+_ALONE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring", "ranks": 1, "operation": "all_gather"}
+_TRANSFER: dict[str, Any] = {"program": "transfer", "transport": "tcp", "ranks": 2}
+_REDUCE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring", "ranks": 2}
 CANDIDATES: dict[str, dict[str, Any]] = {
-    "tcp round trips of 64 B, 100": {**_TRANSFER, "sizes": [64], "iterations": 100},
+    "one rank gathers 1 MiB, 60 times (the study's)": {**_ALONE, "sizes": [1 << 20], "iterations": 60},
+    "one rank gathers 64 KiB, 300 times": {**_ALONE, "sizes": [64 << 10], "iterations": 300},
+    "one rank gathers 2 MiB, 100 times": {**_ALONE, "sizes": [2 << 20], "iterations": 100},
     "tcp round trips of 64 B, 400": {**_TRANSFER, "sizes": [64], "iterations": 400},
-    "tcp round trips of 1 KiB, 100": {**_TRANSFER, "sizes": [1 << 10], "iterations": 100},
     "tcp round trips of 16 KiB, 100": {**_TRANSFER, "sizes": [16 << 10], "iterations": 100},
     "shm round trips of 64 B, 300": {**_TRANSFER, "transport": "shm", "sizes": [64], "iterations": 300},
     "shm round trips of 1 MiB, 50": {**_TRANSFER, "transport": "shm", "sizes": [1 << 20], "iterations": 50},
@@ -35,7 +37,7 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 
 def pilot(given: argparse.Namespace) -> int:
     """Print spread and time of each candidate."""
-    common = {"suite": "calibration", "experiment": "pilot", "ranks": 2, "warmup": 20}
+    common = {"suite": "calibration", "experiment": "pilot", "warmup": 10}
     cases = {name: parse_case({**common, "arm": name, **fields}) for name, fields in CANDIDATES.items()}
     shuffler, launches = random.Random(BLOCKS), list[PlannedLaunch]()
     for index in range(BLOCKS):
