@@ -125,7 +125,7 @@ def _answer(process: subprocess.Popen[str], pid: int, until: float) -> tuple[lis
         return [], f"py-spy took longer than {SPY_S:g} s"
     except ValueError as error:
         return [], f"py-spy: {error}"
-    return lines, "py-spy: " + (errors.strip().splitlines() or ["found no thread"])[-1]
+    return lines, "py-spy: " + (errors.strip().splitlines() or ["found no thread"])[0]
 
 
 def _py_spy() -> str | None:

@@ -1,0 +1,145 @@
+"""Who was silent first, decided from the ranks' last words; and what is read out of logs and of py-spy's answer."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.launch import stacks
+from harness.launch.stall import Seen, first_silent, stall_of
+from harness.launch.watch import Sign, Watch
+from harness.rank.board import Board, Line
+
+FREE = Line(0, 0, 4, -1, "running", "forward", "all_reduce", 9, 9, 0, None, None)
+PARKED = "import time\ndef parked():\n    print(flush=True)\n    time.sleep(60)\nparked()"
+
+
+def seen(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
+    """Ranks that wait for these ranks (-1: inside a library; None: for nobody), all in call 9, but `behind` in call 8."""
+    lines = [replace(FREE, main=waits_for, calls=8 if rank == behind else 9) for rank, waits_for in enumerate(waits)]
+    return [Seen(rank, line, 5.0, rank == ended) for rank, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rank", "words"),
+    [
+        (seen(1, 2, None), 2, "rank 0 waits for rank 1, rank 1 waits for rank 2, rank 2 waits for nobody"),
+        (seen(2, 0, None, 1), 2, "rank 2 waits for nobody"),
+        (seen(1, 2, 0), 0, "deadlock: rank 0"),
+        (seen(None, 2, 1), 1, "deadlock: rank 1"),
+        (seen(-1, -1, None, behind=2), 2, "rank 0 waits for rank 2"),
+        (seen(-1, None, -1), 1, "rank 0 waits for rank 1"),
+        (seen(-1, -1, -1, behind=1), 1, "rank 1 waits inside a library"),
+        (seen(-1, -1), 0, "the library or the network stands"),
+        (seen(1, None, ended=1), 1, "rank 1 had ended"),
+        (seen(None, None, behind=1), 1, "no rank waits for another; rank 1 is furthest behind"),
+        (seen(None, ended=0), -1, "all ranks had ended"),
+    ],
+)
+def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[Seen], rank: int, words: str) -> None:
+    found, why = first_silent(ranks)
+    assert (found, words in why) == (rank, True), why
+
+
+def test_a_rank_that_failed_by_itself_is_the_first_silent_one() -> None:
+    stall = stall_of(seen(2, 2, 0), Sign("rank_killed", 2, 0, "killed by SIGKILL", signal.SIGKILL))
+    assert (stall.first_silent, stall.why) == (2, "rank 2: killed by SIGKILL; ranks 0, 1 waited for it")
+    assert [doing.waits_for for doing in stall.ranks] == [2, 2, 0]
+
+
+def test_a_lost_peer_leads_to_that_peer() -> None:
+    stall = stall_of(seen(1, None, ended=0), Sign("peer_lost", 0, 0, "rank 1 closed the connection"))
+    assert stall.first_silent == 1
+
+
+def test_a_ranks_last_words_can_be_read_by_another_process(tmp_path: Path) -> None:
+    board, reader = Board(tmp_path / "board", 2), Board(tmp_path / "board", 2)
+    post = board.post(1)
+    board.write(1, step=3, operation="backward")
+    post.entered("broadcast")
+    post.left()
+    post.entered("all_reduce")
+    post.round(2)
+    post.wait(0)
+    line = reader.read(1)
+    assert (line.step, line.doing, line.waits_for) == (3, "backward; all_reduce call 2 round 2", 0)
+    before = reader.mark(1)
+    board.beat(1)
+    assert reader.mark(1) == before
+    post.wait(0)
+    assert reader.mark(1) != before, "waiting on after some progress is a move"
+    board.write(1, step=4, operation="forward")
+    assert reader.read(1).waits_for is None
+    assert reader.read(0) == Line(0, 0, 0, 0, "starting", "", "", 0, 0, 0, None, None)
+
+
+def test_a_helpers_waiting_is_the_ranks_once_the_main_thread_waits_too(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", 1)
+    post = board.post(0)
+    helper = threading.Thread(target=post.wait, args=(5,))
+    helper.start()
+    helper.join()
+    assert board.read(0).waits_for is None
+    post.wait()
+    assert board.read(0).waits_for == 5
+    post.go_on()
+    assert board.read(0).waits_for is None
+
+
+def test_no_rank_counts_as_idle_before_all_have_come(tmp_path: Path) -> None:
+    board = Board(tmp_path / "board", 2)
+    board.enrol(0)
+    watch = Watch(tmp_path, board)
+    watch.poll()
+    assert watch.idle_s() == 0.0
+
+
+def test_stacks_are_found_between_other_output() -> None:
+    thread = ["Current thread 0x00007f2eca683b80 (most recent call first):", '  File "a.py", line 3 in f', "  <no Python frame>"]
+    log = "\n".join(["loss 0.3", "Thread 7 of the pool", thread[0], thread[1], "loss 0.2", thread[0], *thread[1:], "done"])
+    assert stacks.parse_faulthandler(log) == [thread[0], thread[1], *thread]
+
+
+def test_the_last_words_of_a_rank_are_its_traceback_or_its_fatal_signal(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = "import faulthandler, os\nfaulthandler.enable()\ndef leave():\n    {}\nleave()"
+    for ending, word in (("raise KeyError(7)", "KeyError: 7"), ("os.kill(os.getpid(), 11)", "in leave")):
+        with log.open("w") as file:
+            subprocess.run([sys.executable, "-c", code.format(ending)], stderr=file, check=False)
+        assert any(word in line for line in stacks.last_words(log)), log.read_text()
+    log.write_text("all is well\n")
+    assert stacks.last_words(log) == []
+
+
+def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", PARKED], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            process.send_signal(signal.SIGSTOP)
+            while stacks.process_state(process.pid)[0] not in ("T", "t"):
+                time.sleep(0.01)
+            found = stacks.take(tmp_path, {0: process.pid})
+            assert any("in parked" in line for line in found[0]), found
+            assert "in parked" in (tmp_path / "rank-0.log").read_text()
+            assert stacks.process_state(process.pid)[0] in ("T", "t")
+            monkeypatch.setattr(stacks, "_py_spy", lambda: None)
+            assert stacks.take(tmp_path, {0: process.pid}) == {0: ["no stack: the process is stopped; py-spy is not installed"]}
+        finally:
+            process.kill()
+
+
+def test_an_answer_of_py_spy_lists_the_main_thread_first() -> None:
+    frame = {"name": "f", "filename": "a.py", "line": 3}
+    answer = json.dumps([{"os_thread_id": 2, "thread_name": "helper", "frames": []}, {"os_thread_id": 1, "thread_name": None, "frames": [frame]}])
+    assert stacks.parse_spy(answer, main=1) == [
+        "Thread 1 (most recent call first):", '  File "a.py", line 3 in f', "Thread 2 'helper' (most recent call first):",
+    ]  # fmt: skip
