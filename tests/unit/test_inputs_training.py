@@ -1,0 +1,172 @@
+"""The checks of the training data: what is right passes, each thing that can be wrong is seen, and what must not be timed is refused."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.record.schema import InputCheck
+from harness.spec.case import TrainCase, parse_case
+from harness.workloads import data
+from harness.workloads.data import Batch, Digits, load_digits
+from harness.workloads.inputs import training
+from harness.workloads.inputs.findings import BadInput, Finding, Findings, settle
+from harness.workloads.inputs.training import checked_data, shared_rows, training_inputs
+from harness.workloads.networks import check_workload
+
+SEED = 20
+
+
+def case_of(**fields: Any) -> TrainCase:
+    base = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 3, "minibatch": 64}
+    case = parse_case({**base, **fields})
+    assert isinstance(case, TrainCase)
+    return case
+
+
+DIGITS = case_of(workload="dnn_digits", data="digits")
+SYNTHETIC = case_of(workload="cd_dnn", width=0.1)
+
+
+def digits() -> Digits:
+    return Digits(check_workload(DIGITS), DIGITS.minibatch, SEED, 0, 1)
+
+
+def found_in(rows: Digits) -> list[Finding]:
+    return training_inputs(DIGITS, check_workload(DIGITS), rows, SEED)
+
+
+def outcomes(findings: list[Finding]) -> dict[str, str]:
+    return {f"{finding.check} {finding.name}": finding.outcome for finding in findings if finding.outcome not in ("pass", "not applicable")}
+
+
+@pytest.mark.parametrize("case", [DIGITS, SYNTHETIC], ids=["digits", "synthetic"])
+def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
+    record: list[dict[str, Any]] = []
+    checked_data(case, check_workload(case), SEED, 0, record)
+    found = [InputCheck(**finding) for finding in record]  # the record's own form
+    assert {finding.check for finding in found} == {f"D{number}" for number in range(1, 13)}
+    assert outcomes([Finding(**finding) for finding in record]) == {}
+    assert all(finding.detail for finding in found if finding.outcome == "not applicable")
+
+
+def test_synthetic_data_say_so_in_their_name_and_recipe() -> None:
+    record: list[dict[str, Any]] = []
+    checked_data(SYNTHETIC, check_workload(SYNTHETIC), SEED, 0, record)
+    assert all(finding["dataset"].startswith("synthetic") for finding in record)
+    recipe = next(finding["value"] for finding in record if finding["check"] == "D1")
+    assert "synthetic" in recipe and str(SEED) in recipe and "standard_normal" in recipe
+
+
+def test_other_ranks_check_nothing() -> None:
+    record: list[dict[str, Any]] = []
+    checked_data(SYNTHETIC.model_copy(update={"ranks": 2}), check_workload(SYNTHETIC), SEED, 1, record)
+    assert record == []
+
+
+def test_another_file_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (data, training):
+        monkeypatch.setattr(module, "read_digits", lambda: b"<html>404</html>")
+    with pytest.raises(BadInput, match="D1 sha256 of digits: [0-9a-f]{64}, must be 09f66e6d.*scikit-learn 1.9"):
+        load_digits()
+    record: list[dict[str, Any]] = []
+    with pytest.raises(BadInput, match="D1 sha256 of digits"):
+        checked_data(DIGITS, check_workload(DIGITS), SEED, 0, record)
+    assert [(finding["check"], finding["outcome"]) for finding in record] == [("D1", "fail")]
+
+
+def test_the_pinned_file_has_the_published_counts() -> None:
+    _, labels = load_digits()
+    assert tuple(np.bincount(labels)) == training.DIGITS_PER_CLASS
+    assert gzip.decompress(data.read_digits()).count(b"\n") == 1797
+
+
+def test_no_image_of_digits_stands_in_training_and_test() -> None:
+    images, _ = load_digits()
+    assert len(np.unique(images, axis=0)) == len(images)
+    for seed in range(5):
+        rows = Digits(check_workload(DIGITS), 64, seed, 0, 1)
+        assert shared_rows(rows.train.inputs, rows.test.inputs) == 0
+
+
+def test_a_shared_row_fails_with_its_number() -> None:
+    rows = digits()
+    rows.test.inputs[3] = rows.train.inputs[5]
+    with pytest.raises(BadInput, match="D7 rows shared by train and test of digits: 1, must be 0"):
+        settle([], found_in(rows))
+
+
+def test_missing_rows_fail() -> None:
+    rows = digits()
+    rows.rows = Batch(rows.rows.inputs[:-7], rows.rows.labels[:-7])
+    with pytest.raises(BadInput, match="D2 rows of digits: 1790, must be 1797"):
+        settle([], found_in(rows))
+
+
+def test_a_label_out_of_range_fails() -> None:
+    rows = digits()
+    rows.rows.labels[0] = 10
+    with pytest.raises(BadInput, match="D3 labels of digits: 0 to 10, must be 0 to 9"):
+        settle([], found_in(rows))
+
+
+def test_rows_trained_in_the_order_of_their_labels_warn() -> None:
+    rows = digits()
+    rows.epoch_labels = lambda: np.sort(rows.train.labels)  # type: ignore[method-assign]
+    assert outcomes(found_in(rows)) == {"D10 order of training": "warn"}
+
+
+def test_constant_pixels_and_repeated_images_warn() -> None:
+    rows = digits()
+    rows.rows.inputs[:, 20:30] = -1
+    rows.rows.inputs[100:200] = rows.rows.inputs[0]
+    assert set(outcomes(found_in(rows))) == {"D3 constant inputs", "D7 repeated rows"}
+
+
+def test_labels_that_leak_into_the_null_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "_shuffled", lambda batch, seed: batch)
+    assert outcomes(found_in(digits())) == {"D11 accuracy on the null": "warn"}
+
+
+def test_synthetic_data_of_another_distribution_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = check_workload(SYNTHETIC)
+    rows = data.open_data(SYNTHETIC, network, SEED, 0)
+    rows.batch(0).inputs[:] = np.abs(rows.batch(0).inputs)
+    rows.batch(0).labels[:] //= 4
+    rows.batch(1).labels[:] //= 4
+    assert set(outcomes(training_inputs(SYNTHETIC, network, rows, SEED))) == {
+        "D12 synthetic inputs against the normal distribution", "D12 synthetic labels against the uniform distribution",
+    }  # fmt: skip
+
+
+def test_a_repeated_synthetic_sample_warns() -> None:
+    network = check_workload(SYNTHETIC)
+    rows = data.open_data(SYNTHETIC, network, SEED, 0)
+    rows.batch(1).inputs[:] = rows.batch(0).inputs
+    assert "D7 repeated rows" in outcomes(training_inputs(SYNTHETIC, network, rows, SEED))
+
+
+def test_findings_are_kept_when_one_fails() -> None:
+    found, record = Findings("rows"), list[dict[str, Any]]()
+    found.at_most("D3", "isolated", 0.2, 0.05)
+    found.judge("D2", "rows", 3, "4", False, otherwise="fail")
+    with pytest.raises(BadInput, match="^D2 rows of rows: 3, must be 4$"):
+        settle(record, found.found)
+    assert [finding["outcome"] for finding in record] == ["warn", "fail"]
+    assert BadInput.code == "bad_input"
+
+
+@pytest.mark.parametrize("case", [DIGITS, SYNTHETIC], ids=["digits", "synthetic"])
+def test_the_checks_cost_less_processor_time_than_20_ms(case: TrainCase) -> None:
+    network = check_workload(case)
+    rows = data.open_data(case, network, SEED, 0)
+    costs = []
+    for _ in range(5):
+        started = time.process_time()
+        training_inputs(case, network, rows, SEED)
+        costs.append(time.process_time() - started)
+    assert min(costs) < 0.02
