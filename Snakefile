@@ -1,11 +1,13 @@
 # The way of the data, by stage. `snakemake` makes the report of all suites at size smoke; `snakemake das2016` only that suite's part;
-# `snakemake --config size=ci|smoke|small|full` names another size; `snakemake -n` says what would run. Settings: profiles/default/.
+# `snakemake calibrate` measures this machine's noise floors and bounds; `snakemake --config size=ci|smoke|small|full` names another size;
+# `snakemake -n` says what would run. Settings: profiles/default/.
 from snakemake.utils import min_version
 
 min_version("9.27")
 
 
 include: "workflows/common.smk"
+include: "workflows/calibrate.smk"
 include: "workflows/run.smk"
 include: "workflows/judge.smk"
 include: "workflows/report.smk"
