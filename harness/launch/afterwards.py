@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.launch.advice import ADVICE
-from harness.launch.conditions import machine_warnings, network_warnings, rank_warnings
+from harness.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
 from harness.launch.preflight_experiment import failed
 from harness.launch.watch import Watch
 from harness.record.schema import Failure, FailureCode, PreflightCheck, RankNetwork, Warning
@@ -57,7 +57,13 @@ def silent_failure(
 
 
 def disturbances(
-    case: AnyCase, watch: Watch, events: Mapping[int, np.ndarray], load: Mapping[str, Any], idle: Mapping[str, float], network: Sequence[RankNetwork]
+    case: AnyCase,
+    address: str,
+    watch: Watch,
+    events: Mapping[int, np.ndarray],
+    load: Mapping[str, Any],
+    idle: Mapping[str, float],
+    network: Sequence[RankNetwork],
 ) -> list[Warning]:
     """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of each interface without us."""
     messages = sum((found or {}).get("messages", 0) for found in per_rank(watch, "traffic"))
@@ -65,7 +71,9 @@ def disturbances(
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     paces = {rank: pace for rank, pace in enumerate(per_rank(watch, "pace")) if pace}
     around = machine_warnings(load["before"], load["after"]) if {"before", "after"} <= load.keys() else []
-    return [*around, *rank_warnings(paces), *network_warnings(case, network, _path(watch), messages, idle, seconds)]
+    bound = {rank: sockets for rank, sockets in enumerate(per_rank(watch, "sockets")) if sockets and _path(watch) == "socket"}
+    network_found = network_warnings(case, network, _path(watch), messages, idle, seconds)
+    return [*around, *rank_warnings(paces), *network_found, *address_warnings(bound, address, case.interface)]
 
 
 def _wrong_address(case: AnyCase, address: str, watch: Watch) -> Failure | None:

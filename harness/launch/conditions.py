@@ -66,6 +66,20 @@ def network_warnings(case: AnyCase, network: Sequence[RankNetwork], path: str, m
     return [warning for part in carried(network) for warning in _of_namespace(case, part, path, messages, idle, seconds)]
 
 
+def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: str, interface: str) -> list[Warning]:
+    """Sockets that a transport opened elsewhere than on the requested interface's address. `bound`: rank to its `listening` and `connected` addresses."""
+    found = []
+    for kind, advice in (
+        ("listening", "others can reach it there"),
+        ("connected", "bytes may travel there; the library does not use the interface it was given"),
+    ):
+        others = sorted({other for sockets in bound.values() for other in sockets.get(kind, ()) if other != address})
+        if others:
+            message = f"sockets of ranks are {kind} on {', '.join(others)} too, beside {address} of {interface!r}"
+            found.append(_warning("other_address", message, f"{advice}: see the table of docs/preflight.md"))
+    return found
+
+
 def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:
     asked = format_bytes(part.asked_bytes)
     if path == "shared memory":
