@@ -100,8 +100,9 @@ def shuffled(graph: Graph, seed: int) -> Graph:
         wrong = _wrong(graph.nodes, graph.source, target)
         if len(wrong) == 0:
             break
-        rows = np.unique(np.concatenate([wrong, generator.integers(len(target), size=len(wrong))]))
-        target[rows] = target[generator.permutation(rows)]
+        others = np.setdiff1d(generator.integers(len(target), size=len(wrong)), wrong)
+        wrong = generator.permutation(wrong)[: len(others)]
+        target[wrong], target[others] = target[others], target[wrong]
     return replace(graph, name=f"{graph.name}, shuffled", target=target, recipe=f"{graph.recipe}; targets exchanged between arcs at random")
 
 
