@@ -18,19 +18,20 @@ MS = 1_000_000
 
 
 def run(context: RankContext) -> None:
-    """Every rank records `step` events, `value` the samples of the step."""
+    """Every rank records `step` events, `value` the samples of the step. The first begins at the appointed time, however late the rank wakes up."""
     options, rank = context.case.options, context.rank
     if rank == 0:
         context.rendezvous.put("start", now() + LEAD_NS)
     origin = context.rendezvous.get("start")
     pace, samples = float(options[f"pace_ms_{rank}"]) * MS, float(options[f"samples_{rank}"])
-    _until(origin)
-    mark(context, "start", 0)
+    context.recorder.add("start", 0, origin, origin)
+    started = origin
     for step in range(int(options["steps"])):
-        started = now()
         context.at(step, "step")
         _until(origin + round((step + 1) * pace))
-        context.recorder.add("step", step, started, now(), value=samples)
+        ended = now()
+        context.recorder.add("step", step, started, ended, value=samples)
+        started = ended
     mark(context, "end", int(options["steps"]) - 1)
 
 
