@@ -85,8 +85,10 @@ class SuiteData:
         return {run.launch: run for run in self.runs if run.record}
 
     def done(self, program: str) -> list[Run]:
-        """Launches of a program that ended well."""
-        return [run for run in self.runs if run.status == "ok" and run.record is not None and run.record.case.program == program]
+        """Launches of a program that ended well; traced ones have no times to show."""
+        good = [run.record for run in self.runs if run.status == "ok" and run.record is not None]
+        chosen = {record.launch for record in good if record.case.program == program and record.case.tracing == "none"}
+        return [run for run in self.runs if run.launch in chosen]
 
     def counts(self) -> dict[str, int]:
         """Planned launches by status; they add up to `planned`."""

@@ -15,6 +15,8 @@ from harness.stats.intervals import median_interval
 
 NETWORKS = {"vgg_a": "VGG-A", "overfeat_fast": "OverFeat-FAST", "cd_dnn": "CD-DNN", "vgg_digits": "VGG-style, digits", "dnn_digits": "DNN-style, digits"}
 
+Groups = dict[tuple[str, str], list[Run]]
+"""Launches by experiment and network: one panel each."""
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -62,11 +64,17 @@ def network(run: Run) -> str:
     return ", ".join(parts)
 
 
-def by_network(runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
+def by_network(runs: Iterable[Run]) -> Groups:
     """Launches by experiment and network: one panel each, networks in the order of NETWORKS."""
     order = list(NETWORKS)
     ordered = sorted(runs, key=lambda run: (order.index(training(run).workload) if training(run).workload in order else len(order), network(run)))
     return grouped(ordered, lambda run: (training(run).experiment, network(run)))
+
+
+def heading(key: tuple[str, str], groups: Groups) -> str:
+    """A panel's title; names the experiment too when two of them have the same network."""
+    same = [other for other in groups if other[1] == key[1]]
+    return key[1] if len(same) == 1 else f"{key[1]} ({key[0]})"
 
 
 def arm(run: Run) -> str:

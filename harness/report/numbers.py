@@ -39,6 +39,13 @@ def bracket(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"[{significant(low)}, {significant(high)}]"
 
 
+def percent(share: float | None) -> str:
+    """A share of 1 in percent, to a tenth below 10 %."""
+    if share is None or math.isnan(share):
+        return "–"
+    return _signed(f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f}").replace("−0.0", "0.0") + f"{NARROW}%"
+
+
 def nbytes(count: float | None) -> str:
     """A message size or traffic in binary units."""
     if count is None or math.isnan(count):

@@ -78,6 +78,7 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
     values |= {"wire": surroundings.wire(record), "preflight": surroundings.preflight(record), "clocks": surroundings.clocks(record)}
     values |= {"inputs": inputs.summary([record])}
     values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
+    values |= {"unexplained": run.metric("unexplained_share")}
     pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
 

@@ -88,10 +88,10 @@ def legend(looks: dict[str, Look], used: Iterable[str]) -> list[tuple[Markup, st
 
 
 def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
-    """Filled squares of the parts of a step; exposed communication is hatched as in the bars."""
-    pattern = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
-    plain = "background:var(--p{0})"
-    style = [pattern if name == "exposed communication" else plain for name in names]
+    """Filled squares of the parts of a step; what is hatched in the bars is hatched here."""
+    lines = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
+    dots = "background:radial-gradient(var(--page) 1px,var(--p{0}) 1.5px) 0 0/5px 5px"
+    style = [{"exposed transfer": lines, "imbalance": dots}.get(name, "background:var(--p{0})") for name in names]
     return [(Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name) for index, name in enumerate(names)]
 
 

@@ -1,22 +1,18 @@
-"""The figures of `train`: throughput against ranks, where a step's time goes, loss and accuracy over steps and over time."""
+"""The figures of `train`: throughput against ranks, loss and accuracy over steps and over time; decomposition.py has where a step's time goes."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from harness.report.data import Run
+from harness.report.decomposition import base_runs, step_section
 from harness.report.figures.curves import Curve, curves
 from harness.report.figures.scaling import Point, scaling
-from harness.report.figures.split import PARTS, split
 from harness.report.figures.style import Look
-from harness.report.groups import Summary, arm, by_arm, by_network, grouped, summary, training
+from harness.report.groups import Groups, Summary, arm, by_arm, by_network, grouped, heading, summary, training
 from harness.report.numbers import bracket, significant
-from harness.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section, swatches
+from harness.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section
 
 LEARNS = "digits"
 """Data that can be learned: only there a loss curve means something, and there throughput is not the question."""
-METRICS = ("input_s", "forward_s", "backward_s", "exposed_communication_s", "update_s", "other_s")
-Groups = dict[tuple[str, str], list[Run]]
 
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
@@ -24,44 +20,60 @@ def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     timed = by_network(run for run in runs if training(run).data != LEARNS)
     learned = by_network(run for run in runs if training(run).data == LEARNS)
     found: list[Section] = []
-    found += [_throughput(timed, looks), _split(timed)] if timed else []
+    found += [_throughput(timed, looks), step_section(timed)] if timed else []
     found += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []
     found += _learning(learned, looks, "test_accuracy", "Test accuracy", "test accuracy, higher is better", "test_accuracy") if learned else []
     return found
 
 
-def _title(key: tuple[str, str], groups: Groups) -> str:
-    """Names the experiment too when two of them have the same network."""
-    same = [other for other in groups if other[1] == key[1]]
-    return key[1] if len(same) == 1 else f"{key[1]} ({key[0]})"
-
-
 def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
-    panels, rows, table = [], [], []
-    for key, runs in groups.items():
-        title = _title(key, groups)
-        series = {name: _points(found) for name, found in by_arm(runs).items()}
-        points = [(name, point) for name, found in series.items() for point in found]
-        _, base = min(points, key=lambda item: (item[1].ranks, -item[1].median))
+    panels, rows, table, every = [], [], [], []
+    for key, found in groups.items():
+        runs = [run for run in found if training(run).compute == "real"]
+        base = base_runs(runs)
+        if not base:
+            continue
+        every += runs
+        title = heading(key, groups)
+        series = {name: drawn for name, launches in by_arm(runs).items() if (drawn := _points(launches))}
+        points = [(name, point) for name, drawn in series.items() for point in drawn]
+        start = training(base[0]).ranks
+        per_rank = summary(value for run in base if (value := run.metric("throughput")) is not None).median / start
         # With one number of ranks there is nothing to scale from.
-        ideal = base.median / base.ranks if len({point.ranks for _, point in points}) > 1 else None
+        ideal = per_rank if len({point.ranks for _, point in points}) > 1 else None
         panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, ideal)))
+        whole = _one_process(runs)
         for name, point in points:
-            cells = [Cell(name), Cell(str(point.ranks)), Cell(significant(point.median), bracket(point.low, point.high))]
+            cells = [Cell(name), Cell(str(point.ranks)), Cell(significant(point.median), bracket(point.low, point.high)), Cell(str(len(point.dots)))]
             bound = [ideal * point.ranks, point.median / ideal / point.ranks] if ideal else [None, None]
-            table.append(Row(title, [*cells, Cell(str(len(point.dots))), *(Cell(significant(value)) for value in bound)]))
-        rows += [(*key, arm(run), training(run).ranks, run.launch, run.metric("throughput")) for run in runs]
+            against = point.median / whole[point.ranks] if point.ranks in whole and point.ranks > 1 else None
+            table.append(Row(_from(title, base), [*cells, *(Cell(significant(value)) for value in (*bound, against))]))
+        rows += [(*key, arm(run), training(run).ranks, training(run).threads_per_rank, run.launch, run.metric("throughput")) for run in runs]
     how = (
         "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with their 95 % interval where there are at least "
-        "6 launches; small dots are single launches and lead to them. The dashed line is ideal scaling from the fastest arm at the fewest ranks of the panel."
+        "6 launches; small dots are single launches and lead to them. The dashed line is ideal strong scaling, the same global minibatch on more ranks: ranks "
+        "times the fastest arm at the fewest ranks, with as many threads per rank; the table names this base."
     )
-    columns = ["arm", "ranks", "throughput (samples/s) ↑", "launches", "ideal (samples/s)", "share of ideal ↑"]
-    caption = "Throughput: median over launches and its interval, beside ideal scaling from the panel's base."
-    every = [run for runs in groups.values() for run in runs]
+    columns = ["arm", "ranks", "throughput (samples/s) ↑", "launches", "ideal (samples/s)", "share of ideal ↑", "against one process with as many cores ↑"]
+    caption = "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with as many threads as there are cores."
     return section(
-        "throughput", "Throughput against ranks", how, ["throughput"], panels, legend(looks, map(arm, every)),
-        ("experiment", "network", "arm", "ranks", "launch", "throughput_samples_per_s"), rows, every, [Table(caption, columns, table)],
+        "throughput", "Throughput against ranks", how, ["throughput", "speedup", "parallel_efficiency"], panels, legend(looks, map(arm, every)),
+        ("experiment", "network", "arm", "ranks", "threads_per_rank", "launch", "throughput_samples_per_s"), rows, every, [Table(caption, columns, table)],
     )  # fmt: skip
+
+
+def _from(title: str, base: list[Run]) -> str:
+    """A panel's title with the base that its numbers are counted from."""
+    case = training(base[0])
+    ranks, threads = (f"{count} {word}{'s' if count > 1 else ''}" for count, word in ((case.ranks, "rank"), (case.threads_per_rank, "thread")))
+    return f"{title}; base: {arm(base[0])}, {ranks} x {threads}"
+
+
+def _one_process(runs: list[Run]) -> dict[int, float]:
+    """Median throughput of one rank, by its number of threads."""
+    alone = grouped([run for run in runs if training(run).ranks == 1], lambda run: training(run).threads_per_rank)
+    values = {threads: [value for run in found if (value := run.metric("throughput")) is not None] for threads, found in alone.items()}
+    return {threads: summary(found).median for threads, found in values.items() if found}
 
 
 def _points(runs: list[Run]) -> list[Point]:
@@ -74,38 +86,6 @@ def _points(runs: list[Run]) -> list[Point]:
         dots = [dot(run, ranks, value, "samples/s") for run, value in values]
         points.append(Point(ranks, median.median, median.low, median.high, any(run.hollow for run in found), dots))
     return points
-
-
-def _split(groups: Groups) -> Section:
-    panels, rows, table = [], [], []
-    for key, runs in groups.items():
-        bars: dict[str, tuple[float, ...]] = {}
-        cells = grouped(runs, lambda run: (arm(run), training(run).ranks))
-        several = len({ranks for _, ranks in cells}) > 1
-        for (name, ranks), found in sorted(cells.items()):
-            parts = [[run.metric(metric) for metric in METRICS] for run in found]
-            kept = np.array([[value * 1e3 for value in values if value is not None] for values in parts if None not in values])
-            if not len(kept):
-                continue
-            label = f"{name}, {ranks} rank{'s' if ranks > 1 else ''}" if several else name
-            bars[label] = tuple(kept.mean(axis=0))
-            total = summary(kept.sum(axis=1))
-            shares = [Cell(significant(part)) for part in bars[label]]
-            table.append(Row(_title(key, groups), [Cell(name), Cell(str(ranks)), *shares, _cell(total), Cell(str(total.n))]))
-            rows += [(*key, name, ranks, run.launch, *values) for run, values in zip(found, parts, strict=True)]
-        if bars:
-            panels.append(Panel(_title(key, groups), split(f"Parts of a step, {_title(key, groups)}", bars)))
-    how = (
-        "Each bar is a mean step of a mean rank; parts are means over launches, so that they add up. Exposed communication is the union of communication "
-        "outside forward, backward, input and update: what overlapping hides is not in it. Other is what no event explains."
-    )
-    caption = "Time per step in ms: mean over launches of each part ↓, and the median over launches of their sum with its interval."
-    columns = ["arm", "ranks", *(f"{part} (ms)" for part in PARTS), "sum (ms) ↓", "launches"]
-    every = [run for runs in groups.values() for run in runs]
-    return section(
-        "step", "Where the time of a step goes", how, list(METRICS), panels, swatches(PARTS),
-        ("experiment", "network", "arm", "ranks", "launch", *METRICS), rows, every, [Table(caption, columns, table)],
-    )  # fmt: skip
 
 
 def _cell(found: Summary) -> Cell:
@@ -123,10 +103,10 @@ def _learning(groups: Groups, looks: dict[str, Look], event: str, title: str, qu
             longest = max(len(curve.steps) for drawn in series.values() for curve in drawn)
             if longest > 1:
                 for over_time, axis in ((False, "over steps"), (True, "over time")):
-                    picture = curves(f"{title} {axis}, {_title(key, groups)}, {name}", series, looks, quantity, over_time)
-                    panels.append(Panel(f"{name}, {axis}", picture, _title(key, groups)))
+                    picture = curves(f"{title} {axis}, {heading(key, groups)}, {name}", series, looks, quantity, over_time)
+                    panels.append(Panel(f"{name}, {axis}", picture, heading(key, groups)))
             kept += found
-            table += _last(_title(key, groups), ranks, found, metric)
+            table += _last(heading(key, groups), ranks, found, metric)
             for label, drawn in series.items():
                 rows += [
                     (*key, label, ranks, curve.launch, *point)

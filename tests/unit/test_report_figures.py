@@ -32,7 +32,7 @@ def test_the_same_points_give_the_same_bytes_without_a_date() -> None:
 def test_no_colour_is_left_that_dark_mode_cannot_change() -> None:
     pictures = [
         scaling("l", points(), ARMS, 5.0),
-        split("l", {"tcp": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)}),
+        split("l", {"tcp": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)}),
         sizes("l", {"tcp": [SizePoint(8, 1.0, None, None, False)]}, ARMS, "q"),
     ]
     for picture in pictures:
@@ -56,7 +56,7 @@ def test_ids_of_two_figures_on_a_page_differ() -> None:
     def ids(picture: str) -> set[str]:
         return set(re.findall(r'\sid="([^"]+)"', picture))
 
-    first, second = scaling("a", points(), ARMS, 5.0), split("b", {"tcp": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)})
+    first, second = scaling("a", points(), ARMS, 5.0), split("b", {"tcp": (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)})
     assert ids(first) and ids(second)
     assert not ids(first) & ids(second)
     assert set(re.findall(r"url\(#([^)]+)\)", second)) <= ids(second)

@@ -8,7 +8,9 @@ from matplotlib.ticker import FuncFormatter
 from harness.report.figures.style import INK, PAGE, panel, part_colour, styled, svg
 from harness.report.numbers import exact, significant
 
-PARTS = ("input", "forward", "backward", "exposed communication", "update", "other")
+PARTS = ("input", "forward", "backward", "exposed transfer", "imbalance", "update", "other")
+"""Names of claims/metrics_split.py's PARTS, in the same order."""
+HATCHES = {"exposed transfer": "///", "imbalance": "..."}
 
 
 @styled
@@ -20,8 +22,8 @@ def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
         left = 0.0
         for index, length in enumerate(parts):
             (bar,) = axes.barh(place, length, 0.68, left=left, color=part_colour(index), edgecolor=PAGE, linewidth=0.6)
-            if PARTS[index] == "exposed communication":
-                bar.set_hatch("///")
+            if PARTS[index] in HATCHES:
+                bar.set_hatch(HATCHES[PARTS[index]])
             bar.set_gid(f"bar{place}x{index}")
             titles[f"bar{place}x{index}"] = f"{name}: {PARTS[index]} {significant(length)} ms"
             left += length

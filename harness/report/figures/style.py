@@ -25,7 +25,7 @@ NONE = COLOURS - 1
 INK, MUTED, GRID, PAGE = "#010101", "#020202", "#030303", "#040404"
 """Stand-ins that `svg` replaces by the page's variables."""
 _VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page"}
-_VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(COLOURS)} | {f"#0600{index:02x}": f"p{index}" for index in range(6)}
+_VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(COLOURS)} | {f"#0600{index:02x}": f"p{index}" for index in range(7)}
 _STYLE: Any = {
     "svg.fonttype": "none", "svg.hashsalt": "scaleproof", "font.size": 10, "axes.edgecolor": MUTED, "axes.labelcolor": MUTED, "text.color": INK,
     "xtick.color": MUTED, "ytick.color": MUTED, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.8, "axes.axisbelow": True,
@@ -75,7 +75,7 @@ def looks(arms: dict[str, str | None]) -> dict[str, Look]:
 
 
 def part_colour(index: int) -> str:
-    """The stand-in of --p0 to --p5, the parts of a step."""
+    """The stand-in of --p0 to --p6, the parts of a step."""
     return f"#0600{index:02x}"
 
 
