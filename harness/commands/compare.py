@@ -6,6 +6,7 @@ keys are commit, machine, arm, experiment, size, since, until and every field of
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +41,8 @@ def main(given: argparse.Namespace) -> int:
     from harness.compare.build import Question, build
     from harness.compare.selection import select
 
-    a, b = (select(text, given.results, open_store) for text in (given.a, given.b))
+    opened = functools.cache(open_store)
+    a, b = (select(text, given.results, opened) for text in (given.a, given.b))
     found = build(a, b, Question(tuple(given.metric), given.across_machines))
     if given.json:
         print(found.model_dump_json(indent=1))
@@ -68,8 +70,8 @@ def _print(found: Comparison) -> None:
     print(f"A (base): {_side(found.a)}\nB:        {_side(found.b)}\n")
     for pair in found.pairs:
         _print_pair(pair, found.confidence)
-    if found.unpaired:
-        print_table(["side", "case", "not compared", "why"], [[row.side, row.case, row.title, row.reason] for row in found.unpaired])
+    for row in found.unpaired:
+        print(f"not compared: {row.title}\n  case {row.case} of {row.side}: {row.reason}\n")
     if found.environment:
         marks = {(True, False): "yes", (True, True): "asked for", (False, True): "asked for", (False, False): ""}
         around = [[row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]] for row in found.environment]
@@ -87,7 +89,7 @@ def _print_pair(pair: PairOut, confidence: float) -> None:
     print(f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, {sum(pair.failed)} failed; compared {how}")
     for field in pair.differs:
         print(f"  {field.name}: {field.a} in A, {field.b} in B")
-    columns = ["metric", "size", "unit", "A", "B", "B against A", f"{100 * confidence:.0f} % interval", "noise floor", "p", "p adjusted", "n", "finding"]
+    columns = ["metric", "A", "B", "unit", "change", f"{100 * confidence:.0f} % interval", "noise floor", "p", "p adjusted", "n", "finding"]
     print_table(columns, [_row(row) for row in pair.rows])
 
 
@@ -97,13 +99,14 @@ def _row(row: Row) -> Sequence[str | Text]:
     from harness.spec.units import format_bytes
 
     (scale, unit), arrow = row.scale, {"higher": " ↑", "lower": " ↓", None: ""}[row.direction]
+    name = row.metric + ("" if row.nbytes is None else f" {format_bytes(row.nbytes)}")
     interval = "" if row.low is None or row.high is None else f"{_change(row.low)} to {_change(row.high)}"
-    size = "" if row.nbytes is None else format_bytes(row.nbytes)
     floor = "unknown" if row.floor is None else f"{100 * row.floor:.3g} %"
-    change = Text(row.change + (" (regression)" if row.regression else ""), style=COLOURS.get(row.change, ""))
+    finding = Text("regression" if row.regression else row.change, style=COLOURS.get(row.change, ""))
     a, b = (_number(None if value is None else value * scale) for value in (row.a, row.b))
-    numbers = [a, b, _change(row.factor), interval, floor, _number(row.p_value, 2), _number(row.p_adjusted, 2)]
-    return [row.metric, size, unit + arrow, *numbers, f"{row.n[0]}, {row.n[1]}", change]
+    numbers = [_change(row.factor), interval, floor, _number(row.p_value, 2), _number(row.p_adjusted, 2)]
+    count = str(row.n[0]) if row.n[0] == row.n[1] else f"{row.n[0]}, {row.n[1]}"
+    return [name, a, b, unit + arrow, *numbers, count, finding]
 
 
 def _summary(found: Comparison) -> str:

@@ -115,7 +115,8 @@ def title(case: AnyCase) -> str:
     what = getattr(case, "operation", None) or getattr(case, "workload", None) or getattr(case, "entry", None)
     carried = f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "") if case.transport else "no transport"
     ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
-    return ", ".join([f"{case.suite} {case.experiment}: {case.arm}", " ".join(filter(None, (case.program, what))), carried, ranks])
+    data = f"{kind} data" if (kind := getattr(case, "data", None)) else None
+    return ", ".join(filter(None, [f"{case.suite} {case.experiment}: {case.arm}", " ".join(filter(None, (case.program, what))), data, carried, ranks]))
 
 
 def _group(records: list[Record]) -> Group:

@@ -28,6 +28,7 @@ _BEGINNINGS: dict[str, Callable[[Record], str]] = {
 """Keys whose value may be the beginning of a name."""
 _WHOLE: dict[str, Callable[[Record], str]] = {"evidence": lambda record: record.evidence, "size": lambda record: record.size}
 _TIMES = ("since", "until")
+_MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?)?)?)?")
 _LISTS = ("sizes", "options")
 FIELDS = tuple(sorted({name for case in CASES.values() for name in case.model_fields} - set(_LISTS)))
 """Fields of a case that a side can be chosen by."""
@@ -76,6 +77,8 @@ def parse(text: str) -> tuple[str, Filters]:
             raise SpecError(f"{text!r}: {part!r} is no condition; write KEY:VALUE, as in '@arm:tcp,size:smoke'")
         if key not in KEYS:
             raise SpecError(f"{text!r}: unknown key {key!r}; {near(key, KEYS)}")
+        if key in _TIMES and not _MOMENT.fullmatch(value):
+            raise SpecError(f"{text!r}: {value!r} is no moment; write UTC as in '2026-05-01' or '2026-05-01T12:30'")
         filters.append((key, value))
     return source, tuple(filters)
 
@@ -146,6 +149,9 @@ def _filtered(records: Sequence[Record], filters: Filters, results: Path) -> lis
 def _check(key: str, value: str, records: Sequence[Record], results: Path) -> None:
     """A condition that no launch meets has its value misspelt; a beginning must be that of one thing."""
     if not any(_meets(record, key, value) for record in records):
+        if key in _TIMES:
+            times = [record.started_at for record in records]
+            raise SpecError(f"no launch in {results} started {key} {value}; the first one did at {min(times)}, the last one at {max(times)}")
         known = [value_of for record in records for value_of in _values(record, key)]
         raise SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
     if key in _BEGINNINGS and len(found := {name for record in records for name in _values(record, key) if name.startswith(value)}) > 1:
@@ -153,8 +159,6 @@ def _check(key: str, value: str, records: Sequence[Record], results: Path) -> No
 
 
 def _values(record: Record, key: str) -> list[str]:
-    if key in _TIMES:
-        return [record.started_at]
     if key in _BEGINNINGS or key in _WHOLE:
         return [(_BEGINNINGS | _WHOLE)[key](record)]
     return [spelled(getattr(record.case, key))] if hasattr(record.case, key) else []

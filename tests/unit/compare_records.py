@@ -21,9 +21,10 @@ SLOW = tuple(1.5 * value for value in FAST)
 
 
 def launches(results: Path, micros: Sequence[float], prefix: str, at: int = 0, **fields: Any) -> None:
-    """A launch per time, `at` hours after the first; ids begin with `prefix`. Fields of the record; `facts` of its ranks, `status` failed without samples."""
+    """A launch per time, `at` hours after the first; ids begin with `prefix`. Fields of the record; `facts` of its ranks; `first` repetition."""
+    first = fields.pop("first", 0)
     facts, chosen = fields.pop("facts", {}), fields.pop("case", case(sizes=[1024], iterations=4, warmup=0))
-    for index, time in enumerate(micros):
+    for index, time in enumerate(micros, first):
         ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=0, operation="", facts=facts) for rank in range(2)]
         started = f"2026-01-01T{at:02}:{index:02}:{len(prefix):02}.000+00:00"
         whole = {"case": chosen, "case_id": chosen.case_id, "plan_index": index, "seed": 100 + index, "started_at": started, "ranks": ranks, **fields}

@@ -66,6 +66,8 @@ def test_a_folder_is_taken_with_and_without_conditions(results: Path) -> None:
         ("@commit:ab", "commit 'ab' is the beginning of 2"),
         ("@arm:tcp,machine:m2", "meets all of arm:tcp, machine:m2"),
         ("@size:smok", "has size 'smok'; did you mean 'smoke'?"),
+        ("@since:yesterday", "'yesterday' is no moment"),
+        ("@since:2027", "started since 2027; the first one did at 2026-01-01T00:00"),
         ("a1", "is the beginning of 0 cases and 3 launches"),
         ("a109", "no folder, case or launch 'a109'"),
         ("resluts", "no folder 'resluts'"),
