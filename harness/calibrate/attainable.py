@@ -11,7 +11,8 @@ from harness.claims.metrics_sizes import bus_factor, by_size
 from harness.launch.advice import ADVICE
 from harness.record.machine import Bound, MachineProfile
 from harness.record.schema import Failure, Record
-from harness.spec.case import CollectiveCase, TransferCase
+from harness.spec.case import CollectiveCase, TrainCase, TransferCase
+from harness.workloads.networks import network_of
 
 GIGA = 1e9
 CERTAIN_FACTOR = 4.0
@@ -37,20 +38,38 @@ class Attainable:
 
 
 def attainable(record: Record, metric: str, value: float, profile: MachineProfile | None, nbytes: int | None = None) -> Attainable | None:
-    """A rate in GB/s against the bound of the path that its bytes took; None for other metrics and where this machine has no bound for it.
-
-    `nbytes`: message size; without it the highest of several bounds counts."""
+    """A rate of bytes (GB/s) against the bound of the path that they took, of samples (1/s) against the cores' arithmetic; None for other metrics and where
+    this machine has no bound for it. `nbytes`: message size; without it the highest of several bounds counts."""
     case = record.case
-    if profile is None or profile.machine != record.machine or metric not in RATES or not isinstance(case, TransferCase | CollectiveCase) or case.ranks < 2:
+    if profile is None or profile.machine != record.machine:
+        return None
+    if isinstance(case, TrainCase):
+        found, per_unit = profile.bound("single_core_flop"), _samples_per_flop(record, case, metric)
+        return None if found is None or per_unit is None else _beside(value, found, per_unit, impossible=False)
+    if metric not in RATES or not isinstance(case, TransferCase | CollectiveCase) or case.ranks < 2:
         return None
     found = _bound(record, profile, nbytes)
     if found is None:
         return None
-    bound, unit = found, GIGA / _times(record, metric, found)
-    limit, low, high = (None if one is None else one / unit for one in (bound.value, bound.low, bound.high))
-    assert limit is not None
-    above = value > (limit if high is None else high)
-    return Attainable(value, limit, low, high, value / limit, above, _beyond_memory(value, profile) is not None, bound, bound.taken)
+    return _beside(value, found, _times(record, metric, found) / GIGA, impossible=_beyond_memory(value, profile) is not None)
+
+
+def _beside(value: float, bound: Bound, per_unit: float, impossible: bool) -> Attainable:
+    """`per_unit`: by what the bound is multiplied to be in the metric's unit."""
+    low, high = (None if one is None else one * per_unit for one in (bound.low, bound.high))
+    limit = bound.value * per_unit
+    return Attainable(value, limit, low, high, value / limit, value > (limit if high is None else high), impossible, bound, bound.taken)
+
+
+def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | None:
+    """Samples per second of all ranks for each operation per second of one core, by the direct count of the network's operations (docs/workloads.md);
+    None for a network that is not computed, other metrics, and where the record does not say how many cores there were."""
+    cores = record.environment.get("cores")
+    if metric not in ("throughput", "forward_throughput") or case.compute == "none" or not cores:
+        return None
+    network = network_of(case)
+    flop = network.train_flop if metric == "throughput" else network.forward_flop
+    return min(cores, case.ranks * case.threads_per_rank) / flop
 
 
 def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | None) -> Failure | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ SIZES = (64 << 10, 1 << 20, 16 << 20, 64 << 20)
 LAUNCHES = 6
 """The fewest that give an interval."""
 TIMEOUT_S = 120.0
-RATE = "B/s"
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class Bounds:
@@ -28,6 +28,7 @@ class Bounds:
         self.copy: dict[int, list[float]] = {size: [] for size in SIZES}
         self.all_reduce: dict[int, list[float]] = {size: [] for size in SIZES}
         self.loopback: list[float] = []
+        self.flop: list[float] = []
 
     def launch(self) -> None:
         """One launch of each. Raises subprocess.CalledProcessError or TimeoutExpired when one does not end well."""
@@ -36,32 +37,27 @@ class Bounds:
             self.copy[size].append(size / memory["copy"][str(size)])
             self.all_reduce[size].append(size / memory["all_reduce"][str(size)])
         self.loopback.append(_run("harness.calibrate.loopback")["bytes_per_second"])
+        self.flop.append(_run("harness.calibrate.multiply")["flop_per_second"])
 
     def found(self) -> tuple[Bound, ...]:
         """Medians over launches with their intervals."""
         copies = [_bound("memory_copy", size, rates, "one process copies memory, nobody else runs") for size, rates in self.copy.items()]
         adds = "two processes do an all-reduce's adds and copies on shared memory, nothing else; algbw"
         reduces = [_bound("two_rank_all_reduce", size, rates, adds) for size, rates in self.all_reduce.items()]
-        return (*copies, *reduces, _bound("loopback", None, self.loopback, "one TCP connection between two processes over lo, fastest buffer"))
+        stream = _bound("loopback", None, self.loopback, "one TCP connection between two processes over lo, fastest buffer")
+        products = _bound("single_core_flop", None, self.flop, "float32 matrix product on one core, NumPy's BLAS", "FLOP/s")
+        return (*copies, *reduces, stream, products)
 
 
-def measure_bounds(launches: int = LAUNCHES, say: Callable[[str], None] = lambda text: None) -> tuple[Bound, ...]:
-    """All bounds from so many launches."""
-    bounds = Bounds()
-    for index in range(launches):
-        say(f"bounds, launch {index + 1} of {launches}")
-        bounds.launch()
-    return bounds.found()
-
-
-def _bound(name: Any, nbytes: int | None, rates: list[float], what: str) -> Bound:
+def _bound(name: Any, nbytes: int | None, rates: list[float], what: str, unit: str = "B/s") -> Bound:
     interval = median_interval(rates)
     low, high = (interval.low, interval.high) if interval else (None, None)
     taken = f"{what}; median over {len(rates)} launches"
-    return Bound(name=name, nbytes=nbytes, value=median(rates), low=low, high=high, n=len(rates), unit=RATE, taken=taken)
+    return Bound(name=name, nbytes=nbytes, value=median(rates), low=low, high=high, n=len(rates), unit=unit, taken=taken)
 
 
 def _run(module: str, *arguments: str) -> Any:
-    root = Path(harness.__file__).parents[1]
-    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=root, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    words = [sys.executable, "-m", module, *arguments]
+    root, variables = Path(harness.__file__).parents[1], {**os.environ, **ONE_THREAD}
+    done = subprocess.run(words, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return json.loads(done.stdout)

@@ -96,6 +96,7 @@ def _floor_row(floor: Floor) -> list[str]:
 def _bound_row(bound: Bound) -> list[str]:
     from harness.spec.units import format_bytes
 
+    unit = "GFLOP/s" if bound.unit == "FLOP/s" else "GB/s"
     interval = f"{bound.low / 1e9:.3g} to {bound.high / 1e9:.3g}" if bound.low is not None and bound.high is not None else ""
     size = "" if bound.nbytes is None else format_bytes(bound.nbytes)
-    return [bound.name, size, f"{bound.value / 1e9:.3g} GB/s", interval, str(bound.n), bound.taken]
+    return [bound.name, size, f"{bound.value / 1e9:.3g} {unit}", interval, str(bound.n), bound.taken]

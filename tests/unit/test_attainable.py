@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claims_samples import record, samples
+from claims_samples import TRAIN, record, samples
 
 from harness.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
 from harness.record.machine import Bound, MachineProfile, read_profile, write_profile
+from harness.workloads.networks import network_of
 
 BASE: dict[str, Any] = {"suite": "s", "experiment": "e", "arm": "a", "sizes": [1000], "iterations": 1, "warmup": 0, "ranks": 2}
 TRANSFER = BASE | {"program": "transfer", "transport": "shm"}
@@ -20,10 +21,11 @@ def bound(name: Any, rate: float, nbytes: int | None = None, reach: float = 0.1)
     return Bound(name=name, nbytes=nbytes, value=rate, low=rate * (1 - reach), high=rate * (1 + reach), n=6, unit="B/s", taken=f"taken as {name}")
 
 
-PROFILE = MachineProfile(
-    machine="m", code="d", measured_at="2026-01-01T00:00:00+00:00",
-    bounds=(bound("memory_copy", 20e9, 1000), bound("memory_copy", 10e9, 1 << 20), bound("two_rank_all_reduce", 8e9, 1000), bound("loopback", 4e9)),
+BOUNDS = (
+    bound("memory_copy", 20e9, 1000), bound("memory_copy", 10e9, 1 << 20), bound("two_rank_all_reduce", 8e9, 1000), bound("loopback", 4e9),
+    bound("single_core_flop", 50e9),
 )  # fmt: skip
+PROFILE = MachineProfile(machine="m", code="d", measured_at="2026-01-01T00:00:00+00:00", bounds=BOUNDS)
 
 
 def launch(case: dict[str, Any], path: str | None) -> Any:
@@ -62,6 +64,18 @@ def test_the_bound_is_that_of_the_path_that_the_bytes_took(case: dict[str, Any],
 def test_without_a_measured_bound_there_is_no_percentage(case: dict[str, Any], path: str | None, metric: str, machine: str) -> None:
     assert attainable(launch(case, path), metric, 1.0, PROFILE.model_copy(update={"machine": machine}), 1000) is None
     assert attainable(launch(case, path), metric, 1.0, None, 1000) is None
+
+
+@pytest.mark.parametrize(("ranks", "threads", "cores", "working"), [(2, 1, 2, 2), (4, 1, 2, 2), (1, 1, 8, 1), (2, 2, 8, 4)])
+def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(ranks: int, threads: int, cores: int, working: int) -> None:
+    case = {**TRAIN, "ranks": ranks, "threads_per_rank": threads}
+    given = record(case, environment={"cores": cores})
+    found = attainable(given, "throughput", 10.0, PROFILE)
+    flop = network_of(given.case).train_flop
+    assert found is not None and found.limit == pytest.approx(working * 50e9 / flop) and not found.impossible
+    assert attainable(given, "forward_throughput", 10.0, PROFILE).limit > 2 * found.limit  # type: ignore[union-attr]
+    assert attainable(given, "step_s", 1.0, PROFILE) is None
+    assert attainable(record(case | {"compute": "none"}, environment={"cores": cores}), "throughput", 1.0, PROFILE) is None
 
 
 def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_impossible() -> None:

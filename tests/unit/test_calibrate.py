@@ -78,7 +78,9 @@ def test_minutes_become_whole_comparisons() -> None:
     assert comparisons_within(3) in (5, 6, 7) and comparisons_within(30) > 9 * comparisons_within(3)
 
 
-@pytest.mark.parametrize(("module", "arguments", "key"), [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second")])
+@pytest.mark.parametrize(
+    ("module", "arguments", "key"), [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second"), ("multiply", [], "flop_per_second")]
+)
 def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments: list[str], key: str) -> None:
     done = subprocess.run([sys.executable, "-m", f"harness.calibrate.{module}", *arguments], capture_output=True, text=True, timeout=60, check=True)
     found = json.loads(done.stdout)[key]
