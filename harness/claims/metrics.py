@@ -85,6 +85,7 @@ _ALL = (
     Metric("collective_latency", "s", "lower", size=_size("time_s")),
     Metric("algbw", "GB/s", "higher", size=_size("algbw_gbs")),
     Metric("busbw", "GB/s", "higher", size=_size("busbw_gbs")),
+    Metric("first_call_s", "s", "lower", size=_size("first_s")),
     Metric("speedup", "x", "higher", ratio_of="throughput"),
     Metric("parallel_efficiency", "fraction", "higher", ratio_of="throughput", scaled_by_ranks=True),
     Metric("max_parameter_difference", "1", "lower", pair=metrics_pairs.max_parameter_difference),

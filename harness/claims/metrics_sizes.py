@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import timed
+from harness.claims.launch import timed, untraced
 from harness.record.schema import Record
 from harness.spec.case import CollectiveCase, TransferCase
 
 SECOND = 1e9
 GIGA = 1e9
-COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs")
+COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
 WHOLE = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 
 
@@ -24,8 +24,11 @@ def bus_factor(operation: str, ranks: int) -> float:
 
 
 def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s."""
+    """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s;
+    `first_s` the first call of the size, in none of the others (NaN where it was not recorded)."""
     case = record.case
+    if not untraced(record):
+        return pd.DataFrame(columns=COLUMNS)
     if isinstance(case, TransferCase):
         rows = timed(samples, "transfer")
         times = (rows["end_ns"] - rows["start_ns"]) / 2
@@ -40,16 +43,23 @@ def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     grouped = times.groupby(keys)
     table = pd.DataFrame({"time_s": grouped.median() / SECOND, "samples": grouped.size()}).rename_axis("nbytes").reset_index()
     table["operation"] = operation
+    table["first_s"] = table["nbytes"].map(_first(samples) / (2 if operation == "transfer" else 1) / SECOND)
     table["algbw_gbs"] = table["nbytes"] / table["time_s"] / GIGA
     table["busbw_gbs"] = table["algbw_gbs"] * bus_factor(operation, case.ranks)
     return table[list(COLUMNS)]
+
+
+def _first(samples: pd.DataFrame) -> pd.Series:
+    """Length in ns of the first call of each size, on the rank where it took longest."""
+    rows = samples[samples["event"] == "first_use"]
+    return (rows["end_ns"] - rows["start_ns"]).groupby(rows["nbytes"]).max()
 
 
 def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> float | None:
     """One value of `by_size`; None when the launch has no such size."""
     table = by_size(record, samples)
     found = table.loc[table["nbytes"] == nbytes, column]
-    return float(found.iloc[0]) if len(found) else None
+    return float(found.iloc[0]) if len(found) and not pd.isna(found.iloc[0]) else None
 
 
 def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.collectives.group import open_group
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import first_use, leave, mark, timed_iterations
 from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
@@ -67,6 +67,10 @@ def run(context: RankContext) -> None:
 def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory: Memory, nbytes: int) -> None:
     call = prepare(group, case, memory, nbytes)
     moved = max(call.source.nbytes, call.target.nbytes)
+    _fill(context, case, call, 1)
+    group.barrier()
+    with first_use(context, moved):
+        call.start()
     _verify(context, case, call, nbytes, 1)
     # Zeros stay zeros under repeated sums: timed values neither overflow nor change between calls.
     call.source.fill(0)
@@ -77,6 +81,8 @@ def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory
         start = now()
         call.start()
         context.recorder.add(case.operation, iteration, start, finished(start, case.handicap), moved)
+    _fill(context, case, call, 2)
+    call.start()
     _verify(context, case, call, nbytes, 2)
 
 
@@ -108,10 +114,12 @@ def expected(case: CollectiveCase, call: Call, rank: int, salt: int) -> np.ndarr
     return total if case.operation == "all_reduce" else total[rank * call.target.size : (rank + 1) * call.target.size]
 
 
-def _verify(context: RankContext, case: CollectiveCase, call: Call, nbytes: int, salt: int) -> None:
+def _fill(context: RankContext, case: CollectiveCase, call: Call, salt: int) -> None:
     call.target.fill(0)
     call.source[:] = pattern(call.source.size, case.dtype, salt + context.rank)
-    call.start()
+
+
+def _verify(context: RankContext, case: CollectiveCase, call: Call, nbytes: int, salt: int) -> None:
     wrong = differing(call.target, expected(case, call, context.rank, salt))
     detail = f"{wrong} of {call.target.size} elements differ from NumPy's" if wrong else "equal to NumPy's"
     context.check(f"{case.operation}.{nbytes}.{salt}", not wrong, detail)

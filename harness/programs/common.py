@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import numpy as np
@@ -52,6 +53,17 @@ def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iter
         yield iteration
         _keep_trace(context, iteration)
     context.recorder.warmup = False
+
+
+@contextmanager
+def first_use(context: RankContext, nbytes: int) -> Iterator[None]:
+    """The first call of a size, which registers buffers and touches memory: recorded apart from every sample."""
+    start = now()
+    yield
+    end = now()
+    warmup, context.recorder.warmup = context.recorder.warmup, True
+    context.recorder.add("first_use", -1, start, end, nbytes)
+    context.recorder.warmup = warmup
 
 
 def _keep_trace(context: RankContext, step: int) -> None:

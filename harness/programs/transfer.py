@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from harness.programs.common import leave, mark, timed_iterations
+from contextlib import nullcontext
+
+from harness.programs.common import first_use, leave, mark, timed_iterations
 from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
@@ -60,6 +62,7 @@ def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Arr
     back.fill(0)
     if context.rank == 0:
         out[:] = expected
-    _round_trip(context.rank, transport, out, back)
+    with first_use(context, out.nbytes) if when == "first" and context.rank == 0 else nullcontext():
+        _round_trip(context.rank, transport, out, back)
     wrong = differing(back, expected)
     context.check(f"transfer.{out.nbytes}.{when}", not wrong, f"{wrong} of {out.nbytes} bytes differ" if wrong else "payload as sent")

@@ -127,3 +127,36 @@ def test_a_suite_adds_metrics_but_replaces_none(tmp_path: Path, text: str, messa
     (tmp_path / "models.py").write_text(text)
     with pytest.raises(SpecError, match=message):
         suite_metrics(tmp_path)
+
+
+def test_the_first_call_of_a_size_is_in_no_other_number() -> None:
+    rows = [(rank, "all_reduce", call, 10, 11, 4000) for rank in range(4) for call in range(2)]
+    first = [(rank, "first_use", -1, 0, 5 + rank, 4000, float("nan"), True) for rank in range(4)]
+    table = by_size(record(COLLECTIVE), samples(*rows, *first))
+    assert table["first_s"].tolist() == [0.008]
+    assert table["time_s"].tolist() == [0.001]
+    assert METRICS["first_call_s"].size is not None
+    assert METRICS["first_call_s"].size(record(COLLECTIVE), samples(*rows), 4000) is None
+
+
+def test_first_steps_and_exchanges_are_counted_above_steady_ones() -> None:
+    rows: list[Any] = [(rank, "step", 0, 0, 150 + 10 * rank, 0, float("nan"), True) for rank in range(2)]
+    rows += [(rank, "communication", 0, start, start + 30, 8, float("nan"), True) for rank in range(2) for start in (50, 80)]
+    for number in (1, 2):
+        rows += [row for rank in range(2) for row in step(rank, number, 200 * number, (50, 60))]
+        rows += [(rank, "communication", number, 200 * number + 60, 200 * number + 75) for rank in range(2)]
+    assert PER_LAUNCH["first_step_s"](record(TRAIN), samples(*rows)) == pytest.approx(0.060)
+    assert PER_LAUNCH["first_exchange_s"](record(TRAIN), samples(*rows)) == pytest.approx(0.020 + 0.015)
+    timed_first = [row for row in rows if row[-1] is not True]
+    assert PER_LAUNCH["first_step_s"](record(TRAIN), samples(*timed_first)) is None
+
+
+def test_throughput_compares_ranks_on_one_clock() -> None:
+    from harness.record.schema import Clock
+
+    clocks = [Clock(rank=0, offset_ns=0, uncertainty_ns=1), Clock(rank=1, offset_ns=-10_000_000, uncertainty_ns=1)]
+    assert PER_LAUNCH["throughput"](record(TRAIN, clocks=clocks), two_ranks(None)) == pytest.approx(16 / 0.200)
+
+
+def test_what_computes_nothing_has_no_throughput() -> None:
+    assert PER_LAUNCH["throughput"](record({**TRAIN, "compute": "none"}), two_ranks((50, 85))) is None
