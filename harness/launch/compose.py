@@ -53,6 +53,7 @@ def compose(
 ) -> Record:
     """The record of a launch that was started."""
     facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
+    disturbed = disturbances(case, orders.address, watch, events, around.load, around.idle, network)
     shared = {name: common(facts, name) for name in SHARED_FACTS}
     preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
     failure = failure_of(ended.cause) if ended.cause else silent_failure(case, orders.address, watch, events, preflight, network)
@@ -66,7 +67,7 @@ def compose(
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
         inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
-        warnings=[*warnings(around.preflight), *_warnings(ended), *disturbances(case, orders.address, watch, events, around.load, around.idle, network), *unequal_hosts(facts)],
+        warnings=[*warnings(around.preflight), *_warnings(ended), *disturbed, *unequal_hosts(facts)],
         code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,

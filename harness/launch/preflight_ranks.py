@@ -14,7 +14,7 @@ from harness.launch.advice import ADVICE
 from harness.launch.base import Launcher
 from harness.launch.execute import execute, launch_environment, new_watch, prepare
 from harness.launch.preflight_machine import checked
-from harness.rank.orders import Orders
+from harness.rank.orders import PREFLIGHT, Orders
 from harness.record.schema import PreflightCheck
 from harness.spec import registry
 from harness.spec.case import AnyCase, parse_case
@@ -59,7 +59,7 @@ def ask(group: Group, staging: Path) -> Told | PreflightCheck:
     case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface})
     address = registry.load("fabric", group.fabric)(group.interface).address()
     orders = Orders(
-        launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size="preflight", plan_index=0, seed=0,
+        launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
         token=secrets.token_hex(16), address=address, deadline_s=DEADLINE_S, programs=str(_PROGRAMS),
     )  # fmt: skip
     folder = staging / orders.launch

@@ -14,6 +14,9 @@ STALL_S = 30.0
 """No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one call into a library, which tells
 nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of the suites."""
 
+PREFLIGHT = "preflight"
+"""The size of what is no launch of an experiment but a look at the ranks before it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Orders:

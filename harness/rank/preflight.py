@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from harness.rank.clock import compared
 from harness.rank.context import RankContext
 from harness.transports._handshake import Refused, answer, prove
 
-PAIR_S = 3.0
+PAIR_S = 2.0
 """How long one connection may take."""
 MEET_S = 20.0
 ALL_PAIRS = 64
@@ -36,6 +37,9 @@ def run(context: RankContext) -> None:
     own = [context.address, listener and listener.getsockname()[1], found["host"]]
     places = context.rendezvous.exchange("preflight", context.rank, context.world_size, own, MEET_S)
     found["unreachable"] = _connect(context, listener, [(address, port) for address, port, _ in places]) if listener is not None else {}
+    if not any(context.rendezvous.exchange("preflight.unreachable", context.rank, context.world_size, len(found["unreachable"]), MEET_S)):
+        with compared(context):
+            pass
     local = [rank for rank, (_, _, host) in enumerate(places) if host == found["host"]].index(context.rank)
     # More ranks than cores would measure each other.
     found["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
