@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,6 +17,9 @@ from harness.calibrate.measure import _interleaved, comparisons_within, plans, s
 from harness.cli import main
 from harness.record.digest import machine_id
 from harness.record.machine import Bound, Floor, MachineProfile, write_profile
+from tools.calibration_study import __main__ as study
+
+ROOT = Path(__file__).parents[2]
 
 
 def noise(generator: np.random.Generator, blocks: int, spread_of_launch: float) -> tuple[np.ndarray, np.ndarray]:
@@ -117,3 +121,28 @@ def test_a_dry_run_lists_the_launches_and_writes_nothing(tmp_path: Path, capsys:
 def test_no_comparison_at_all_is_a_mistake(option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", *option, "--results", str(tmp_path)]) == 2
     assert "at least one comparison" in capsys.readouterr().err
+
+
+def commands_of_the_docs() -> list[str]:
+    blocks = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "calibration.md").read_text(), re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("line", commands_of_the_docs())
+def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would measure is only listed."""
+    program, *words = line.split()
+    if program == "scaleproof":
+        assert main([*words, *([] if {"--show", "--dry-run"} & set(words) else ["--dry-run"]), "--results", str(tmp_path)]) in (0, 1)
+    elif program == "snakemake":
+        # A folder of its own: Snakemake writes into the one it runs in.
+        for name in ("Snakefile", "workflows", "profiles", "suites", "environment.yml"):
+            (tmp_path / name).symlink_to(ROOT / name)
+        done = subprocess.run([sys.executable, "-m", "snakemake", "-n", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and "scaleproof calibrate" in done.stdout + done.stderr
+    else:
+        assert (program, words[:2]) == ("python", ["-m", "tools.calibration_study"])
+        monkeypatch.setattr(sys, "argv", ["calibration_study", *words[2:], "--help"])
+        with pytest.raises(SystemExit) as ended:
+            study.main()
+        assert ended.value.code == 0 and words[2] in study.ACTIONS

@@ -79,14 +79,17 @@ def _row(name: str, rate: dict[str, Any]) -> list[str]:
     return [name, str(rate["count"]), str(rate["of"]), f"{rate['rate']:.1%}", f"{rate['low']:.1%} to {rate['high']:.1%}"]
 
 
+ACTIONS = {"pilot": pilot, "run": run, "pack": pack, "judge": judge}
+
+
 def main() -> int:
     """Parse and do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["pilot", "run", "pack", "judge"])
+    parser.add_argument("action", choices=list(ACTIONS))
     parser.add_argument("--launches", type=int, default=BUDGET, help=f"launches per arm of a comparison (default: {BUDGET})")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "calibration-study", help="folder of the records")
     given = parser.parse_args()
-    return {"pilot": pilot, "run": run, "pack": pack, "judge": judge}[given.action](given)
+    return ACTIONS[given.action](given)
 
 
 if __name__ == "__main__":
