@@ -53,9 +53,9 @@ def compose(
 ) -> Record:
     """The record of a launch that was started."""
     facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
-    disturbed = disturbances(case, orders.address, watch, events, around.load, around.idle, network)
     shared = {name: common(facts, name) for name in SHARED_FACTS}
     preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
+    disturbed = disturbances(case, orders.address, watch, events, around.load, around.idle, network)
     failure = failure_of(ended.cause) if ended.cause else silent_failure(case, orders.address, watch, events, preflight, network)
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": case.interface}
