@@ -18,6 +18,7 @@ from harness.record.schema import Evidence
 from harness.record.store import Store
 from harness.spec.suite import Suite
 from harness.stats.intervals import Interval, smallest_count
+from harness.stats.time_to_quality import DROPPED, score
 
 NO_VERDICTS = ("ci",)
 """Sizes that only show that everything runs."""
@@ -109,6 +110,7 @@ class _Judging:
             outcome = with_control(outcome, shown) if outcome else None
         notes = self._left_out(claim, pool)
         lines = (*notes, *self._warnings(claim, metric, pool, evidence, found))
+        notes += self._scores(claim, metric, pool, evidence)
         return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
 
     def _question(self, claim: Claim, metric: Metric, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None) -> Question:
@@ -186,6 +188,23 @@ class _Judging:
         selected = [launch.record for side in self._sides(claim) for launch in pool.launches(side, evidence)]
         if self._needs_cores(claim, metric) and (dropped := [record for record in selected if not fits(record)]):
             lines.append(f"{len(dropped)} oversubscribed launches left out: {crowd(dropped)}")
+            selected = [record for record in selected if fits(record)]
+        if silent := [record for record in selected if record.launch not in found.runs]:
+            lines.append(f"{len(silent)} of {len(selected)} launches are not in the number: no {metric.name}, or no counterpart in their block")
+        return lines
+
+    def _scores(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> list[str]:
+        """MLPerf's score of each side for time to quality: a launch that did not converge counts as slowest there, and nowhere else."""
+        per_launch = metric.launch
+        if metric.name != "time_to_quality" or per_launch is None:
+            return []
+        lines = []
+        for side in self._sides(claim):
+            runs = [per_launch(launch.record, launch.samples) for launch in pool.launches(side, evidence)]
+            found = score(runs, len(runs)) if len(runs) > 2 * DROPPED else None
+            if found is not None:
+                of = ", ".join(f"{name} {value}" for name, value in side.items())
+                lines.append(f"MLPerf score {'none' if found.value is None else f'{found.value:.4g} s'} ({of}): {found.why}")
         return lines
 
     def _result(

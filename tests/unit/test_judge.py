@@ -66,7 +66,8 @@ def a_suite(tmp_path: Path, claim: dict[str, Any], matrix: str = "") -> Suite:
 
 
 def commit(store: Store, launch: PlannedLaunch, length: float, fields: dict[str, Any]) -> None:
-    rows: list[Any] = []
+    fields = {**fields}
+    rows: list[Any] = [(0, "test_accuracy", 1, 2 * length, 2 * length, 0, fields.pop("accuracy", 0.0))]
     for rank in range(launch.case.ranks):
         exchange = None if launch.case.transport is None else (50.0, 70.0 + rank)
         rows += [
@@ -373,3 +374,18 @@ def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
     assert attempt(SERVED) == "replication"
     assert attempt({**SERVED, "attempt": "reproduction"}) == "reproduction"
     assert attempt({**SERVED, "kind": "consistency"}) is None
+
+
+@pytest.mark.parametrize(("failing", "score"), [(1, "0.207 s"), (2, "none")])
+def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(tmp_path: Path, failing: int, score: str) -> None:
+    matrix = "{arms: [gloo], set: {data: digits, workload: dnn_digits, evaluate_every: 1}}, "
+    claim = {**ORDER, "metric": "time_to_quality", "unit": "s", "select": {"data": "digits"}, "rule": {"name": "at_most", "value": 1}}
+    del claim["against"]
+
+    def learned(launch: PlannedLaunch) -> dict[str, Any] | None:
+        return {"accuracy": 0.5 if launch.plan_index < failing else 0.96} if launch.case.arm == "gloo" else None
+
+    result = judged(tmp_path, claim, lambda launch: 100 + launch.plan_index, learned, matrix)
+    assert (result.verdict, result.n) == ("inconclusive", 6 - failing)
+    assert f"MLPerf score {score} (data digits): " in result.reason and f"{failing} " in result.reason
+    assert f"{failing} of 6 launches are not in the number: no time_to_quality, or no counterpart in their block" in result.warnings
