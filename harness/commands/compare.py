@@ -100,7 +100,7 @@ def _row(row: Row) -> Sequence[str | Text]:
 
     (scale, unit), arrow = row.scale, {"higher": " ↑", "lower": " ↓", None: ""}[row.direction]
     name = row.metric + ("" if row.nbytes is None else f" {format_bytes(row.nbytes)}")
-    interval = "" if row.low is None or row.high is None else f"{_change(row.low)} to {_change(row.high)}"
+    interval = "" if row.low is None or row.high is None else f"{100 * (row.low - 1):+.1f} to {_change(row.high)}"
     floor = "unknown" if row.floor is None else f"{100 * row.floor:.3g} %"
     finding = Text("regression" if row.regression else row.change, style=COLOURS.get(row.change, ""))
     a, b = (_number(None if value is None else value * scale) for value in (row.a, row.b))

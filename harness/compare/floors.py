@@ -12,6 +12,9 @@ from harness.compare.values import Key
 from harness.record.machine import MachineProfile, read_profile
 from harness.spec.errors import SpecError
 
+SEEDED = ("final_loss", "test_accuracy")
+"""Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is to say."""
+
 
 class Floors:
     """Profiles of both sides' results folders, read once."""
@@ -24,7 +27,9 @@ class Floors:
         }
 
     def share(self, pair: Pair, key: Key) -> float | None:
-        """The largest floor of the machines behind a pair, as a share; None when one of them has none."""
+        """The largest floor of the machines behind a pair, as a share; 0 for what no machine's noise touches, None when a machine has none."""
+        if key[0] in SEEDED:
+            return 0.0
         shares = []
         for machine in pair.a.machines | pair.b.machines:
             known = [floor.share for profile in self._profiles[machine] if (floor := profile.floor(key[0], pair.a.case.program, key[1])) is not None]

@@ -14,8 +14,8 @@ from harness.spec.registry import nearest
 Key = tuple[str, int | None]
 """A metric's name and, for metrics per message size, the size in bytes."""
 PER_SIZE = {
-    "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs"},
-    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs"},
+    "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs", "first_call_s": "first_s"},
+    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs", "first_call_s": "first_s"},
 }
 """Of each program, its metrics per message size and their columns in `by_size`."""
 _BANDWIDTHS = ("transfer_bandwidth", "algbw", "busbw")

@@ -1,4 +1,4 @@
-"""Launches of made-up speed for tests of comparisons: two ranks all-reduce 1 KiB; nothing was measured."""
+"""Launches of made-up speed for tests of comparisons: two ranks all-reduce 1 KiB, or train to a loss; nothing was measured."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def calibrate(results: Path, machine: str = "m", share: float = 0.05) -> None:
 
 def _commit(results: Path, found: Record, micros: float) -> None:
     rows = np.zeros(4, EVENT_DTYPE)
-    rows["event"], rows["step"], rows["nbytes"], rows["end_ns"] = str(getattr(found.case, "operation", "step")).encode(), range(4), 1024, round(micros * 1000)
+    rows["event"], rows["step"], rows["nbytes"], rows["end_ns"] = str(getattr(found.case, "operation", "loss")).encode(), range(4), 1024, round(micros * 1000)
+    rows["value"] = micros
     store = Store(results)
     staging = store.staging / found.launch
     staging.mkdir(parents=True)

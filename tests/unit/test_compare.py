@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from harness.claims.metrics import METRICS
 from harness.cli import main
 from harness.compare.build import Question, build
 from harness.compare.schema import Comparison
 from harness.compare.selection import select
+from harness.compare.values import PER_SIZE
 from harness.record.schema import Warning
+from harness.spec.case import parse_case
 from tests.unit.compare_records import FAST, SLOW, calibrate, code, launches
 from tests.unit.records import case
 
@@ -79,6 +82,20 @@ def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(results: P
     assert run(results, OLD, NEW, "--fail-on", "regression") == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1 and "scaleproof calibrate" in error[0]
+
+
+def test_every_metric_of_a_message_size_is_compared() -> None:
+    known = {name for columns in PER_SIZE.values() for name in columns}
+    assert [metric.name for metric in METRICS.values() if metric.size is not None and metric.name not in known] == []
+
+
+def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tmp_path: Path) -> None:
+    fields = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "dnn_digits"}
+    training = parse_case({**fields, "data": "digits", "minibatch": 8, "steps": 4, "warmup": 0})
+    launches(tmp_path, FAST, "a", case=training, code=code("0ld"))
+    launches(tmp_path, SLOW, "b", at=1, case=training, code=code("new", digest="e"))
+    (row,) = compared(tmp_path, metrics=("final_loss",)).rows
+    assert (row.floor, row.change, row.regression, row.a) == (0.0, "worse", True, 1.0)
 
 
 def test_single_launches_are_shown_and_inconclusive(results: Path) -> None:
