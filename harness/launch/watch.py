@@ -158,6 +158,7 @@ class Watch:
     def _look_at_process(self, rank: int, pid: int) -> None:
         now = time.monotonic()
         state, used_s = process_state(pid)
+        used_s -= sum(process_state(pid, thread)[1] for thread in self.board.pollers(rank))
         life = self._life(rank)
         life.look_at_line(self.board.mark(rank), now)
         life.look_at_work(pid, used_s, now)
@@ -195,10 +196,11 @@ def root_cause(signs: list[Sign]) -> Sign:
     return min(signs, key=Sign.weight)
 
 
-def process_state(pid: int) -> tuple[str, float]:
-    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s; ('', 0) when there is no such process."""
+def process_state(pid: int, thread: int | None = None) -> tuple[str, float]:
+    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s, of one thread when it is named; ('', 0) when there is none such."""
+    place = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(place).read_text().rpartition(")")[2].split()
     except OSError:
         return "", 0.0
     return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -18,8 +18,9 @@ LINE = 192
 """Bytes: three cache lines, so that no two ranks write into one."""
 _FORMAT = struct.Struct("<qqqq16s40s")
 _WORDS = LINE // 8
-_PID, _CALL, _LEFT, _ROUND, _MAIN, _HELPER = range(11, 17)
+_PID, _CALL, _LEFT, _ROUND, _MAIN, _HELPER, _POLLERS = range(11, 18)
 """Places of 8-byte words behind what _FORMAT holds."""
+_POLLERS_KEPT = _WORDS - _POLLERS
 _PEER_BITS = 20
 CALLS = ("", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "recv")
 _CODES = {name: code for code, name in enumerate(CALLS)}
@@ -105,6 +106,10 @@ class Board:
             _peer(words[_MAIN]), _peer(words[_HELPER]),
         )  # fmt: skip
 
+    def pollers(self, rank: int) -> list[int]:
+        """Threads of the rank that turn without work while a library waits."""
+        return [thread for thread in self._words[rank * _WORDS + _POLLERS : (rank + 1) * _WORDS] if thread]
+
     def mark(self, rank: int) -> bytes:
         """All of a line but its beat: it changes when the rank moves."""
         return self._memory[rank * LINE + 8 : (rank + 1) * LINE]
@@ -144,6 +149,11 @@ class Post:
         """This thread is about to block until the peer does something (-1: whichever a library waits for); saying it again tells of progress."""
         self._waits += 1
         self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = self._waits << _PEER_BITS | (peer + 2)
+
+    def polls(self, threads: list[int]) -> None:
+        """These threads (by the kernel's numbers) are a library's that polls: their processor time is no sign of work."""
+        for place, thread in enumerate(threads[:_POLLERS_KEPT]):
+            self._words[_POLLERS + place] = thread
 
     def go_on(self) -> None:
         """It did; not called when waiting failed, so that the line of a rank that lost its peer says which."""

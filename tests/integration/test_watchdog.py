@@ -11,12 +11,15 @@ from harness.commands.show_stall import stall_lines
 from harness.launch.supervisor import run_plan
 from harness.record.schema import Record
 from harness.record.store import Store
+from harness.spec import registry
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.launches import Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
 
 STALL_S = 1.5
 TCP: dict[str, Any] = {"transport": "tcp"}
 GLOO: dict[str, Any] = {"transport": "gloo", "collective": "native"}
+MPI: dict[str, Any] = {"transport": "mpi", "collective": "native", "launcher": "mpirun"}
+HOROVOD: dict[str, Any] = {"transport": "horovod", "collective": "native"}
 
 
 def run(tmp_path: Path, fault: str, fields: dict[str, Any], stall_s: float = STALL_S, deadline_s: float = 30.0) -> tuple[Record, float]:
@@ -36,11 +39,15 @@ def run(tmp_path: Path, fault: str, fields: dict[str, Any], stall_s: float = STA
         ({}, "wait in Python", "wait_for_nobody"),
         ({"transport": "grpc"}, "wait in Python", "wait_for_nobody"),
         (GLOO, "wait in Python", "wait_for_nobody"),
+        (MPI, "wait in Python", "wait_for_nobody"),
+        (HOROVOD, "wait in Python", "wait_for_nobody"),
         (TCP, "sleep in C", "in fail"),
     ],
-    ids=["tcp", "shm", "grpc", "gloo", "C"],
+    ids=["tcp", "shm", "grpc", "gloo", "mpi", "horovod", "C"],
 )
 def test_a_rank_that_stands_still_is_named_and_the_others_wait_for_it(tmp_path: Path, fields: dict[str, Any], fault: str, where: str) -> None:
+    if not (known := registry.availability("transport", fields.get("transport", "shm"))).available:
+        pytest.skip(known.why)
     record, took = run(tmp_path, fault, fields)
     rank, step = fault_of(record.seed, 2)
     assert record.failure is not None and record.stall is not None
@@ -49,7 +56,7 @@ def test_a_rank_that_stands_still_is_named_and_the_others_wait_for_it(tmp_path: 
     assert any(where in line for line in still.stack), still
     assert still.waits_for == -1
     # A library does not say for whom it waits.
-    assert other.waits_for == (-1 if fields is GLOO else rank), other
+    assert other.waits_for == (-1 if fields in (GLOO, MPI, HOROVOD) else rank), other
     assert f"rank {1 - rank} waits for rank {rank}" in record.stall.why
     assert "all_reduce" in other.operation and any("faulty_program.py" in line for line in other.stack), other
     assert min(still.still_s, other.still_s) >= STALL_S
