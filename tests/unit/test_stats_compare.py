@@ -1,5 +1,7 @@
 """Each finding of a comparison, what it says, and the rank tests against scipy's."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, wilcoxon
@@ -94,6 +96,12 @@ def test_the_smallest_slowdown_found_shrinks_with_launches_and_grows_with_spread
     assert detectable(0.02, 10, True) < detectable(0.02, 6, True) < detectable(0.04, 6, True)
     assert detectable(0.02, 10, False, floor=0.05) > 0.05
     assert detectable(0.02, 5, False) == float("inf")
+
+
+@pytest.mark.parametrize("count", [6, 10, 30])
+def test_the_documented_slowdowns_are_the_computed_ones(count: int) -> None:
+    cells = [f"{100 * detectable(spread, count, False):.1f} %, paired {100 * detectable(spread, count, True):.1f} %" for spread in (0.01, 0.02, 0.05, 0.1)]
+    assert f"| {count} | {' | '.join(cells)} |" in (Path(__file__).parents[2] / "docs" / "statistics.md").read_text()
 
 
 @pytest.mark.parametrize("count", [6, 9, 14])
