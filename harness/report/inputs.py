@@ -52,9 +52,13 @@ def lines(record: Record) -> list[str]:
     if not record.inputs:
         return []
     datasets = sorted({check.dataset for check in record.inputs})
-    head = f"inputs: {', '.join(datasets)}; {_counts(check.outcome for check in record.inputs)}"
+    head = f"inputs: {' and '.join(datasets)}; {_counts(check.outcome for check in record.inputs)}"
     loud = [check for check in record.inputs if check.outcome in ("fail", "warn")]
-    return [head, *(f"  {check.outcome} {check.check} {check.name}: {_text(check.value)}, bound {check.bound}. {check.detail}" for check in loud)]
+    return [head, *(f"  {check.outcome} {check.check} {check.name}: {_text(check.value)}, bound {check.bound}" + _tail(check.detail) for check in loud)]
+
+
+def _tail(detail: str) -> str:
+    return f"; {detail}" if detail else ""
 
 
 def _table(dataset: str, rows: list[InputRow]) -> InputTable:

@@ -10,9 +10,14 @@ from typing import Any
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 
+from harness.claims.load import load_published
+from harness.claims.metrics import suite_metrics
 from harness.programs.own import load_entry
+from harness.record.schema import InputCheck, RankStatus
+from tests.unit.records import record
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "suites" / "vigna2007" / "programs"
@@ -114,3 +119,37 @@ def test_the_same_seed_makes_the_same_graph_and_another_one_another(programs: An
     assert not np.array_equal(made(graphs, "web", seed=5).target[:100], made(graphs, "web").target[:100])
     with pytest.raises(ValueError, match="no graph is called 'webb'"):
         made(graphs, "webb")
+
+
+SUITE = PROGRAMS.parent
+
+
+def launch() -> tuple[Any, pd.DataFrame]:
+    """Power iteration needs 40 steps and 2 s, Gauss-Seidel 20 and 3 s; GMRES does not converge. The warm-up is slower."""
+    facts = {"graph": {"nodes": 100, "arcs": 700}, "convergence": {"iterations": {"power": 40, "gauss_seidel": 20, "gmres": None}}}
+    rank = RankStatus(rank=0, pid=1, exit_code=0, signal=None, status="ok", step=0, operation="", facts=facts)
+    checks = [InputCheck(check="D3", dataset="d", name="n", value=1.0, bound="b", outcome=outcome) for outcome in ("warn", "pass", "warn", "not applicable")]
+    rows = [(method, warmup, 0, seconds * 10**9) for method, seconds in (("power", 2), ("gauss_seidel", 3)) for warmup in (False, False)]
+    rows += [("power", True, 0, 9 * 10**9)]
+    return record(ranks=[rank], inputs=checks), pd.DataFrame(rows, columns=["event", "warmup", "start_ns", "end_ns"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("power_iterations", 40), ("gauss_seidel_work", 0.5), ("gmres_work", None), ("gauss_seidel_time", 1.5), ("gmres_time", None),
+        ("nodes_per_s", 2000), ("arcs_per_s", 14_000), ("input_warnings", 2),
+    ],
+)  # fmt: skip
+def test_metrics_of_a_launch(metric: str, value: float | None) -> None:
+    found = suite_metrics(SUITE)[metric].launch
+    assert found is not None and found(*launch()) == value
+    assert found(record(), launch()[1].iloc[:0]) is None
+
+
+def test_the_published_rows_agree_with_each_other() -> None:
+    metrics, rows = suite_metrics(SUITE), load_published(SUITE)
+    arcs, share = metrics["published_arcs_per_node"].model, metrics["published_share"].model
+    assert arcs is not None and share is not None
+    assert arcs({"arcs": "vigna2007.altavista2002.arcs", "nodes": "vigna2007.altavista2002.nodes"}, rows) == pytest.approx(4.695, abs=5e-4)
+    assert share({"part": 150532, "whole": "vigna2007.web_stanford.nodes"}, rows) == pytest.approx(53.4, abs=0.05)
