@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +10,9 @@ if TYPE_CHECKING:
 
 FRAMES = 12
 """Lines of the first silent rank's stack that are shown; the record and the log have all."""
+
+WIDTH = 90
+"""Characters of a cell."""
 
 
 def stall_lines(record: Record) -> list[str]:
@@ -44,10 +48,10 @@ def _row(doing: RankDoing) -> tuple[str, ...]:
 
 
 def _innermost(stack: list[str]) -> str:
-    """Of a thread's frames the first, of a traceback the last line."""
+    """Of a thread's frames the first, of a traceback the last line, without what is too long for a table."""
     if not stack or stack[0].startswith("no stack"):
         return stack[0] if stack else ""
     if stack[0].startswith("Traceback"):
-        return stack[-1]
+        return shorten(stack[-1], WIDTH, placeholder=" ...")
     frames = [line.strip() for line in main_thread(stack)[1:]]
     return frames[0].replace("File ", "").replace('"', "").replace(", line ", ":") if frames else ""

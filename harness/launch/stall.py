@@ -68,13 +68,18 @@ def stall_of(seen: Sequence[Seen], cause: Sign | None) -> Stall:
     else:
         rank, why = first_silent(seen, cause.rank if cause else -1)
     waiting = [one.rank for one in seen if one.rank != rank and one.line.waits_for == rank]
-    if waiting and "waits for" not in why:
-        why += f"; {_ranks(waiting)} waited for it"
-    doing = [
-        RankDoing(rank=one.rank, step=one.line.step, operation=one.line.doing, waits_for=_or_none(one.line.waits_for), still_s=one.still_s, stack=one.stack)
-        for one in seen
-    ]
-    return Stall(first_silent=rank, why=why, ranks=doing)
+    inside = [one.rank for one in seen if one.rank != rank and one.line.waits_for == -1]
+    if "waits for" not in why:
+        why += f"; {_ranks(waiting)} waited for it" if waiting else ""
+        why += f"; {_ranks(inside)} waited inside a library" if inside else ""
+    return Stall(first_silent=rank, why=why, ranks=[_doing(one) for one in seen])
+
+
+def _doing(one: Seen) -> RankDoing:
+    line = one.line
+    waits_for = -1 if line.waits_for is None else line.waits_for
+    operation = f"{line.doing}, inside the library" if line.waits_for == -1 else line.doing
+    return RankDoing(rank=one.rank, step=line.step, operation=operation, waits_for=waits_for, still_s=round(one.still_s, 3), stack=one.stack)
 
 
 def first_silent(seen: Sequence[Seen], start: int = -1) -> tuple[int, str]:
@@ -137,7 +142,3 @@ def _state(one: Seen) -> str:
 
 def _ranks(ranks: list[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else "ranks " + ", ".join(map(str, ranks))
-
-
-def _or_none(peer: int | None) -> int:
-    return -1 if peer is None else peer

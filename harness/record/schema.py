@@ -102,7 +102,7 @@ class RankNetwork(_Part):
 
 
 class RankDoing(_Part):
-    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank or -1."""
+    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank, or -1: nobody, or a library that does not say."""
 
     rank: int
     step: int
@@ -110,7 +110,7 @@ class RankDoing(_Part):
     waits_for: int
     still_s: float
     stack: list[str] = Field(default_factory=list)
-    """Python frames of all its threads as faulthandler prints them; empty when it could not be asked."""
+    """Python frames of all its threads as faulthandler prints them, or its traceback; a line that begins with `no stack` says why there is none."""
 
 
 class Stall(_Part):
