@@ -10,7 +10,7 @@ help:
 	@echo "make test   all tests"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
-	@echo "make calibration-study   5090 launches that show false alarms and detection, in about 20 quiet minutes"
+	@echo "make calibration-study   4290 launches that show false alarms and detection, in about 20 quiet minutes"
 	@echo "make lint   formatting, lint, types, workflow"
 	@echo "make clean  remove .venv, caches and pages; results/ stays"
 

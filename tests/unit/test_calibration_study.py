@@ -49,9 +49,10 @@ def test_a_slowdown_that_is_not_there_is_not_shown() -> None:
 def test_every_comparison_has_launches_of_its_own() -> None:
     values = design.Values(10, {arm: [float(number) for number in range(count)] for arm, count in design.repetitions(10).items()})
     used = [value for number in range(design.SAME) for value in values.comparison("b", number)[0]]
-    assert len(used) == len(set(used)) == 2000 and min(used) == design.FLOOR_BLOCKS
+    assert used == [float(number) for number in range(design.FLOOR_BLOCKS, design.FLOOR_BLOCKS + 100 * 10 + 100 * 6)]
+    assert values.comparison("slowed", 99)[0] == values.comparison("a", 99)[0] == used[990:1000]
     planned = design.planned(10)
-    assert len(planned) == len({(launch.case.case_id, launch.plan_index) for launch in planned}) == 3 * design.FLOOR_BLOCKS + 5000
+    assert len(planned) == len({(launch.case.case_id, launch.plan_index) for launch in planned}) == 3 * design.FLOOR_BLOCKS + 3 * 1000 + 2 * 600
 
 
 @pytest.mark.parametrize(

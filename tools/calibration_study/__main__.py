@@ -86,7 +86,7 @@ def main() -> int:
     """Parse and do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=list(ACTIONS))
-    parser.add_argument("--launches", type=int, default=BUDGET, help=f"launches per arm of a comparison (default: {BUDGET})")
+    parser.add_argument("--launches", type=int, default=BUDGET, help=f"launches per arm of the first 100 comparisons (default: {BUDGET})")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "calibration-study", help="folder of the records")
     given = parser.parse_args()
     return ACTIONS[given.action](given)

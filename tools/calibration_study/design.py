@@ -23,6 +23,8 @@ from harness.stats.compare import compare, detectable
 EXPERIMENT, SIZE, METRIC = "study", "full", "collective_latency"
 SAME, SLOWED = 200, 100
 """Comparisons of identical arms, and of one against the slowed one; the latter share the base arm's launches with the first of the former."""
+FEWEST = smallest_count()
+"""Launches an arm of the comparisons of identical arms that have no slowed one beside them: the fewest that give a verdict."""
 FLOOR_BLOCKS = 30
 """Blocks before all comparisons; the noise floor comes from these alone."""
 SLOWDOWN, STATED, WANTED = 0.05, 0.05, 0.95
@@ -32,26 +34,28 @@ ARMS = ("a", "b", "slowed")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Seconds of one launch by arm, element k from block k; `launches` per arm of a comparison."""
+    """Seconds of one launch by arm, element k from block k; `launches` per arm of each of the first 100 comparisons, FEWEST of the others."""
 
     launches: int
     arms: dict[str, list[float]]
 
-    @property
-    def floor(self) -> tuple[float, float]:
+    def floor(self, launches: int) -> tuple[float, float]:
         """Noise floor for so many launches an arm, and the spread of one launch, from the first blocks."""
         first, second = (np.array(self.arms[arm][:FLOOR_BLOCKS]) for arm in ("a", "b"))
-        return floor_share(first, second, self.launches), spread(first, second)
+        return floor_share(first, second, launches), spread(first, second)
 
     def comparison(self, arm: str, number: int) -> tuple[list[float], list[float]]:
         """The values of an arm and of the base, block by block."""
-        blocks = slice(FLOOR_BLOCKS + number * self.launches, FLOOR_BLOCKS + (number + 1) * self.launches)
+        start = FLOOR_BLOCKS + min(number, SLOWED) * self.launches + max(number - SLOWED, 0) * FEWEST
+        blocks = slice(start, start + (self.launches if number < SLOWED else FEWEST))
         return self.arms[arm][blocks], self.arms["a"][blocks]
 
 
 def repetitions(launches: int) -> dict[str, int]:
     """Launches by arm."""
-    return {"a": FLOOR_BLOCKS + SAME * launches, "b": FLOOR_BLOCKS + SAME * launches, "slowed": FLOOR_BLOCKS + SLOWED * launches}
+    slowed = FLOOR_BLOCKS + SLOWED * launches
+    same = slowed + (SAME - SLOWED) * FEWEST
+    return {"a": same, "b": same, "slowed": slowed}
 
 
 def planned(launches: int) -> list[PlannedLaunch]:
@@ -76,13 +80,15 @@ def values_from(results: Path, launches: int) -> Values:
 
 def outcome(values: Values) -> dict[str, Any]:
     """What the comparisons said, with binomial intervals; the floor is that of the study's own first blocks."""
-    floor, noise = values.floor
-    same = [compare(*values.comparison("b", number), paired=True, floor=floor) for number in range(SAME)]
+    floor, noise = values.floor(values.launches)
+    floor_of_fewest, _ = values.floor(FEWEST)
+    same = [compare(*values.comparison("b", number), paired=True, floor=floor if number < SLOWED else floor_of_fewest) for number in range(SAME)]
     alone = [compare(*values.comparison("b", number), paired=True, floor=0.0) for number in range(SAME)]
     slowed = [compare(*values.comparison("slowed", number), paired=True, floor=floor) for number in range(SLOWED)]
     seen = detectable(noise, values.launches, True, floor=floor)
     return {
-        "launches_per_arm": values.launches, "noise_floor": floor, "spread": noise, "detectable": seen, "floor_allows": bool(seen <= SLOWDOWN),
+        "launches_per_arm": values.launches,
+        "noise_floor": floor, "noise_floor_of_six": floor_of_fewest, "spread": noise, "detectable": seen, "floor_allows": bool(seen <= SLOWDOWN),
         "false_alarms": _rate(found.finding in ("higher", "lower") for found in same),
         "false_alarms_of_the_test_alone": _rate(found.p_value is not None and found.p_value <= STATED for found in alone),
         "found": _rate(found.finding == "higher" for found in slowed),
