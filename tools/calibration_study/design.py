@@ -19,6 +19,7 @@ from harness.record.store import Store
 from harness.spec.case import CollectiveCase, TransferCase
 from harness.spec.plan import PlannedLaunch, plan
 from harness.stats.compare import compare, detectable
+from harness.stats.intervals import smallest_count
 
 EXPERIMENT, SIZE, METRIC = "study", "full", "collective_latency"
 SAME, SLOWED = 200, 100
