@@ -12,7 +12,7 @@ from harness.spec import registry
 from harness.spec.case import AnyCase
 from harness.spec.units import format_bytes
 
-STEAL = 0.01
+STEAL = 0.02
 """Share of the machine's processor time that a hypervisor may take."""
 FOREIGN = 0.10
 """Share of the machine's processor time that processes other than the launch's may take."""

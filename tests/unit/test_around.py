@@ -1,0 +1,199 @@
+"""What is judged around a launch: wire, disturbances, agreement of ranks, preflight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.launch import preflight_machine, preflight_ranks
+from harness.launch.agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
+from harness.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
+from harness.launch.preflight_experiment import failed, warnings
+from harness.record.pace import HZ
+from harness.record.schema import RankNetwork
+from harness.record.wire import Carried, background, carried, misled, shared, unseen
+from harness.spec.registry import TABLES
+from tests.integration.launches import small_case
+
+MB = 10**6
+
+
+def counters(**sent_bytes: int) -> dict[str, dict[str, int]]:
+    return {name: {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": count, "tx_packets": 0} for name, count in sent_bytes.items()}
+
+
+def part(rank: int, asked: int, before: dict[str, int], after: dict[str, int], namespace: str = "1") -> RankNetwork:
+    return RankNetwork(rank=rank, namespace=namespace, asked_bytes=asked, before=counters(**before), after=counters(**after))
+
+
+def codes(found: list[Any]) -> list[str]:
+    return [warning.code for warning in found]
+
+
+def test_ranks_of_one_namespace_share_its_counters_and_others_have_their_own() -> None:
+    together = carried([part(0, 5 * MB, {"lo": 10}, {"lo": 9 * MB}), part(1, 5 * MB, {"lo": 20}, {"lo": 11 * MB})])
+    assert [(one.ranks, one.asked_bytes, one.sent_bytes) for one in together] == [((0, 1), 10 * MB, {"lo": 11 * MB - 10})]
+    assert len(carried([part(0, 1, {}, {}), part(1, 1, {}, {}, "2")])) == 2
+    assert carried([]) == []
+
+
+@pytest.mark.parametrize(
+    ("sent_bytes", "expected"),
+    [({"lo": 10 * MB, "eth0": 5}, "lo"), ({"lo": 0, "eth0": 10 * MB}, None), ({"lo": 5, "eth0": 5}, None), ({"lo": 4 * MB, "eth0": 6 * MB}, None)],
+)
+def test_another_interface_than_the_requested_one_is_named(sent_bytes: dict[str, int], expected: str | None) -> None:
+    assert misled(Carried("1", (0,), 10 * MB, sent_bytes), "eth0") == expected
+
+
+def test_little_traffic_accuses_nobody() -> None:
+    assert misled(Carried("1", (0,), 1000, {"lo": 10 * MB, "eth0": 0}), "eth0") is None
+
+
+def test_bytes_on_no_interface_are_unseen() -> None:
+    assert unseen(Carried("1", (0,), 10 * MB, {"lo": 100}), "lo") and not unseen(Carried("1", (0,), 10 * MB, {"lo": 10 * MB}), "lo")
+
+
+def test_idle_traffic_is_no_background() -> None:
+    found = Carried("1", (0,), 100 * MB, {"lo": 100 * MB, "eth0": 20 * MB})
+    assert background(found, "lo", {"eth0": 10 * MB}, seconds=2) == {}
+    assert background(found, "lo", {}, seconds=2) == {"eth0": 20 * MB}
+    assert background(Carried("1", (0,), 100 * MB, {"lo": 2 * MB}), None, {}, 1) and not background(Carried("1", (0,), 100 * MB, {"lo": MB // 2}), None, {}, 1)
+
+
+def test_more_on_the_requested_interface_than_a_transport_can_send_is_somebody_elses() -> None:
+    assert shared(Carried("1", (0,), 100 * MB, {"lo": 103 * MB}), "lo", 10) == 0
+    assert shared(Carried("1", (0,), 100 * MB, {"lo": 200 * MB}), "lo", 10) > 70 * MB
+
+
+def test_each_kind_of_foreign_traffic_has_its_warning() -> None:
+    shm, tcp = small_case(), small_case(transport="tcp")
+    leak = [part(0, 100 * MB, {"lo": 0}, {"lo": 5 * MB})]
+    assert codes(network_warnings(shm, leak, "shared memory", 5, {}, 1)) == ["interfaces_moved"]
+    assert codes(network_warnings(shm, leak, "shared memory", 5, {"lo": 5.0 * MB}, 1)) == []
+    other = [part(0, 100 * MB, {"lo": 0, "eth0": 0}, {"lo": 100 * MB, "eth0": 9 * MB})]
+    assert codes(network_warnings(tcp, other, "socket", 5, {}, 1)) == ["contended_network"]
+    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 300 * MB})], "socket", 5, {}, 1)) == ["contended_network"]
+    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 100})], "socket", 5, {}, 1)) == ["unseen_traffic"]
+    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 101 * MB})], "socket", 5, {}, 1)) == []
+
+
+def reading(ticks: int = 0, idle: int = 0, steal: int = 0, own_s: float = 0, heat: int | None = None) -> dict[str, Any]:
+    return {"ticks": ticks, "idle_ticks": idle, "steal_ticks": steal, "own_cpu_s": own_s, "thermal_throttles": heat, "temperature_c": 91.0}
+
+
+def test_a_launch_that_was_disturbed_is_marked() -> None:
+    start, second = reading(), 10 * HZ
+    assert codes(machine_warnings(start, reading(second, idle=0, own_s=10))) == []
+    assert codes(machine_warnings(start, reading(second, idle=0, own_s=7))) == ["contended"]
+    assert codes(machine_warnings(start, reading(second, idle=3 * HZ, own_s=7))) == []
+    assert codes(machine_warnings(start, reading(second, steal=HZ, own_s=9))) == ["stolen"]
+    assert codes(machine_warnings(reading(heat=4), reading(second, own_s=10, heat=6))) == ["throttled"]
+    assert codes(machine_warnings(start, reading(1, own_s=0))) == [], "a tick is no share"
+
+
+def test_slower_cores_and_used_up_quotas_are_told_with_their_ranks() -> None:
+    even = {"start": {"mhz": 3000, "throttled": {"times": 1, "us": 5}}, "end": {"mhz": 2990, "throttled": {"times": 1, "us": 5}}}
+    slow = {"start": {"mhz": 3000, "throttled": None}, "end": {"mhz": 2000, "throttled": None}}
+    waits = {"start": {"mhz": None, "throttled": {"times": 1, "us": 5}}, "end": {"mhz": None, "throttled": {"times": 3, "us": 90_005}}}
+    assert rank_warnings({0: even}) == []
+    found = rank_warnings({0: even, 1: slow, 2: waits})
+    assert codes(found) == ["frequency_dropped", "throttled"]
+    assert "rank 1 from 3000 to 2000" in found[0].message and "rank 2 for 0.090 s" in found[1].message
+
+
+def test_sockets_bound_elsewhere_are_told() -> None:
+    bound = {0: {"listening": ["0.0.0.0"], "connected": ["10.0.0.1", "127.0.0.1"]}}
+    assert [warning.message.split(" too")[0] for warning in address_warnings(bound, "10.0.0.1", "eth0")] == [
+        "sockets of ranks are listening on 0.0.0.0", "sockets of ranks are connected on 127.0.0.1",
+    ]  # fmt: skip
+    assert address_warnings({0: {"listening": [], "connected": ["10.0.0.1"]}}, "10.0.0.1", "eth0") == []
+
+
+def facts(**changed: Any) -> dict[str, Any]:
+    base = {"libraries": {"libc.so.6": "GLIBC_2.36, build 1"}, "packages": {"numpy": "2"}, "host": {"kernel": "6"}, "seeds": {"launch": 7, "hash": "7"}}
+    return base | changed
+
+
+def test_ranks_with_other_libraries_fail_and_roles_do_not() -> None:
+    assert all(check.passed for check in agreement({0: facts(), 1: facts()})) and agreement({0: facts()}) == []
+    other = same_libraries({0: facts(), 1: facts(libraries={"libc.so.6": "GLIBC_2.31, build 2"})})
+    assert other.passed is False and "rank 0 GLIBC_2.36" in other.message and "rank 1 GLIBC_2.31" in other.message and other.advice
+    server = same_libraries({0: facts(packages={"numpy": "2", "grpc": "1"}), 1: facts()})
+    assert server.passed and "only some ranks loaded grpc" in server.message
+    assert same_libraries({0: facts(packages={"numpy": "1"}), 1: facts()}).passed is False
+
+
+def test_seeds_are_equal_where_they_must_be_and_distinct_where_they_must_be() -> None:
+    def logged(*pairs: dict[str, Any]) -> bool | None:
+        return seeds({rank: facts(seeds=found) for rank, found in enumerate(pairs)}).passed
+
+    assert logged({"launch": 7, "hash": "7", "samples": "a"}, {"launch": 7, "hash": "7", "samples": "b"})
+    assert logged({"launch": 7, "hash": "7"}, {"launch": 8, "hash": "7"}) is False
+    assert logged({"launch": 7, "hash": "7"}, {"launch": 7, "hash": "9"}) is False
+    assert logged({"launch": 7, "hash": "7", "samples": "a"}, {"launch": 7, "hash": "7", "samples": "a"}) is False
+
+
+def test_unequal_machines_are_told() -> None:
+    assert codes(unequal_hosts({0: facts(), 1: facts(host={"kernel": "5"})})) == ["unequal_hosts"] and unequal_hosts({0: facts(), 1: facts()}) == []
+
+
+def test_what_all_ranks_share_is_kept_once() -> None:
+    found = {0: facts(libraries={"a": "1", "b": "1"}), 1: facts(libraries={"a": "1", "b": "2"})}
+    assert common(found, "libraries") == {"a": "1"} and own(found[1], "libraries", {"a": "1"}) == {"b": "2"}
+
+
+def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
+    base = {"host": "node/boot", "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"}, "ports": 6, "port_error": "", "unreachable": {}}
+    return base | {"gflops": 50.0, "clock": {"offset_ns": 0, "uncertainty_ns": 100}, "clock_error": None} | changed
+
+
+def test_what_ranks_tell_is_judged() -> None:
+    good = preflight_ranks.judge({0: told(), 1: told()})
+    assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
+    bad = {
+        "names": {"resolves": {"localhost": "error: Name or service not known"}}, "ports": {"ports": 2, "port_error": "Address already in use"},
+        "pairs": {"unreachable": {"0": "timed out"}}, "clock": {"clock": {"offset_ns": 500, "uncertainty_ns": 100}},
+    }  # fmt: skip
+    for code, change in bad.items():
+        found = failed(preflight_ranks.judge({0: told(), 1: told(**change)}))
+        assert found is not None and found.code == code and found.advice, code
+
+
+def test_a_slow_core_and_a_nameless_host_are_warnings() -> None:
+    slow = warnings(preflight_ranks.judge({0: told(), 1: told(), 2: told(gflops=20.0)}))
+    assert codes(slow) == ["speed"] and "rank 2" in slow[0].message
+    assert codes(warnings(preflight_ranks.judge({0: told(), 1: told(gflops=30.0)}))) == ["speed"]
+    nameless = {"resolves": {"localhost": "127.0.0.1", "node": "error: unknown"}}
+    assert codes(warnings(preflight_ranks.judge({0: told(**nameless)}))) == ["names"]
+
+
+def test_clocks_of_other_machines_may_differ() -> None:
+    away = told(host="other/boot", clock={"offset_ns": 10**12, "uncertainty_ns": 100})
+    assert preflight_ranks.clocks({0: told(), 1: away}).passed
+    unknown = preflight_ranks.clocks({0: told(), 1: told(clock_error="OSError: x")})
+    assert unknown.passed is None and unknown.advice
+
+
+def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    case = small_case(ranks=4)
+    monkeypatch.setattr(preflight_machine, "usable_cores", lambda: 1.5)
+    assert preflight_machine.cores(case).passed and "count for no claim about scaling" in preflight_machine.cores(case).advice
+    monkeypatch.setattr(preflight_machine, "memory_left", lambda: 10 * MB)
+    assert preflight_machine.memory(case).passed is False
+    monkeypatch.setattr(preflight_machine, "memory_left", lambda: None)
+    monkeypatch.setattr(preflight_machine, "meminfo", lambda name: 1)
+    assert preflight_machine.memory(case).passed and preflight_machine.memory(case).advice
+    assert preflight_machine.disk(tmp_path / "none", [case]).passed
+    monkeypatch.setattr(preflight_machine, "RECORD_BYTES", 1 << 60)
+    assert preflight_machine.disk(tmp_path, [case]).passed is False
+    assert preflight_machine.locked_memory(case, [65536]).passed
+    monkeypatch.setitem(TABLES["transport"], "shm", type(TABLES["transport"]["shm"])("x:y", "s", point_to_point=True, pins_memory=True))
+    assert preflight_machine.locked_memory(case, [65536, -1]).passed is False and preflight_machine.locked_memory(case, [-1]).passed
+    assert preflight_machine.open_files(case, [10]).passed is False
+
+
+def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> None:
+    cases = [small_case(ranks=2), small_case(ranks=4), small_case(ranks=1000), small_case(transport="mpi", collective="native", launcher="mpirun")]
+    found = preflight_ranks.groups(cases)
+    assert {key[0]: group.ranks for key, group in found.items()} == {"local": preflight_ranks.MOST_RANKS, "mpirun": 2}
