@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
+import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,25 @@ now = time.monotonic_ns
 """The clock of all events: CLOCK_MONOTONIC, ns, one for all processes of a machine."""
 
 EVENT_DTYPE = np.dtype([("event", "S24"), ("step", "<i4"), ("warmup", "?"), ("start_ns", "<i8"), ("end_ns", "<i8"), ("nbytes", "<i8"), ("value", "<f8")])
+_ROW = struct.Struct("<24si?qqqd")
+"""A row of EVENT_DTYPE: packing bytes takes a quarter of the time of assigning a tuple to a row."""
 GROW = 65_536
+
+
+class Span:
+    """The block of `Recorder.span`; a class because a generator takes a microsecond more."""
+
+    __slots__ = ("_event", "_nbytes", "_recorder", "_start", "_step")
+
+    def __init__(self, recorder: Recorder, event: str, step: int, nbytes: int) -> None:
+        self._recorder, self._event, self._step, self._nbytes = recorder, event, step, nbytes
+
+    def __enter__(self) -> None:
+        self._start = now()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._recorder.add(self._event, self._step, self._start, now(), self._nbytes)
 
 
 class Recorder:
@@ -31,15 +48,12 @@ class Recorder:
         """Record one interval, or a value when start equals end."""
         if self._count == len(self._rows):
             self._grow()
-        self._rows[self._count] = (event, step, self.warmup, start_ns, end_ns, nbytes, value)
+        _ROW.pack_into(self._bytes, self._count * _ROW.size, event.encode(), step, self.warmup, start_ns, end_ns, nbytes, value)
         self._count += 1
 
-    @contextmanager
-    def span(self, event: str, step: int, nbytes: int = 0) -> Iterator[None]:
-        """Record the time of a block; a block that raises is not recorded."""
-        start = now()
-        yield
-        self.add(event, step, start, now(), nbytes)
+    def span(self, event: str, step: int, nbytes: int = 0) -> Span:
+        """Record the time of a `with` block; a block that raises is not recorded."""
+        return Span(self, event, step, nbytes)
 
     def _grow(self) -> None:
         size = len(self._rows) + GROW
@@ -50,7 +64,9 @@ class Recorder:
         """Space is taken now: on a full disk this raises ENOSPC, where a sparse file would end the rank by SIGBUS later."""
         with self.path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, rows * EVENT_DTYPE.itemsize)
-        return np.memmap(self.path, dtype=EVENT_DTYPE, mode="r+", shape=(rows,))
+        mapped = np.memmap(self.path, dtype=EVENT_DTYPE, mode="r+", shape=(rows,))
+        self._bytes = mapped.view(np.uint8).data
+        return mapped
 
 
 def read_events(path: Path) -> np.ndarray:
