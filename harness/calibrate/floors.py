@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,8 @@ from harness.launch.stopping import finished_launches
 from harness.record.machine import Floor
 from harness.record.schema import Record
 from harness.record.store import Store
-from harness.spec.case import AnyCase, TrainCase
+from harness.spec.case import TrainCase
+from harness.spec.plan import PlannedLaunch
 
 CONFIDENCE = 0.95
 LAUNCHES = 6
@@ -42,12 +44,13 @@ Paired = dict[str, dict[int, float]]
 """Value by arm and block."""
 
 
-def noise_floors(cases: Iterable[AnyCase], repetitions: int, store: Store) -> tuple[list[Floor], list[str]]:
+def noise_floors(planned: Sequence[PlannedLaunch], store: Store) -> tuple[list[Floor], list[str]]:
     """A floor per metric, program and message size, and the launches behind them. Of several transports the noisier one counts."""
     found: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
-    for case in cases:
-        for record in finished_launches(case.case_id, repetitions, store):
+    counts = Counter(launch.case.case_id for launch in planned)
+    for case in {launch.case.case_id: launch.case for launch in planned}.values():
+        for record in finished_launches(case.case_id, counts[case.case_id], store):
             runs.append(record.launch)
             for key, value in values_of(record, store.samples(record).to_pandas()):
                 found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][record.plan_index] = value

@@ -57,8 +57,7 @@ def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable
     _measure(bounds, BOUND_LAUNCHES // 2, say)
     outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again)
     _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
-    cases = {launch.case.case_id: launch.case for launch in launches}
-    floors, runs = noise_floors(cases.values(), comparisons * LAUNCHES, Store(results))
+    floors, runs = noise_floors(launches, Store(results))
     profile = MachineProfile(
         machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
         bounds=bounds.found(), runs=tuple(runs),

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.launch.stopping import Sequential
+from harness.commands.sequential import sequential
+from harness.launch.stopping import Sequential, fixed_number
 from harness.record.digest import code_digest, machine_id
 from harness.record.stops import decided_plan, read_stops
 from harness.spec.errors import SpecError
@@ -26,6 +27,20 @@ experiments:
     sizes:
       smoke: {{launches: 6, stop: {{{stop}}}, matrix: [{{arms: [quiet, noisy, base]}}]}}
       ci: {{launches: 2, matrix: [{{arms: [quiet]}}]}}
+"""
+CLAIMS = """\
+- id: x.faster
+  kind: claim
+  origin: own
+  statement: both are faster than the base
+  experiment: e
+  metric: transfer_bandwidth
+  nbytes: 1024
+  select: {arm: [quiet, noisy]}
+  against: {arm: base}
+  unit: x
+  rule: {name: at_least, value: 1}
+  deviations: []
 """
 STOP = "metric: transfer_latency, nbytes: 1 KiB, target: 0.05, budget: 12"
 
@@ -157,3 +172,23 @@ def test_a_metric_that_cannot_decide_is_one_line_before_the_first_launch(stop: s
     suite_of(tmp_path, stop)
     assert main(["run", str(tmp_path / "x"), "--size", "smoke", "--results", str(tmp_path / "results")]) == 2
     assert said in capsys.readouterr().err and not (tmp_path / "results").exists()
+
+
+def test_a_claim_names_the_base_that_goes_on_with_its_case(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path)
+    (tmp_path / "x" / "claims.yaml").write_text(CLAIMS)
+    arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
+    rule = sequential(suite, "e", "smoke")
+    assert rule is not None
+    assert {arms[case]: {arms[other] for other in others} for case, others in rule.companions.items()} == {"quiet": {"base"}, "noisy": {"base"}}
+
+
+def test_a_size_without_stop_says_that_its_number_was_fixed(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path)
+    assert sequential(suite, "e", "ci") is None
+    machine = Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET})
+    case = suite.experiment("e").size("ci").cases[0]
+    machine.arms[case.case_id] = "quiet"
+    machine.launch(case.case_id, 0)
+    found = fixed_number(suite, "e", "ci", machine).cases  # type: ignore[arg-type]
+    assert [(one.decided, one.repetitions, one.launches, one.half_width_share) for one in found] == [("fixed number", 2, 1, None)]
