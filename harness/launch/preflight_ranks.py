@@ -110,7 +110,7 @@ def pairs(told: Told) -> PreflightCheck:
         rank, peer, why = lost[0]
         message = f"{len(lost)} pairs cannot connect, first rank {rank} to rank {peer}: {why}"
         return checked("pairs", False, message, "look at firewall rules and routes of this interface, or name another one with `interface:`")
-    return checked("pairs", True, f"{sum(range(len(told)))} pairs of {len(told)} ranks connected and proved the launch's token")
+    return checked("pairs", True, f"{sum(range(len(told)))} pairs of {len(told)} ranks connected and proved who they are")
 
 
 def clocks(told: Told) -> PreflightCheck:
