@@ -108,7 +108,7 @@ class _Judging:
         if form.control is not None:
             control, shown = self._control(claim, metric, pool, evidence, floor)
             outcome = with_control(outcome, shown) if outcome else None
-        notes = self._left_out(claim, pool)
+        notes = self._left_out(claim, pool, evidence)
         lines = (*notes, *self._warnings(claim, metric, pool, evidence, found))
         notes += self._scores(claim, metric, pool, evidence)
         return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
@@ -167,10 +167,10 @@ class _Judging:
             return None
         return judge(claim.form.rule, estimate, claim.published, claim.direction)
 
-    def _left_out(self, claim: Claim, pool: Pool) -> list[str]:
+    def _left_out(self, claim: Claim, pool: Pool, evidence: Evidence) -> list[str]:
         """Which launches that were to count do not."""
         notes = []
-        planned, finished = pool.planned_count(claim.form.select), len(pool.launches(claim.form.select, pool.evidences(claim.form.select)[0]))
+        planned, finished = pool.planned_count(claim.form.select), len(pool.launches(claim.form.select, evidence))
         if finished < planned:
             notes.append(f"{finished} of {planned} planned launches finished")
         if pool.left_out:

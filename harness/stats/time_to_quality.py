@@ -77,16 +77,12 @@ def score(runs: Sequence[float | None], needed: int, dropped: int = DROPPED) -> 
     if len(runs) < needed:
         return Score(None, f"{len(runs)} runs, the result needs {needed}", failed)
     costs = [math.inf if run is None else float(run) for run in runs]
-    windows = [_window(costs[start : start + needed], dropped) for start in range(len(costs) - needed + 1)]
+    windows = [olympic_mean(costs[start : start + needed], dropped) for start in range(len(costs) - needed + 1)]  # infinite where too many failed
     middle = sorted(windows)[len(windows) // 2]
     over = f"{needed} runs" if len(windows) == 1 else f"median of {len(windows)} windows of {needed} runs"
     if math.isinf(middle):
         return Score(None, f"invalid: {over}, {failed} runs did not converge, at most {dropped} may", failed)
     return Score(middle, f"olympic mean of {over}, {dropped} dropped at each end, {failed} did not converge", failed)
-
-
-def _window(costs: list[float], dropped: int) -> float:
-    return math.inf if sum(map(math.isinf, costs)) > dropped else olympic_mean(costs, dropped)
 
 
 def reference_point(batch: float, epochs: Sequence[float], submission_runs: int, dropped: int = DROPPED) -> ReferencePoint:

@@ -21,6 +21,11 @@ def test_a_wide_interval_goes_on_until_the_budget_is_spent() -> None:
     assert spent.reason.startswith("budget of 6 launches spent; 6 launches: the interval reaches 20.0%")
 
 
+def test_the_farther_end_of_the_interval_counts() -> None:
+    assert state([1.0, 1.01, 0.9, 1.0, 1.0, 1.0], 0.05, 10).half_width_share == pytest.approx(0.1)
+    assert state([1.0, 0.99, 1.1, 1.0, 1.0, 1.0], 0.05, 10).half_width_share == pytest.approx(0.1)
+
+
 def test_fewer_than_six_launches_never_reach_the_target() -> None:
     assert state([], 0.05, 10).outcome == "continue"
     stop = state([1.0] * 5, 0.05, 10)

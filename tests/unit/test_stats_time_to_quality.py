@@ -68,6 +68,13 @@ def test_a_point_slower_than_the_line_around_it_is_pruned() -> None:
     assert prune(bending) == bending
 
 
+def test_a_submission_is_checked_against_pruned_points() -> None:
+    points = [ReferencePoint(batch, mean, 0.5, 8) for batch, mean in ((128, 10), (256, 20), (512, 20))]
+    found = check_convergence([14] * RUNS, 256, points, RUNS)
+    assert found.accepted
+    assert found.point is not None and found.point.interpolated
+
+
 def test_olympic_mean_drops_the_ends() -> None:
     assert olympic_mean([1, 100, 10, 20, 30]) == 20
     assert olympic_mean(list(range(40)), dropped=4) == 19.5
