@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from harness.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
 from harness.calibrate.bounds import Bounds
 from harness.calibrate.floors import LAUNCHES, noise_floors
@@ -50,8 +52,7 @@ def plans(comparisons: int = COMPARISONS) -> dict[str, list[PlannedLaunch]]:
 
 def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable[[str], None]) -> tuple[MachineProfile, Outcome]:
     """Measure and store the profile. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the folder."""
-    known = read_profile(results, machine_id())
-    again = known is not None and known.code == code_digest()
+    again = _measured_before(results)
     launches = _interleaved(plans(comparisons))
     bounds = Bounds()
     _measure(bounds, BOUND_LAUNCHES // 2, say)
@@ -64,6 +65,15 @@ def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable
     )  # fmt: skip
     write_profile(results, profile)
     return profile, outcome
+
+
+def _measured_before(results: Path) -> bool:
+    """Whether a calibration with this code came to its end here; a profile of another form is as good as none."""
+    try:
+        known = read_profile(results, machine_id())
+    except ValidationError:
+        return False
+    return known is not None and known.code == code_digest()
 
 
 def _measure(bounds: Bounds, launches: int, say: Callable[[str], None]) -> None:

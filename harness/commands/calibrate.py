@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from harness.commands.common import print_table, results_argument
+from harness.commands.common import print_table, profile_of_this_machine, results_argument
 
 if TYPE_CHECKING:
     from harness.record.machine import Bound, Floor, MachineProfile
@@ -65,9 +65,8 @@ def _dry_run(given: argparse.Namespace, comparisons: int) -> int:
 def _show(given: argparse.Namespace) -> int:
     """1 when this machine was never calibrated."""
     from harness.record.digest import code_digest, machine_id
-    from harness.record.machine import read_profile
 
-    profile = read_profile(given.results, machine_id())
+    profile = profile_of_this_machine(given.results)
     if profile is None:
         print(f"machine {machine_id()} is not calibrated in {given.results}; type `scaleproof calibrate`", file=sys.stderr)
         return 1

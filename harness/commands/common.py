@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from harness.record.machine import MachineProfile
     from harness.record.store import Store
     from harness.spec.suite import Suite
 
@@ -72,3 +73,18 @@ def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
     from harness.spec.suite import list_suites, load_suite
 
     return [load_suite(name, suites)] if name else [load_suite(folder.absolute(), suites) for folder in list_suites(suites)]
+
+
+def profile_of_this_machine(results: Path) -> MachineProfile | None:
+    """What calibration found out; None when it never ran here, SpecError for a file of another form."""
+    from pydantic import ValidationError
+
+    from harness.record.digest import machine_id
+    from harness.record.machine import FILE, read_profile
+    from harness.spec.errors import SpecError
+
+    try:
+        return read_profile(results, machine_id())
+    except ValidationError:
+        path = results / "machines" / machine_id() / FILE
+        raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` makes a new one") from None

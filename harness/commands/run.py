@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import open_store, print_table, results_argument, size_argument, size_of, suites_argument
+from harness.commands.common import open_store, print_table, profile_of_this_machine, results_argument, size_argument, size_of, suites_argument
 from harness.commands.sequential import sequential
 
 if TYPE_CHECKING:
@@ -171,10 +171,7 @@ def _warn_about_memory(nbytes: int) -> None:
 
 def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | None:
     """Fails launches whose rates are beyond what this machine's memory can do, where that was measured."""
-    from harness.record.digest import machine_id
-    from harness.record.machine import read_profile
-
-    profile = read_profile(results, machine_id())
+    profile = profile_of_this_machine(results)
     if profile is None:
         return None
     from harness.calibrate.attainable import impossible

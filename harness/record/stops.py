@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.spec.errors import SpecError
 from harness.spec.plan import PlannedLaunch, plan
 from harness.spec.suite import Suite
 
@@ -58,9 +59,14 @@ def stops_path(results: Path, suite: str, experiment: str, size: str) -> Path:
 
 
 def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops | None:
-    """None when the experiment never ran; pydantic's ValidationError for a file of another form."""
+    """None when the experiment never ran; SpecError for a file of another form."""
     path = stops_path(results, suite, experiment, size)
-    return Stops.model_validate_json(path.read_bytes()) if path.exists() else None
+    try:
+        return Stops.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        raise SpecError(
+            f"{path}: not of this version; remove it and start `scaleproof run {suite} {experiment} --size {size}`, which repeats no launch"
+        ) from None
 
 
 def write_stops(results: Path, stops: Stops) -> Path:

@@ -36,7 +36,7 @@ experiments:
 def test_a_calibration_measures_floors_and_bounds_and_keeps_the_launches_behind_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [launch for launch in measure.plans(1)["messages"] if isinstance(launch.case, TransferCase) and launch.case.transport == "shm"]
     monkeypatch.setattr(measure, "plans", lambda comparisons: {"messages": wanted})
-    monkeypatch.setattr(measure, "BOUND_LAUNCHES", 2)
+    monkeypatch.setattr(measure, "BOUND_LAUNCHES", 1)
     assert main(["calibrate", "--comparisons", "1", "--results", str(tmp_path)]) == 0
     profile = read_profile(tmp_path, machine_id())
     assert profile is not None and len(profile.runs) == len(wanted) == 2 * LAUNCHES
@@ -44,7 +44,7 @@ def test_a_calibration_measures_floors_and_bounds_and_keeps_the_launches_behind_
         (metric, size) for metric in ("transfer_latency", "transfer_bandwidth") for size in (1 << 10, 64 << 10, 1 << 20, 16 << 20)
     }
     assert all(floor.share >= 0 and floor.launches_per_arm == LAUNCHES and "6 blocks" in floor.taken for floor in profile.floors)
-    assert {bound.name for bound in profile.bounds} == {"memory_copy", "two_rank_all_reduce", "loopback", "single_core_flop"} and all(bound.n == 2 for bound in profile.bounds)
+    assert {bound.name for bound in profile.bounds} == {"memory_copy", "two_rank_all_reduce", "loopback", "single_core_flop"} and all(bound.n == 1 for bound in profile.bounds)
     assert {path.name for path in (tmp_path / "runs").glob("*/*")} == set(profile.runs)
 
 

@@ -12,7 +12,7 @@ from harness.cli import main
 from harness.commands.sequential import sequential
 from harness.launch.stopping import Sequential, fixed_number
 from harness.record.digest import code_digest, machine_id
-from harness.record.stops import decided_plan, read_stops
+from harness.record.stops import decided_plan, read_stops, stops_path
 from harness.spec.errors import SpecError
 from harness.spec.suite import Suite, load_suite
 
@@ -142,6 +142,14 @@ def test_tables_and_verdicts_see_the_launches_that_were_decided_on(tmp_path: Pat
     planned = decided_plan(tmp_path, suite, "e", "smoke")
     assert sorted({launch.case.arm for launch in planned if launch.plan_index == 11}) == ["noisy"] and len(planned) == 6 + 6 + 12
     assert len({launch.order for launch in planned}) == len(planned)
+
+
+def test_stops_of_another_form_are_one_line(tmp_path: Path) -> None:
+    path = stops_path(tmp_path, "x", "e", "smoke")
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    with pytest.raises(SpecError, match="not of this version"):
+        decided_plan(tmp_path, suite_of(tmp_path), "e", "smoke")
 
 
 @pytest.mark.parametrize(
