@@ -12,7 +12,7 @@ from harness.record.schema import Record
 
 PARTS = ("code", "machine", "packages", "libraries", "threads", "variables", "ranks")
 _OF_A_LAUNCH = {
-    "load", "pace", "seeds", "asked", "sockets", "variables_bytes", "padding_bytes", "peak_memory_mib", "involuntary_switches", "not_readable",
+    "load", "pace", "seeds", "asked", "sockets", "variables_bytes", "padding_bytes", "peak_memory_mib", "involuntary_switches", "not_readable", "clock",
 }  # fmt: skip
 """What every launch has anew, or what is told twice; fractions, being measured, are left out too."""
 _CHANGING = re.compile(r"(^|[._])(seed|pid|ticks|uptime|temperature\w*|throttled|mhz)$|^variables\.(SCALEPROOF|PYTHONHASHSEED)")
@@ -32,7 +32,7 @@ def differences(a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, 
     found = []
     for part, name in sorted(first.keys() | second.keys(), key=lambda key: (PARTS.index(key[0]), key[1])):
         one, other = first.get((part, name), set()), second.get((part, name), set())
-        if one == other:
+        if one == other or (min(len(one), len(other)) > 1 and all(map(_number, one | other))):
             continue
         only_one_side = not one or not other
         matters = one.isdisjoint(other) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
@@ -99,6 +99,11 @@ def _told(mine: set[str], others: set[str]) -> tuple[str, ...]:
     """The values in order; of a long one, as the flags of a processor, only the words that the other side lacks."""
     there = {word for value in others for word in value.split()}
     return tuple(sorted((" ".join(sorted(set(value.split()) - there)) or "nothing else") if len(value) > _LONG and others else value for value in mine))
+
+
+def _number(word: str) -> bool:
+    """A fact that is several numbers on either side was measured, not set."""
+    return word.removeprefix("-").isdigit()
 
 
 def _word(value: object) -> str:

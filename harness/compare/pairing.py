@@ -68,32 +68,31 @@ def pair_cases(a: Sequence[Group], b: Sequence[Group], sides: tuple[Side, Side])
         else:
             left_b.remove(same)
             pairs.append(Pair(group, same, ()))
-    allowed = may_differ(*sides)
-    keyed_a, keyed_b = _keyed(left_a, allowed), _keyed(left_b, allowed)
-    for key in keyed_a.keys() & keyed_b.keys():
-        if len(keyed_a[key]) == len(keyed_b[key]) == 1:
-            one, other = keyed_a[key][0], keyed_b[key][0]
-            left_a.remove(one)
-            left_b.remove(other)
-            pairs.append(Pair(one, other, tuple(_differing(one, other))))
+    stages = may_differ(*sides)
+    for allowed in stages:
+        keyed_a, keyed_b = _keyed(left_a, allowed), _keyed(left_b, allowed)
+        for key in keyed_a.keys() & keyed_b.keys():
+            if len(keyed_a[key]) == len(keyed_b[key]) == 1:
+                one, other = keyed_a[key][0], keyed_b[key][0]
+                left_a.remove(one)
+                left_b.remove(other)
+                pairs.append(Pair(one, other, tuple(_differing(one, other))))
     traced = [pair for pair in pairs if "none" not in (tracing := {pair.a.case.tracing, pair.b.case.tracing}) or len(tracing) > 1]
     pairs = sorted((pair for pair in pairs if pair not in traced), key=lambda pair: _order(pair.a))
-    unpaired = [_unpaired("A", group, b, allowed) for group in left_a] + [_unpaired("B", group, a, allowed) for group in left_b]
+    unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a] + [_unpaired("B", group, a, stages[-1]) for group in left_b]
     unpaired += [_traced(name, group) for pair in traced for name, group in (("A", pair.a), ("B", pair.b))]
     return pairs, unpaired
 
 
-def may_differ(a: Side, b: Side) -> frozenset[str]:
-    """Fields by which the two sides are defined."""
-    found = set(_ALWAYS)
-    if a.source in ("case", "launch") and b.source in ("case", "launch"):
-        found.update(ARM, _NAMES)
-    for key in {key for key, _ in a.filters} & {key for key, _ in b.filters}:
-        if key == "case" or key == "launch":
-            found.update(ARM, _NAMES)
-        elif set(a.wanted(key)) != set(b.wanted(key)):
-            found.update(_FOLLOWS.get(key, ("arm",) if key not in _NAMES else _NAMES), (key,))
-    return frozenset(found)
+def may_differ(a: Side, b: Side) -> tuple[frozenset[str], frozenset[str]]:
+    """Fields by which the two sides are defined: first those that are named, then also those that follow from them."""
+    keys = {key for key, _ in a.filters} & {key for key, _ in b.filters}
+    named = {*_ALWAYS, *(key for key in keys if set(a.wanted(key)) != set(b.wanted(key)))}
+    follow = {also for key in named - set(_ALWAYS) for also in _FOLLOWS.get(key, _NAMES if key in _NAMES else ("arm",))}
+    if (a.source in ("case", "launch") and b.source in ("case", "launch")) or keys & {"case", "launch"}:
+        named |= {"arm", *_NAMES}
+        follow |= set(ARM)
+    return frozenset(named), frozenset(named | follow)
 
 
 def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[Record, Record]], str]:

@@ -33,6 +33,8 @@ _LISTS = ("sizes", "options")
 FIELDS = tuple(sorted({name for case in CASES.values() for name in case.model_fields} - set(_LISTS)))
 """Fields of a case that a side can be chosen by."""
 KEYS = (*_BEGINNINGS, *_WHOLE, *_TIMES, *FIELDS)
+CALIBRATION, _NAMED = "calibration", ("suite", "case", "launch")
+"""Launches of identical arms that a noise floor comes from: compared only when named."""
 Filters = tuple[tuple[str, str], ...]
 
 
@@ -57,7 +59,8 @@ def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) ->
     folder = _folder(source, results)
     store = opened(folder if folder is not None else results)
     if folder is not None:
-        kind, records = "all", list(store.records())
+        asked = any(key in _NAMED for key, _ in filters)
+        kind, records = "all", [record for record in store.records() if asked or record.case.suite != CALIBRATION]
     else:
         kind, records = _by_id(source, store)
     if not records:

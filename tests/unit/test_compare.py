@@ -188,6 +188,12 @@ def test_a_fact_that_only_some_launches_of_a_side_share_is_shown_with_all_its_va
     assert (row.a, row.b, row.matters) == (("performance",), ("performance", "powersave"), False)
 
 
+def test_a_number_that_changes_from_launch_to_launch_is_no_difference(tmp_path: Path) -> None:
+    for name, size, lag in (("a", "ci", 3), ("b", "ci", 5), ("c", "smoke", 7), ("d", "smoke", -9)):
+        launches(tmp_path, FAST[:2], name, first=2 * ord(name), size=size, environment={"lag_ns": lag})
+    assert compared(tmp_path, "@size:ci", "@size:smoke").environment == ()
+
+
 def test_launches_with_warnings_of_their_own_are_counted(tmp_path: Path) -> None:
     hot = Warning(code="throttled", message="m", advice="a")
     found = compared(two_commits(tmp_path, FAST, warnings=[hot, hot]))

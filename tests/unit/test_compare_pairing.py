@@ -71,6 +71,13 @@ def test_two_cases_or_launches_named_outright_may_be_other_arms(tmp_path: Path) 
     assert paired(tmp_path, "a00", "b00")[0] == [["arm", "collective"]]
 
 
+def test_cases_that_differ_in_their_arm_alone_are_paired_before_those_that_differ_in_more(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        launches(tmp_path, FAST[:1], f"a{len(name)}{ord(name)}", case=small(arm=name))
+        launches(tmp_path, FAST[:1], f"b{len(name)}{ord(name)}", case=small(arm=name, collective="tree"))
+    assert paired(tmp_path, "@arm:x", "@arm:y") == ([["arm"], ["arm"]], [])
+
+
 def test_several_cases_that_fit_are_no_pair(tmp_path: Path) -> None:
     launches(tmp_path, FAST[:1], "a", case=small())
     launches(tmp_path, FAST[:1], "b", case=small(arm="x", collective="tree"))
