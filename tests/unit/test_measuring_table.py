@@ -1,0 +1,29 @@
+"""docs/measuring.md: every rule and pain of its table is met somewhere that exists and shown by a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "measuring.md").read_text()
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if re.match(r"\| (P?\d+) \|", line)]
+
+
+def test_all_rules_and_pains_have_their_row() -> None:
+    rules, pains = [str(number) for number in range(1, 13)], [f"P{number}" for number in [*range(1, 25), *range(26, 31), *range(34, 39)]]
+    assert [row[0] for row in ROWS] == [*rules, *pains]
+
+
+def test_every_row_names_a_place_that_exists() -> None:
+    for number, _, where, _ in ROWS:
+        places = re.findall(r"`((?:harness|suites|docs)/[\w/.]+)`", where)
+        assert places, number
+        assert [place for place in places if not (ROOT / place).exists()] == [], number
+
+
+def test_every_row_is_shown_by_a_test_that_exists() -> None:
+    for number, _, _, shown in ROWS:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", shown)
+        assert named, number
+        assert [name for file, name in named if f"def {name}(" not in (ROOT / file).read_text()] == [], number
