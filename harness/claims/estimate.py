@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.claims.launch import Launch
@@ -61,7 +62,7 @@ def answer(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
         return _steps(question, pool, evidence)
     launches = _usable(question, pool, question.select, evidence)
     if question.against is None:
-        return _alone(launches, _per_launch(question))
+        return _alone(question, launches)
     base = _usable(question, pool, question.against, evidence)
     if question.metric.pair is not None:
         return _pairs(question, launches, base)
@@ -83,17 +84,20 @@ def _per_launch(question: Question) -> Callable[[Launch], float | None]:
 
 
 def _values(launches: Sequence[Launch], value_of: Callable[[Launch], float | None]) -> Values:
-    return [(launch, value) for launch in launches if (value := value_of(launch)) is not None]
+    return [(launch, value) for launch in launches if (value := value_of(launch)) is not None and math.isfinite(value)]
 
 
-def _alone(launches: Sequence[Launch], value_of: Callable[[Launch], float | None]) -> Found | None:
-    found = _values(launches, value_of)
-    return _median([value for _, value in found], [launch for launch, _ in found], sides=(("", found),)) if found else None
+def _alone(question: Question, launches: Sequence[Launch]) -> Found | None:
+    values = _values(launches, _per_launch(question))
+    if not values:
+        return None
+    found = _median(_numbers(values), [launch for launch, _ in values])
+    return replace(found, estimate=replace(found.estimate, floor=question.floor, timing=question.metric.timing), sides=(("", values),))
 
 
-def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None, sides: tuple[tuple[str, Values], ...] = ()) -> Found:
+def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Found:
     estimate = Estimate(median(values), median_interval(values), len(values), tuple(values))
-    return Found(estimate, tuple(launch.record.launch for launch in launches), base, sides)
+    return Found(estimate, tuple(launch.record.launch for launch in launches), base)
 
 
 def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:

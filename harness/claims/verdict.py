@@ -27,7 +27,7 @@ class Step:
 class Estimate:
     """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no interval.
 
-    Of a ratio: `difference` is the test behind it, `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured).
+    `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured). Of a ratio: `difference` is the test behind it.
     Of several arms: `steps`, each arm against the one before, and `trend` over all of them; `ours` is then the last arm over the first.
     """
 

@@ -256,6 +256,14 @@ def test_an_ordering_below_the_noise_floor_of_the_records_machine_is_none(tmp_pa
     assert f"noise floor {100 * floor:g} %" in result.rule
 
 
+def test_a_time_alone_is_shown_beside_the_floor(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.02)
+    claim = {**ORDER, "rule": {"name": "at_most", "value": 0.2}}
+    del claim["against"]
+    result = judged(tmp_path, claim, lambda launch: 100, only_gloo)
+    assert (result.verdict, result.noise_floor) == ("reproduced", 0.02)
+
+
 def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
     calibrated(tmp_path, 0.08, machine="another")
     result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
