@@ -43,11 +43,13 @@ class Metric:
     ratio_of: str | None = None
     model: Model | None = None
     scaled_by_ranks: bool = False
+    clocked: bool = False
+    """For shares and ratios within a launch that come from clocks; units of time and rates say so themselves."""
 
     @property
     def timing(self) -> bool:
         """Whether its values come from clocks: then the machine's noise floor counts, and oversubscribed launches do not."""
-        return METRICS[self.ratio_of].timing if self.ratio_of else self.unit == "s" or self.unit.endswith("/s")
+        return METRICS[self.ratio_of].timing if self.ratio_of else self.clocked or self.unit == "s" or self.unit.endswith("/s")
 
     @property
     def page(self) -> str:
@@ -72,8 +74,8 @@ _ALL = (
     Metric("forward_throughput", "samples/s", "higher", launch=metrics_train.forward_throughput),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s),
     *(Metric(f"{part}_s", "s", "lower", launch=_split(f"{part}_s")) for part in (*metrics_split.PARTS, "exposed_communication")),
-    Metric("unexplained_share", "fraction", "lower", launch=_split("unexplained_share")),
-    Metric("rank_spread", "fraction", "lower", launch=stragglers.rank_spread),
+    Metric("unexplained_share", "fraction", "lower", launch=_split("unexplained_share"), clocked=True),
+    Metric("rank_spread", "fraction", "lower", launch=stragglers.rank_spread, clocked=True),
     Metric("first_step_s", "s", "lower", launch=metrics_train.first_step_s),
     Metric("first_exchange_s", "s", "lower", launch=metrics_train.first_exchange_s),
     Metric("final_loss", "nat", "lower", launch=metrics_train.final_loss),

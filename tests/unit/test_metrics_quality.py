@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from claims_samples import MS, TRAIN, record, samples
 
+from harness.claims.metrics import METRICS
 from harness.claims.metrics_quality import time_to_quality
 from harness.record.schema import Clock
 
@@ -33,3 +34,9 @@ def test_without_evaluation_or_target_there_is_none() -> None:
 def test_ranks_are_on_one_clock() -> None:
     clocks = [Clock(rank=1, offset_ns=-50 * MS, uncertainty_ns=1)]
     assert time_to_quality(record(DIGITS, clocks=clocks), rows(0.99)) == pytest.approx(0.95)
+
+
+def test_times_rates_and_what_comes_from_them_are_timing() -> None:
+    timing = {name for name, metric in METRICS.items() if metric.timing}
+    assert {"step_s", "throughput", "busbw", "speedup", "parallel_efficiency", "rank_spread", "time_to_quality"} <= timing
+    assert not timing & {"test_accuracy", "final_loss", "bytes_per_rank_ratio", "training_difference", "same_convergence"}
