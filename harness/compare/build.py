@@ -97,9 +97,8 @@ def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None],
     blocks, why = pair_launches(pair.a.launches, pair.b.launches)
     first, second = pair.a.launches, pair.b.launches
     same = pair.a.machines == pair.b.machines
-    name = title(pair.a.case) if not pair.differs else f"{title(pair.a.case)} against {title(pair.b.case)}"
     return PairOut(
-        title=name, program=pair.a.case.program, case_a=pair.a.any.case_id, case_b=pair.b.any.case_id, differs=pair.differs,
+        title=title(pair.a.case, pair.b.case), program=pair.a.case.program, case_a=pair.a.any.case_id, case_b=pair.b.any.case_id, differs=pair.differs,
         paired=bool(blocks), why_unpaired=why, same_machine=same, failed=(len(pair.a.failed), len(pair.b.failed)),
         all_failed=bool(first and not second), runs_a=tuple(record.launch for record in first), runs_b=tuple(record.launch for record in second),
         rows=tuple(_row(one, p, same or question.across_machines, question.confidence) for one, p in zip(found, adjusted, strict=True)),

@@ -109,13 +109,19 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
     return [(first[block], second[block]) for block in blocks], "" if blocks else "no repetition has the same seed on both sides"
 
 
-def title(case: AnyCase) -> str:
-    """A case in a few words."""
+def title(case: AnyCase, other: AnyCase | None = None) -> str:
+    """A case in a few words, or two that are compared: `x against y` where they differ."""
+    first, second = _words(case), _words(other or case)
+    words = [one if one == two else f"{one or 'none'} against {two or 'none'}" for one, two in zip(first, second, strict=True)]
+    return f"{words[0]}: " + ", ".join(filter(None, words[1:]))
+
+
+def _words(case: AnyCase) -> list[str]:
     what = getattr(case, "operation", None) or getattr(case, "workload", None) or getattr(case, "entry", None)
     carried = f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "") if case.transport else "no transport"
+    data = f"{kind} data" if (kind := getattr(case, "data", None)) else ""
     ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
-    data = f"{kind} data" if (kind := getattr(case, "data", None)) else None
-    return ", ".join(filter(None, [f"{case.suite} {case.experiment}: {case.arm}", " ".join(filter(None, (case.program, what))), data, carried, ranks]))
+    return [f"{case.suite} {case.experiment}", case.arm, " ".join(filter(None, (case.program, what))), data, carried, ranks]
 
 
 def _group(records: list[Record]) -> Group:

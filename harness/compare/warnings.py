@@ -50,10 +50,8 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
         )
     rows = [row for pair in pairs for row in pair.rows]
     if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
-        yield (
-            "no_noise_floor",
-            f"no noise floor for {_listed(unknown)} on this machine: a change of these counts as no regression; `scaleproof calibrate` measures it",
-        )
+        advice = "" if any(row.floor for row in rows) else "; type `scaleproof calibrate`"
+        yield "no_noise_floor", f"no noise floor is known for {_listed(unknown)}: a change of these counts as no regression{advice}"
     if few := sum(min(row.n) < smallest_count() for row in rows):
         yield "few_launches", f"{few} of {len(rows)} rows have fewer than {smallest_count()} launches a side, too few for an interval"
     if differing := sorted({found.name for pair in pairs for found in pair.differs} - {"arm", "experiment", "suite"}):

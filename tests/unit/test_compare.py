@@ -58,6 +58,7 @@ def test_a_slower_commit_is_worse_in_every_metric_by_its_direction(results: Path
     latency = found.rows[0]
     assert latency.ratio == pytest.approx(1.5) and latency.low is not None and 1.4 < latency.low < 1.5 < (latency.high or 0) < 1.6
     assert (latency.n, latency.floor, latency.nbytes, found.regressions) == ((8, 8), 0.05, 1024, 3)
+    assert "one after the other, not interleaved" in said(found)["not_interleaved"] and "rank-sum" in latency.test
 
 
 def test_fail_on_regression_is_1_when_b_is_worse_and_0_when_it_is_better_or_the_same(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +77,7 @@ def test_a_change_within_the_noise_floor_is_no_difference(tmp_path: Path) -> Non
 def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (results / "machines" / "m" / "profile.json").unlink()
     found = compared(results)
-    assert found.rows[0].change == "worse" and found.regressions == 0 and "no_noise_floor" in said(found)
+    assert found.rows[0].change == "worse" and found.regressions == 0 and said(found)["no_noise_floor"].endswith("`scaleproof calibrate`")
     assert run(results, OLD, NEW) == 0
     capsys.readouterr()
     assert run(results, OLD, NEW, "--fail-on", "regression") == 2
