@@ -10,7 +10,7 @@ from typing import Any
 from harness.claims.estimate import Found, Question, answer
 from harness.claims.load import Claim, load_claims, load_published
 from harness.claims.metrics import Metric
-from harness.claims.noise import crowd, fits, floor_of, outside_fences
+from harness.claims.noise import crowd, fits, floor_of, not_covered, outside_fences
 from harness.claims.pool import Pool
 from harness.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
 from harness.claims.verdict import Estimate, Outcome, judge, with_control
@@ -181,6 +181,8 @@ class _Judging:
         """What a reader should know of the launches behind the number."""
         used = [record for record in pool.records if record.launch in found.runs]
         lines = [line for label, values in found.sides for line in outside_fences(label, values)]
+        if found.estimate.difference is not None and found.estimate.floor is None:
+            lines += not_covered(self.store.results, metric, pool)
         if found.estimate.n is not None and found.estimate.n < smallest_count():
             lines.append(f"only {found.estimate.n} launches a side: no 95 % interval")
         if crowded := [record for record in used if not fits(record)]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from harness.claims.launch import Launch
 from harness.claims.metrics import METRICS, Metric
 from harness.claims.pool import Pool
-from harness.record.machine import FILE, read_profile
+from harness.record.machine import FILE, MachineProfile, read_profile
 from harness.record.schema import Evidence, Record
 from harness.spec.errors import SpecError
 from harness.spec.locate import shown
@@ -32,17 +32,28 @@ def floor_of(results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any
     SpecError: the profile cannot be read.
     """
     launches = pool.launches(select, evidence)
-    if not metric.timing or pool.machine is None or not launches:
-        return None
-    try:
-        profile = read_profile(results, pool.machine)
-    except ValidationError as failed:
-        raise SpecError(f"{shown(results / 'machines' / pool.machine / FILE)}: no profile of this version; type scaleproof calibrate") from failed
-    if profile is None:
+    profile = _profile(results, pool)
+    if not metric.timing or profile is None or not launches:
         return None
     name, program = base_metric(metric).name, launches[0].record.case.program
     found = profile.floor(name, program, nbytes) or profile.floor(_SAME_TIME.get(name, name), program, nbytes)
     return found.share if found else None
+
+
+def not_covered(results: Path, metric: Metric, pool: Pool) -> list[str]:
+    """A line where the machine was calibrated, but not for this metric: typing calibrate again would not help."""
+    if not metric.timing or _profile(results, pool) is None:
+        return []
+    return [f"this machine's profile has no noise floor of {base_metric(metric).name}: significance alone decided"]
+
+
+def _profile(results: Path, pool: Pool) -> MachineProfile | None:
+    if pool.machine is None:
+        return None
+    try:
+        return read_profile(results, pool.machine)
+    except ValidationError as failed:
+        raise SpecError(f"{shown(results / 'machines' / pool.machine / FILE)}: no profile of this version; type scaleproof calibrate") from failed
 
 
 def fits(record: Record) -> bool:

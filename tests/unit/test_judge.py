@@ -271,6 +271,13 @@ def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
     assert "no noise floor measured: type scaleproof calibrate" in result.rule
 
 
+def test_a_profile_without_the_metric_is_said(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.02)
+    result = judged(tmp_path, {**ORDER, "metric": "throughput", "direction": "higher"}, gloo_is_faster(0.05), without_alone)
+    assert (result.verdict, result.noise_floor) == ("reproduced", None)
+    assert "this machine's profile has no noise floor of throughput: significance alone decided" in result.warnings
+
+
 def test_a_profile_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     calibrated(tmp_path, 0.02)
     (tmp_path / "results" / "machines" / "m" / "profile.json").write_text("{}")
