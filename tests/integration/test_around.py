@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from harness.record.counters import network_namespace, read_counters
 from harness.record.schema import RankNetwork
 from harness.record.store import Store
 from harness.record.wire import carried, misled
+from harness.spec.case import parse_case
 from tests.integration.in_namespace import OTHER, namespaced, unshare
 from tests.integration.launches import launches, small_case
 
@@ -150,3 +152,17 @@ def test_a_port_that_is_taken_is_nobody_elses_problem(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)):
         outcome = run_plan(launches([small_case(transport="tcp")], 2), tmp_path, size="ci", deadline_s=30)
     assert outcome.done == 2
+
+
+def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'lying'}{os.pathsep}{Path(__file__).parents[2]}")
+    train = {"program": "train", "strategy": "sync", "workload": "dnn_digits", "data": "digits", "minibatch": 8, "steps": 2, "collective": "ring"}
+    cases = [
+        small_case(transport="tcp"),
+        parse_case({"program": "transfer", "suite": "tests", "experiment": "wrong", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [4096]}),
+        parse_case({**train, "suite": "tests", "experiment": "wrong", "arm": "a", "ranks": 2, "transport": "tcp"}),
+    ]
+    outcome = run_plan(launches(cases), tmp_path, size="ci", deadline_s=60)
+    records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]
+    assert [record.failure and record.failure.code for record in records] == ["check_failed"] * 3
+    assert {record.case.program for record in records} == {"collective", "transfer", "train"}
