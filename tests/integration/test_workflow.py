@@ -73,6 +73,10 @@ def test_a_suites_target_runs_collects_judges_and_reports_and_does_nothing_twice
     assert calls(project)[4:] == ["judge small --size smoke", "report --size smoke"]
     assert snakemake(project, "small").returncode == 0
     assert calls(project)[6:] == ["report --size smoke"]
+    (project / "suites" / "small" / "programs").mkdir()
+    (project / "suites" / "small" / "programs" / "own.py").write_text("")
+    assert snakemake(project, "small").returncode == 0
+    assert "run small first --size smoke" in calls(project)[7:], "another program of the suite's own is another launch"
 
 
 def test_a_size_runs_only_the_experiments_that_have_it(project):

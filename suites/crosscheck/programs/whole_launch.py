@@ -7,6 +7,7 @@ Options: `tool` (gnu_time or hyperfine), `calls` of the inner launch's all-reduc
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class Measured:
         inner = inner[: inner.index("--creator")]
         if self.tool == "gnu_time":
             return tools.tied(["time", "--format", "%e %U %S", "--output", str(self.output), *inner])
-        return tools.tied(["hyperfine", *SHELL_LESS, str(self.output), " ".join(inner)])
+        return tools.tied(["hyperfine", *SHELL_LESS, str(self.output), shlex.join(inner)])
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Nothing of its own."""
