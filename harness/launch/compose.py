@@ -88,7 +88,9 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
     """The record of a launch that its preflight forbids."""
     wrong = failed(around.preflight)
     assert wrong is not None, "a launch is refused for a reason"
-    failure = Failure(code="preflight", rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice)
+    # Without room for the records of all launches there is no use in trying them one by one: disk_full ends the run.
+    code: FailureCode = "disk_full" if wrong.code == "disk" else "preflight"
+    failure = Failure(code=code, rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice)
     record = not_started(case, orders, "", "", around)
     return record.model_copy(update={"status": "failed", "failure": failure, "preflight": around.preflight, "warnings": warnings(around.preflight)})
 
