@@ -46,8 +46,9 @@ class Sequential:
         self.names = (suite.name, experiment, size)
         self.cases, self.minimum = chosen.cases, chosen.launches
         self.value_of, self.companions = value_of, companions
-        everything = plan(suite, experiment, size, {case.case_id: self.stop.budget for case in chosen.cases})
-        self._blocks = {index: [launch for launch in everything if launch.plan_index == index] for index in range(self.stop.budget)}
+        self._blocks: dict[int, list[PlannedLaunch]] = {}
+        for launch in plan(suite, experiment, size, {case.case_id: self.stop.budget for case in chosen.cases}):
+            self._blocks.setdefault(launch.plan_index, []).append(launch)
         self._repetitions = {case.case_id: chosen.launches for case in chosen.cases}
         self._decided: dict[str, Decided] = {}
         self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
