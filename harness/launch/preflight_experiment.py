@@ -13,8 +13,8 @@ from harness.record.schema import PreflightCheck, Warning
 from harness.spec.case import AnyCase
 
 VALID_S = 600.0
-"""For so long the answers of one group of ranks also stand for the next experiment of the same process."""
-_known: dict[Group, tuple[float, Told]] = {}
+"""Seconds for which the answers of one group of ranks, when nothing was wrong, also stand for the next experiment of the same process."""
+_known: dict[Group, tuple[float, Told | None]] = {}
 
 
 @dataclass(slots=True)
@@ -27,6 +27,7 @@ class Preflight:
     """Bytes a second that each interface sent before the first launch."""
     _cases: list[AnyCase] = field(default_factory=list)
     _whole: list[PreflightCheck] = field(default_factory=list)
+    _told_here: dict[Group, Told | PreflightCheck] = field(default_factory=dict)
 
     def expect(self, cases: Sequence[AnyCase]) -> None:
         """The launches to come, one case each."""
@@ -46,13 +47,14 @@ class Preflight:
         return [*self._whole, *own, *judge(told)]
 
     def _told(self, group: Group) -> Told | PreflightCheck:
-        at, told = _known.get(group, (-VALID_S, {}))
-        if time.monotonic() - at < VALID_S:
-            return told
-        answer = ask(group, self.staging)
-        if not isinstance(answer, PreflightCheck):
-            _known[group] = time.monotonic(), answer
-        return answer
+        if group not in self._told_here:
+            at, told = _known.get(group, (0.0, None))
+            if told is None or time.monotonic() - at > VALID_S:
+                at, told = time.monotonic(), ask(group, self.staging)
+            self._told_here[group] = told
+            if not isinstance(told, PreflightCheck) and failed(judge(told)) is None:
+                _known[group] = at, told
+        return self._told_here[group]
 
 
 def failed(checks: Sequence[PreflightCheck]) -> PreflightCheck | None:

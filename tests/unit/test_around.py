@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.launch import preflight_machine, preflight_ranks
+from harness.launch import preflight_experiment, preflight_machine, preflight_ranks
 from harness.launch.agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
 from harness.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
 from harness.launch.preflight_experiment import failed, warnings
@@ -197,3 +197,20 @@ def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> Non
     cases = [small_case(ranks=2), small_case(ranks=4), small_case(ranks=1000), small_case(transport="mpi", collective="native", launcher="mpirun")]
     found = preflight_ranks.groups(cases)
     assert {key[0]: group.ranks for key, group in found.items()} == {"local": preflight_ranks.MOST_RANKS, "mpirun": 2}
+
+
+def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    answers: list[Any] = [preflight_machine.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
+
+    def ask(group: Any, staging: Any) -> Any:
+        asked.append(group)
+        return answers[min(len(asked), 2) - 1]
+
+    monkeypatch.setattr(preflight_experiment, "ask", ask)
+    monkeypatch.setattr(preflight_experiment, "_known", {})
+    monkeypatch.setattr(preflight_machine, "IDLE_S", 0.01)
+    first, second, third = (preflight_experiment.Preflight(tmp_path, tmp_path) for _ in range(3))
+    assert [failed(first.of(small_case())).code for _ in range(3)] == ["ranks"] * 3 and len(asked) == 1  # type: ignore[union-attr]
+    assert failed(second.of(small_case())) is None and failed(third.of(small_case())) is None
+    assert len(asked) == 2
