@@ -40,6 +40,7 @@ class Group:
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
+        self._dtypes = frozenset(np.dtype(name) for name in transport.capabilities.dtypes)
         self._mapped = transport if isinstance(transport, Mapped) else None
         self._engine: MessageEngine | MappedEngine
         if self._mapped is None:
@@ -61,11 +62,13 @@ class Group:
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
         self._expect(source.size == target.size * self.world_size and source.dtype == target.dtype, "source must hold world_size times the target's elements")
+        self._expect_type(source)
         return self._submit("reduce_scatter", self._reduce_scatter(source, target))
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
         self._expect(target.size == source.size * self.world_size and source.dtype == target.dtype, "target must hold world_size times the source's elements")
+        self._expect_type(source)
         return self._submit("all_gather", self._all_gather(source, target))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
@@ -88,6 +91,7 @@ class Group:
 
     def _start(self, name: Operation, buffer: Array, reduction: ReduceOperation, root: int = 0) -> Handle:
         self._expect(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")
+        self._expect_type(buffer)
         return self._submit(name, self._run(name, buffer, reduction, root))
 
     def _run(self, name: Operation, work: Array, reduction: ReduceOperation = "sum", root: int = 0) -> Iterator[Handle]:
@@ -124,6 +128,11 @@ class Group:
         self._calls.append(call)
         call.test()
         return call
+
+    def _expect_type(self, buffer: Array) -> None:
+        if buffer.dtype not in self._dtypes:
+            known = ", ".join(sorted(self.capabilities.dtypes))
+            raise TransportError(f"{self.capabilities.library} does not take {buffer.dtype.name}; it takes {known}")
 
     def _expect(self, fits: bool, message: str) -> None:
         if not fits:

@@ -151,8 +151,10 @@ def test_a_message_of_another_size_is_an_error_and_not_wrong_data(transport: str
 
 
 def test_shared_memory_leaves_no_name_even_after_sigkill() -> None:
+    there_before = {path.name for path in Path("/dev/shm").iterdir()}
+
     def names() -> set[str]:
-        return {path.name for path in Path("/dev/shm").iterdir() if "scaleproof" in path.name}
+        return {path.name for path in Path("/dev/shm").iterdir() if "scaleproof" in path.name} - there_before
 
     def body(context: RankContext) -> None:
         own = connect(context)
@@ -295,3 +297,20 @@ def test_traffic_is_what_the_schedule_says(transport: str, algorithm: str) -> No
         group.close()
 
     assert run_ranks(case(transport, 4, algorithm), body) == [""] * 4
+
+
+@pytest.mark.parametrize("transport", BOTH)
+def test_a_type_that_the_transport_does_not_declare_is_refused(transport: str) -> None:
+    def body(context: RankContext) -> None:
+        group = open_group(context)
+        for call in (
+            lambda: group.all_reduce(np.zeros(4, np.complex64)),
+            lambda: group.broadcast(np.zeros(4, np.complex64)),
+            lambda: group.all_gather(np.zeros(4, np.complex64), np.zeros(8, np.complex64)),
+            lambda: group.reduce_scatter(np.zeros(8, np.complex64), np.zeros(4, np.complex64)),
+        ):
+            with pytest.raises(TransportError, match="does not take complex64; it takes"):
+                call()
+        group.close()
+
+    assert run_ranks(case(transport, 2), body) == ["", ""]
