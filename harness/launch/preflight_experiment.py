@@ -14,7 +14,7 @@ from harness.spec.case import AnyCase
 
 VALID_S = 600.0
 """Seconds for which the answers of one group of ranks, when nothing was wrong, also stand for the next experiment of the same process."""
-_known: dict[Group, tuple[float, Told | None]] = {}
+_known: dict[Group, tuple[float, Told]] = {}
 
 
 @dataclass(slots=True)
@@ -48,13 +48,15 @@ class Preflight:
 
     def _told(self, group: Group) -> Told | PreflightCheck:
         if group not in self._told_here:
-            at, told = _known.get(group, (0.0, None))
-            if told is None or time.monotonic() - at > VALID_S:
-                at, told = time.monotonic(), ask(group, self.staging)
-            self._told_here[group] = told
-            if not isinstance(told, PreflightCheck) and failed(judge(told)) is None:
-                _known[group] = at, told
+            at, told = _known.get(group, (-VALID_S, {}))
+            self._told_here[group] = told if told and time.monotonic() - at < VALID_S else self._ask(group)
         return self._told_here[group]
+
+    def _ask(self, group: Group) -> Told | PreflightCheck:
+        answer = ask(group, self.staging)
+        if not isinstance(answer, PreflightCheck) and failed(judge(answer)) is None:
+            _known[group] = time.monotonic(), answer
+        return answer
 
 
 def failed(checks: Sequence[PreflightCheck]) -> PreflightCheck | None:

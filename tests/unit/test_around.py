@@ -144,7 +144,8 @@ def test_what_all_ranks_share_is_kept_once() -> None:
 
 
 def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
-    base = {"host": "node/boot", "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"}, "ports": 6, "port_error": "", "unreachable": {}}
+    base = {"host": "node/boot", "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"}, "ports": 6, "port_error": ""}
+    base |= {"unreachable": {}, "limits": {"memlock": -1, "files": -1}}
     return base | {"gflops": 50.0, "clock": {"offset_ns": 0, "uncertainty_ns": 100}, "clock_error": None} | changed
 
 
