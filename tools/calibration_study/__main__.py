@@ -42,11 +42,13 @@ def run(given: argparse.Namespace) -> int:
 
 def pack(given: argparse.Namespace) -> int:
     """Records, values and outcome into results/reference/."""
+    print("reading the launches, about a minute", flush=True)
     values, store = design.values_from(given.results, given.launches), Store(given.results)
     counts = design.repetitions(given.launches)
     cases = design.suite().experiment(design.EXPERIMENT).size(design.SIZE).cases
     records = [record for case in cases for record in finished_launches(case.case_id, counts[case.arm], store)]
     REFERENCE.mkdir(parents=True, exist_ok=True)
+    print(f"packing {len(records)} records", flush=True)
     keep.pack(records, store, ARCHIVE)
     first = records[0]
     kept = {
