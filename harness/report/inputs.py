@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.record.schema import InputCheck, Record
-from harness.report.numbers import significant
+from harness.report.numbers import exact, significant
 
 WORST = ("fail", "warn", "pass", "not applicable")
 """From the worst outcome to the one that says nothing."""
-MOST = 2
+LOUD = WORST[:2]
+MOST = 1
 """Different bounds or words that a row shows; more are counted."""
 
 
@@ -22,6 +23,7 @@ class InputRow:
     check: str
     name: str
     value: str
+    is_number: bool
     bound: str
     outcome: str
     launches: str
@@ -30,11 +32,11 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class InputTable:
-    """All checks of a data set, and how they ended in words; `alarming` when one warned or failed."""
+    """All checks of a data set, how they ended in words, and those that warned or failed, as `D3 isolated nodes 0.490`."""
 
     dataset: str
     ended: str
-    alarming: bool
+    loud: list[str]
     rows: list[InputRow]
 
 
@@ -53,7 +55,7 @@ def lines(record: Record) -> list[str]:
         return []
     datasets = sorted({check.dataset for check in record.inputs})
     head = f"inputs: {' and '.join(datasets)}; {_counts(check.outcome for check in record.inputs)}"
-    loud = [check for check in record.inputs if check.outcome in ("fail", "warn")]
+    loud = [check for check in record.inputs if check.outcome in LOUD]
     return [head, *(f"  {check.outcome} {check.check} {check.name}: {_text(check.value)}, bound {check.bound}" + _tail(check.detail) for check in loud)]
 
 
@@ -63,14 +65,16 @@ def _tail(detail: str) -> str:
 
 def _table(dataset: str, rows: list[InputRow]) -> InputTable:
     rows = sorted(rows, key=lambda row: int(row.check.removeprefix("D")))
-    return InputTable(dataset, _counts(row.outcome for row in rows), any(row.outcome in ("fail", "warn") for row in rows), rows)
+    loud = [f"{row.check} {row.name} {row.value}" for row in rows if row.outcome in LOUD]
+    return InputTable(dataset, _counts(row.outcome for row in rows), loud, rows)
 
 
 def _row(checks: Sequence[InputCheck]) -> InputRow:
     outcome = min((check.outcome for check in checks), key=WORST.index)
     detail = next(check.detail for check in checks if check.outcome == outcome)
     bounds = _several([check.bound for check in checks])
-    return InputRow(checks[0].check, checks[0].name, _values(checks), bounds, outcome, _counts(check.outcome for check in checks), detail)
+    number, launches = isinstance(checks[0].value, float), _counts(check.outcome for check in checks)
+    return InputRow(checks[0].check, checks[0].name, _values(checks), number, bounds, outcome, launches, detail)
 
 
 def _values(checks: Sequence[InputCheck]) -> str:
@@ -78,7 +82,8 @@ def _values(checks: Sequence[InputCheck]) -> str:
     numbers = [check.value for check in checks if isinstance(check.value, float)]
     if not numbers:
         return _several([_text(check.value) for check in checks])
-    low, high = significant(min(numbers)), significant(max(numbers))
+    shown = exact if all(number.is_integer() for number in numbers) else significant
+    low, high = shown(min(numbers)), shown(max(numbers))
     return low if low == high else f"{low} to {high}"
 
 
@@ -94,4 +99,7 @@ def _counts(outcomes: Iterable[str]) -> str:
 
 
 def _text(value: float | str | None) -> str:
-    return value if isinstance(value, str) else significant(value)
+    """Counts in full, all other numbers to three digits."""
+    if isinstance(value, str):
+        return value
+    return exact(value) if value is not None and value.is_integer() else significant(value)
