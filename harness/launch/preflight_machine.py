@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.rank.recorder import EVENT_DTYPE, GROW
@@ -21,6 +21,8 @@ RECORD_BYTES = 2 << 20
 """Room for one record with its samples, logs and trained parameters; larger ones are rare."""
 IDLE_S = 0.2
 """How long interfaces are watched before an experiment."""
+BUSY = float(1 << 20)
+"""Bytes a second on an interface from which it is not idle before the experiment."""
 FEW_FILES = 16
 """Open files that a rank needs besides its connections."""
 
@@ -82,8 +84,14 @@ def idle_traffic() -> tuple[PreflightCheck, dict[str, float]]:
     time.sleep(IDLE_S)
     after, seconds = read_counters(), time.monotonic() - started
     rates = {name: count / seconds for name, count in sent(before, after).items()}
+    return idle_check(rates), rates
+
+
+def idle_check(rates: Mapping[str, float]) -> PreflightCheck:
+    """`rates`: bytes a second of each interface while nothing of ours ran."""
     busy = ", ".join(f"{name} {format_bytes(rate)}/s" for name, rate in rates.items() if rate)
-    return checked("idle_traffic", True, f"before the experiment interfaces sent {busy or 'nothing'}"), rates
+    advice = "other traffic uses this machine: measure when it is quiet" if any(rate > BUSY for rate in rates.values()) else ""
+    return checked("idle_traffic", True, f"before the experiment interfaces sent {busy or 'nothing'}", advice)
 
 
 def checked(code: str, passed: bool | None, message: str, advice: str = "") -> PreflightCheck:

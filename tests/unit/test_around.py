@@ -194,6 +194,11 @@ def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tm
     assert preflight_machine.open_files(case, [10]).passed is False
 
 
+def test_an_interface_that_is_busy_before_the_experiment_is_told() -> None:
+    assert codes(warnings([preflight_machine.idle_check({"eth0": 9e6, "lo": 0.0})])) == ["idle_traffic"]
+    assert warnings([preflight_machine.idle_check({"eth0": 9e4})]) == []
+
+
 def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> None:
     cases = [small_case(ranks=2), small_case(ranks=4), small_case(ranks=1000), small_case(transport="mpi", collective="native", launcher="mpirun")]
     found = preflight_ranks.groups(cases)
