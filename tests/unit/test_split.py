@@ -56,8 +56,12 @@ def test_time_between_threads_is_exposed_too() -> None:
 
 
 def test_a_call_that_not_all_ranks_recorded_is_not_compared() -> None:
-    found = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 70, 70, 90))
-    assert found["imbalance"].tolist() == [0, 0]
+    """Of three ranks one recorded no call: who waited for whom cannot be told."""
+    case = record({**TRAIN, "ranks": 3, "minibatch": 9})
+    rows = [*step(0, 0, 0), *step(1, 0, 0), *step(2, 0, 0), *exchange(0, 70, 70, 90), *exchange(1, 82, 82, 90)]
+    assert step_parts(case, samples(*rows))["imbalance"].tolist() == [0, 0, 0]
+    found = step_parts(case, samples(*rows, *exchange(2, 70, 70, 90))).set_index("rank") / MS
+    assert found["imbalance"].tolist() == [12, 0, 12]
 
 
 def test_nothing_was_trained() -> None:
