@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from launches import launches, small_case
 
+from harness.launch.supervisor import run_plan
 from harness.rank import clock
 from harness.rank.clock import Reading, combined, compared, reading
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.rank.testing import run_ranks
+from harness.record.store import Store
+from harness.record.trace import chrome_trace
 from harness.spec.case import parse_case
 
 THREE: Any = parse_case(
@@ -62,6 +67,17 @@ def test_a_rank_that_is_gone_leaves_the_first_comparison(monkeypatch: pytest.Mon
         assert abs(context.facts["clock"]["offset_ns"]) <= context.facts["clock"]["uncertainty_ns"]
 
     assert run_ranks(THREE, body, 20) == [""] * 3
+
+
+def test_a_launch_records_its_clocks_and_its_trace_is_on_one(tmp_path: Path) -> None:
+    outcome = run_plan(launches([small_case(tracing="full")]), tmp_path, size="ci", deadline_s=30)
+    store = Store(tmp_path)
+    record, _ = store.load(outcome.launches[0])
+    assert [found.rank for found in record.clocks] == [0, 1]
+    assert all(abs(found.offset_ns) <= found.uncertainty_ns for found in record.clocks)
+    trace = chrome_trace(record, store.samples(record))
+    assert trace["otherData"]["clocks_compared"] is True
+    assert {"all_reduce", "reduce"} <= {event["name"] for event in trace["traceEvents"]}
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
