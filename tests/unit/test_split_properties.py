@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 from claims_samples import MS, TRAIN, record, samples
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.claims.metrics_split import MAIN, PARTS, step_parts
@@ -32,6 +32,7 @@ def counted(rows: pd.DataFrame, rank: int, step: int, *names: str) -> int:
     return sum(any(start <= at * MS < end for start, end in zip(mine["start_ns"], mine["end_ns"], strict=True)) for at in inside)
 
 
+@settings(max_examples=60)
 @given(spans)
 def test_parts_add_up_to_the_step_and_none_is_negative(events: list[tuple[int, str, int, int, int]]) -> None:
     rows = launch(events)
@@ -45,6 +46,7 @@ def test_parts_add_up_to_the_step_and_none_is_negative(events: list[tuple[int, s
         assert row.forward == counted(rows, row.rank, row.number, "forward") * MS
 
 
+@settings(max_examples=40)
 @given(spans)
 def test_an_event_that_is_there_twice_counts_once(events: list[tuple[int, str, int, int, int]]) -> None:
     plain = [event for event in events if event[1] not in ("communication", "queue")]  # a second all-reduce is another bucket

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import records
 from claims_samples import MS, TRAIN, record, samples, step
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli import main
@@ -89,6 +89,7 @@ def test_details_say_bytes_peer_and_warm_up() -> None:
     assert [event["args"] for event in events if event["cat" if "cat" in event else "ph"] == "warmup"] == [{"step": -1}]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(["send", "queue", "forward", "own"]), st.integers(0, 30), st.integers(0, 15)), max_size=30))
 def test_whatever_overlaps_the_trace_is_valid(events: list[tuple[int, str, int, int]]) -> None:
     trace = trace_of(*((rank, name, 0, start, start + length) for rank, name, start, length in events))
