@@ -1,4 +1,4 @@
-"""A rank that is made slow is found in real launches, and the others wait for it; equal ranks are not told apart."""
+"""A rank that is made slow is found in real launches, and the others wait for it longer than for an equal one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.record.schema import Code, Record
 from harness.record.write import samples_table
 
 CASE = case_of(ranks=2, transport="shm", collective="ring", strategy="sync_overlap", steps=12, warmup=2)
-SLOW_S = 0.004
+SLOW_S = 0.01
 """A step of the case takes about 1 ms."""
 
 
@@ -52,13 +52,10 @@ def test_an_injected_slow_rank_is_named_and_the_other_waits_for_it(tmp_path: Pat
                 time.sleep(SLOW_S)
         return compute(training, step, batch)
 
+    equal, waited_before = launched(tmp_path / "equal")
     monkeypatch.setattr(train, "_compute", slow)
-    found, waited = launched(tmp_path)
-    assert found is not None and found.straggler
-    assert found.rank == 1
-    assert SLOW_S / 2 < np.median(waited) < 3 * SLOW_S
-
-
-def test_without_a_slow_rank_the_wait_is_short(tmp_path: Path) -> None:
-    _, waited = launched(tmp_path)
-    assert np.median(waited) < SLOW_S / 2
+    found, waited = launched(tmp_path / "slow")
+    assert equal is not None and found is not None
+    assert (found.rank, found.straggler) == (1, True)
+    assert found.share > max(1.0, equal.share if equal.rank == 1 else 0)
+    assert np.median(waited) > np.median(waited_before) + SLOW_S / 2
