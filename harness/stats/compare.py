@@ -14,6 +14,8 @@ from harness.stats.ranks import depth_of, differences, shift
 
 Finding = Literal["higher", "lower", "no difference", "inconclusive"]
 POWER = 0.95
+WORTH_FINDING = 0.05
+"""The difference that the default budget is made for: within a larger noise floor nothing is called equal that may differ by this."""
 NO_FLOOR = "no noise floor measured: type scaleproof calibrate"
 _SEED = 20_160_222
 _TRIALS = 4_000
@@ -50,7 +52,7 @@ def compare(
     """Compare two arms, one value per launch; `paired`: element k of both ran in one block.
 
     A difference is found when it is significant at `confidence` and its shift lies beyond 1 + `floor` or 1 / (1 + `floor`). `no difference` when it is
-    not significant and the whole interval lies within that band, or, significant or not, within a stated margin of equivalence, 1 + `margin`.
+    not significant and the whole interval lies within that band and within 5 %, or, significant or not, within a stated margin of equivalence, 1 + `margin`.
     ValueError: a value is not finite, paired sides differ in length, or floor or margin is negative.
     """
     above, below = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
@@ -128,8 +130,10 @@ def _decide(centre: float, interval: Interval, significant: bool, floor: float |
         return "inconclusive", f"significant, but not beyond {known}"
     if interval.low == interval.high == 1:
         return "no difference", "every launch of one equals one of the other"
+    if floor and _within(interval, min(floor, WORTH_FINDING)):
+        return "no difference", f"not significant, and the whole interval lies within {known if floor <= WORTH_FINDING else _percent(WORTH_FINDING)}"
     if floor and _within(interval, floor):
-        return "no difference", f"not significant, and the whole interval lies within {known}"
+        return "inconclusive", f"not significant, but {known} hides a difference of {_percent(WORTH_FINDING)}"
     largest = max(interval.high - 1, 1 / interval.low - 1)
     open_ = f"not significant, but a difference of {_percent(largest)} is not ruled out; these launches find one from {_percent(seen)} on"
     return "inconclusive", f"{open_}; {known}" if floor is None else open_

@@ -39,6 +39,12 @@ def test_no_difference_needs_the_whole_interval_in_the_band() -> None:
     assert compare(slower(0.001), FAST, paired=False, floor=0.002).finding == "inconclusive"
 
 
+def test_a_floor_above_5_percent_calls_nothing_equal_that_may_differ_by_it() -> None:
+    found = compare([1.0, 1.07, 0.95, 1.03, 0.98, 1.06], [1.02, 0.96, 1.05, 1.0, 0.97, 1.04], paired=False, floor=0.15)
+    assert (found.finding, "hides a difference of 5 %" in found.why) == ("inconclusive", True)
+    assert compare(slower(0.001), FAST, paired=False, floor=0.15).finding == "no difference"
+
+
 def test_a_stated_margin_of_equivalence_widens_the_band() -> None:
     assert compare(slower(0.03), FAST, paired=False, floor=0.001).finding == "higher"
     assert compare(slower(0.03), FAST, paired=False, floor=0.001, margin=0.1).finding == "no difference"
