@@ -21,7 +21,7 @@ LARGEST_HUB = 0.02
 """Largest expected share of all links that point to one page."""
 REPAIRS = 20
 """Rounds in which a shuffle exchanges the targets of loops and of repeated arcs once more."""
-KINDS = ("web", "no_dangling", "one_host", "padded", "shuffled", "one_host_shuffled")
+KINDS = ("web", "no_dangling", "one_host", "padded", "shuffled")
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def make(kind: str, nodes: int, hosts: int, degree: float, isolated: float, seed
     """The graph of an arm: `nodes` linked pages; `padded` adds isolated ones until they are the share `isolated` of all."""
     if kind not in KINDS:
         raise ValueError(f"no graph is called {kind!r}; there are: {', '.join(KINDS)}")
-    dangling = DANGLING if kind in ("web", "padded", "shuffled") else 0.0
-    graph = web(nodes, 1 if kind.startswith("one_host") else hosts, degree, dangling, seed)
+    dangling = 0.0 if kind in ("no_dangling", "one_host") else DANGLING
+    graph = web(nodes, 1 if kind == "one_host" else hosts, degree, dangling, seed)
     if kind == "padded":
         return padded(graph, isolated, seed)
-    return shuffled(graph, seed) if kind.endswith("shuffled") else graph
+    return shuffled(graph, seed) if kind == "shuffled" else graph
 
 
 def expected_nodes(kind: str, nodes: int, isolated: float) -> int:
