@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.claims.metrics import METRICS, by_size
+from harness.claims.metrics_sizes import PER_SIZE
 from harness.launch.stopping import finished_launches
 from harness.record.machine import Floor
 from harness.record.schema import Record
@@ -23,10 +24,6 @@ LAUNCHES = 6
 REGROUPINGS = 10_000
 SEED = 20_160_222
 ARMS = ("a", "b")
-_PER_SIZE = {
-    "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs"},
-    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs"},
-}
 _UNITS = ("s", "samples/s")
 """Metrics of a training that are times or rates; losses do not depend on the machine's noise."""
 
@@ -71,8 +68,9 @@ def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, floa
                 yield Key(program, name, None), value
         return
     for row in by_size(record, samples).to_dict("records"):
-        for name, column in _PER_SIZE[program].items():
-            yield Key(program, name, int(row["nbytes"])), float(row[column])
+        for name, column in PER_SIZE[program].items():
+            if np.isfinite(row[column]):
+                yield Key(program, name, int(row["nbytes"])), float(row[column])
 
 
 def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES) -> float:

@@ -11,6 +11,11 @@ from harness.spec.case import CollectiveCase, TransferCase
 SECOND = 1e9
 GIGA = 1e9
 COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
+PER_SIZE = {
+    "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs", "first_call_s": "first_s"},
+    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs", "first_call_s": "first_s"},
+}
+"""Of each program, its metrics per message size and their columns in `by_size`."""
 WHOLE = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 
 

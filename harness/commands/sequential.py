@@ -47,10 +47,15 @@ def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]
 
     cases, found = suite.experiment(experiment).size(size).cases, dict[str, set[str]]()
     for claim in load_claims(suite):
-        if claim.form.experiment != experiment or claim.form.against is None:
+        form = claim.form
+        if form.experiment != experiment:
             continue
-        bases = {case.case_id for case in cases if matches(case, claim.form.against)}
-        for case in cases:
-            if matches(case, claim.form.select):
-                found.setdefault(case.case_id, set()).update(bases - {case.case_id})
+        served = {case.case_id for case in cases if matches(case, form.select)}
+        bases = {case.case_id for case in cases if form.against is not None and matches(case, form.against)}
+        if form.arms:  # compared with each other
+            served = bases = {case.case_id for case in cases if any(matches(case, {**form.select, **arm}) for arm in form.arms)}
+        elif form.rule is not None and form.rule.name == "monotone":
+            bases = served
+        for case_id in served:
+            found.setdefault(case_id, set()).update(bases - {case_id})
     return found

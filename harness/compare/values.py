@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 
 from harness.claims.metrics import METRICS, Metric, by_size
+from harness.claims.metrics_sizes import PER_SIZE
 from harness.record.schema import Record
 from harness.record.store import Store
 from harness.spec.errors import SpecError
@@ -13,11 +14,6 @@ from harness.spec.registry import nearest
 
 Key = tuple[str, int | None]
 """A metric's name and, for metrics per message size, the size in bytes."""
-PER_SIZE = {
-    "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs", "first_call_s": "first_s"},
-    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs", "first_call_s": "first_s"},
-}
-"""Of each program, its metrics per message size and their columns in `by_size`."""
 _BANDWIDTHS = ("transfer_bandwidth", "algbw", "busbw")
 
 
