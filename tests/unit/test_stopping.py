@@ -119,6 +119,17 @@ def test_a_base_goes_on_with_the_case_that_is_compared_with_it(tmp_path: Path) -
     assert [index for arm, index in machine.made if arm == "base"] == [index for arm, index in machine.made if arm == "noisy"]
 
 
+def test_arms_in_an_order_and_cases_of_a_trend_go_on_together(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path)
+    ordered = CLAIMS.replace("  against: {arm: base}\n", "  arms: [{arm: quiet}, {arm: base}]\n  direction: higher\n")
+    ordered = ordered.replace("select: {arm: [quiet, noisy]}", "select: {ranks: 2}").replace("{name: at_least, value: 1}", "{name: ordering}")
+    (tmp_path / "x" / "claims.yaml").write_text(ordered)
+    arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
+    found = sequential(suite, "e", "smoke")
+    assert found is not None
+    assert {arms[case]: {arms[other] for other in others} for case, others in found.companions.items()} == {"quiet": {"base"}, "base": {"quiet"}}
+
+
 def test_a_run_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     suite, levels = suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": QUIET}
     machine = Machine(tmp_path, suite, levels)
