@@ -11,10 +11,11 @@ from harness.claims.estimate import Found, Question, answer
 from harness.claims.load import Claim, load_claims, load_published
 from harness.claims.metrics import Metric
 from harness.claims.noise import crowd, fits, floor_of, not_covered, outside_fences
-from harness.claims.pool import Pool
+from harness.claims.pool import Pool, matches
 from harness.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
 from harness.claims.verdict import Estimate, Outcome, judge, with_control
 from harness.record.schema import Evidence
+from harness.record.stops import read_stops
 from harness.record.store import Store
 from harness.spec.suite import Suite
 from harness.stats.intervals import Interval, smallest_count
@@ -110,7 +111,7 @@ class _Judging:
             outcome = with_control(outcome, shown) if outcome else None
         notes = self._left_out(claim, pool, evidence)
         lines = (*notes, *self._warnings(claim, metric, pool, evidence, found))
-        notes += self._scores(claim, metric, pool, evidence)
+        notes += self._scores(claim, metric, pool, evidence) + self._stopped(claim, pool)
         return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
 
     def _question(self, claim: Claim, metric: Metric, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None) -> Question:
@@ -176,6 +177,12 @@ class _Judging:
         if pool.left_out:
             notes.append(f"{pool.left_out} launches of other machines or code versions left out")
         return notes
+
+    def _stopped(self, claim: Claim, pool: Pool) -> list[str]:
+        """What ended the launches of a size with `stop`."""
+        stops = read_stops(self.store.results, self.suite.name, str(claim.form.experiment), self.size)
+        words = stops.words({launch.case.case_id for launch in pool.planned if matches(launch.case, claim.form.select)}) if stops else ""
+        return [words] if words else []
 
     def _warnings(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, found: Found) -> list[str]:
         """What a reader should know of the launches behind the number."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -51,6 +53,14 @@ class Stops(_Part):
     def case(self, case_id: str) -> CaseStop | None:
         """By id."""
         return next((found for found in self.cases if found.case_id == case_id), None)
+
+    def words(self, case_ids: Collection[str]) -> str:
+        """What ended the launches of these cases, for a reader; empty where their number was fixed."""
+        decided = Counter(case.decided for case in self.cases if case.case_id in case_ids)
+        if self.metric is None or self.target is None or not decided:
+            return ""
+        found = ", ".join(f"{word} in {count}" for word, count in sorted(decided.items()))
+        return f"launches went on until {self.metric} was known within {100 * self.target:g} % or {self.budget} were made; cases: {found}"
 
 
 def stops_path(results: Path, suite: str, experiment: str, size: str) -> Path:

@@ -155,6 +155,16 @@ def test_tables_and_verdicts_see_the_launches_that_were_decided_on(tmp_path: Pat
     assert len({launch.order for launch in planned}) == len(planned)
 
 
+def test_a_reader_is_told_what_ended_the_launches(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path)
+    Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
+    stops = read_stops(tmp_path, "x", "e", "smoke")
+    assert stops is not None
+    told = stops.words({case.case_id for case in stops.cases})
+    assert told == "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent in 1, reached in 2"
+    assert stops.words(set()) == ""
+
+
 def test_stops_of_another_form_are_one_line(tmp_path: Path) -> None:
     path = stops_path(tmp_path, "x", "e", "smoke")
     path.parent.mkdir(parents=True)
