@@ -17,15 +17,15 @@ from tests.integration.launches import Timekeeper, launches, small_case
 
 BLOCKS = 10
 FLOOR = 0.05
-"""Stated for the test, not measured: a tenth of the injected slowdown."""
+"""Stated for the test, not measured: a twentieth of the injected slowdown."""
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two arms in one interleaved run; every call of the second lasts half as long again."""
+    """Two arms in one interleaved run; every call of the second lasts twice as long."""
     folder = tmp_path_factory.mktemp("compare") / "results"
     fields = {"transport": "tcp", "sizes": [1 << 18], "iterations": 40}
-    cases = [small_case("plain", **fields), small_case("slow", handicap=0.5, **fields)]
+    cases = [small_case("plain", **fields), small_case("slow", handicap=1.0, **fields)]
     planned = [launch for block in range(BLOCKS) for launch in _block(cases, block)]
     run_plan(planned, folder, size="ci", deadline_s=60.0, progress=Timekeeper())
     floor = Floor(
@@ -46,10 +46,10 @@ def compare(results: Path, a: str, b: str) -> int:
 
 
 def test_an_injected_slowdown_is_a_regression(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert compare(results, "@arm:plain,handicap:0", "@arm:slow,handicap:0.5") == 1
+    assert compare(results, "@arm:plain,handicap:0", "@arm:slow,handicap:1") == 1
     said = capsys.readouterr().out
-    assert "handicap: 0 in A, 0.5 in B" in said and " regression" in said and "block by block" in said
-    assert compare(results, "@arm:slow,handicap:0.5", "@arm:plain,handicap:0") == 0
+    assert "handicap: 0 in A, 1 in B" in said and " regression" in said and "block by block" in said
+    assert compare(results, "@arm:slow,handicap:1", "@arm:plain,handicap:0") == 0
 
 
 def test_a_set_against_itself_is_none(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,4 +59,4 @@ def test_a_set_against_itself_is_none(results: Path, capsys: pytest.CaptureFixtu
 
 def test_the_slowdown_is_never_compared_silently(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(results, "@arm:plain", "@arm:slow") == 2
-    assert "differs in handicap (0 here, 0.5 there)" in capsys.readouterr().out
+    assert "differs in handicap (0 here, 1 there)" in capsys.readouterr().out
