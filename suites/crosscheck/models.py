@@ -150,8 +150,8 @@ METRICS = [
     Metric("rank0_excess", "1", None, launch=rank0_excess),
     Metric("rank0_over_known", "1", None, launch=rank0_over_known),
     Metric("common_wall_over_known", "1", None, launch=common_wall_over_known),
-    Metric("launch_wall_ratio", "1", None, launch=launch_wall_ratio),
-    Metric("launch_cpu_ratio", "1", None, launch=launch_cpu_ratio),
-    Metric("launch_cpu_added_ratio", "1", None, launch=launch_cpu_added_ratio),
+    Metric("launch_wall_ratio", "1", None, launch=launch_wall_ratio, clocked=True),
+    Metric("launch_cpu_ratio", "1", None, launch=launch_cpu_ratio, clocked=True),
+    Metric("launch_cpu_added_ratio", "1", None, launch=launch_cpu_added_ratio, clocked=True),
     Metric("launch_start_cpu_s", "s", "lower", launch=launch_start_cpu_s),
 ]
