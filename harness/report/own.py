@@ -6,38 +6,56 @@ from harness.claims.metrics import METRICS, Metric, suite_metrics
 from harness.report.data import Run, SuiteData
 from harness.report.figures.style import Look
 from harness.report.groups import Summary, arm, by_arm, grouped, summary
-from harness.report.numbers import bracket, significant
+from harness.report.numbers import bracket, nbytes, significant
 from harness.report.sections import Cell, Row, Section, Table, legend, section
 
 HOW = "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 launches."
 ARROW = {"higher": "↑", "lower": "↓", None: ""}
 
 
+Column = tuple[str, int | None]
+"""A metric's name and, where it is per message size, the size in bytes."""
+Values = dict[str, dict[Column, float]]
+"""By launch."""
+
+
 def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
-    """One per experiment with launches of the suite's own programs or metrics that only this suite has."""
-    own = {name: metric for name, metric in suite_metrics(data.suite.folder).items() if name not in METRICS and metric.launch is not None}
-    runs = [run for run in data.runs if run.status == "ok" and any(run.metric(name) is not None for name in own)]
-    return [_section(experiment, found, own, looks) for experiment, found in grouped(runs, _experiment).items()]
+    """One per experiment with launches that have a metric of this suite's own."""
+    own = {name: metric for name, metric in suite_metrics(data.suite.folder).items() if name not in METRICS and metric.model is None}
+    values = {run.launch: _values(run, own) for run in data.runs if own and run.status == "ok"}
+    runs = [run for run in data.runs if values.get(run.launch)]
+    return [_section(experiment, found, own, values, looks) for experiment, found in grouped(runs, _experiment).items()]
 
 
 def _experiment(run: Run) -> str:
     return str(run.row["experiment"])
 
 
-def _section(experiment: str, runs: list[Run], own: dict[str, Metric], looks: dict[str, Look]) -> Section:
-    present = [metric for name, metric in own.items() if any(run.metric(name) is not None for run in runs)]
-    columns = ["arm", *(f"{metric.name} ({metric.unit}) {ARROW[metric.direction]}".strip() for metric in present), "n"]
-    rows = [Row("", [Cell(name), *(_cell(_summary(found, metric.name)) for metric in present), Cell(str(len(found)))]) for name, found in by_arm(runs).items()]
-    values = [(experiment, arm(run), run.launch, metric.name, metric.unit, run.metric(metric.name)) for run in runs for metric in present]
-    header = ("experiment", "arm", "launch", "metric", "unit", "value")
-    tables = [Table("Median over n launches and its interval.", columns, rows, stacked=len(present) > 4)]
-    names = [metric.name for metric in present]
-    return section(f"{experiment}-own", f"{experiment}: the suite's own metrics", HOW, names, [], legend(looks, map(arm, runs)), header, values, runs, tables)
+def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
+    found: dict[Column, float | None] = {}
+    for name, metric in own.items():
+        if metric.launch is not None:
+            found[name, None] = run.metric(name)
+        elif metric.size is not None and run.record is not None:
+            found |= {(name, nbytes): metric.size(run.record, run.samples, nbytes) for nbytes in getattr(run.record.case, "sizes", ())}
+    return {column: value for column, value in found.items() if value is not None}
 
 
-def _summary(runs: list[Run], name: str) -> Summary | None:
-    values = [value for run in runs if (value := run.metric(name)) is not None]
-    return summary(values) if values else None
+def _section(experiment: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]) -> Section:
+    columns = sorted({column for run in runs for column in values[run.launch]}, key=lambda column: (list(own).index(column[0]), column[1] or 0))
+    rows = []
+    for name, found in by_arm(runs).items():
+        cells = [_cell(summary(given) if (given := [values[run.launch][c] for run in found if c in values[run.launch]]) else None) for c in columns]
+        rows.append(Row("", [Cell(name), *cells, Cell(str(len(found)))]))
+    lines = [(experiment, arm(run), run.launch, name, size, own[name].unit, value) for run in runs for (name, size), value in values[run.launch].items()]
+    header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
+    tables = [Table("Median over n launches and its interval.", ["arm", *(_header(own[name], size) for name, size in columns), "n"], rows, len(columns) > 4)]
+    names = list(dict.fromkeys(name for name, _ in columns))
+    return section(f"{experiment}-own", f"{experiment}: the suite's own metrics", HOW, names, [], legend(looks, map(arm, runs)), header, lines, runs, tables)
+
+
+def _header(metric: Metric, size: int | None) -> str:
+    return f"{metric.name}{f' at {nbytes(size)}' if size is not None else ''} ({metric.unit}) {ARROW[metric.direction]}".strip()
 
 
 def _cell(found: Summary | None) -> Cell:
