@@ -15,7 +15,7 @@ from harness.claims.metrics import Metric
 
 
 def calls(record, samples, nbytes):
-    return float((samples["nbytes"] == nbytes).sum()) if record.case.program == "collective" else None
+    return float((samples["nbytes"] == nbytes).sum()) if record.case.program == "transfer" else None
 
 
 METRICS = [Metric("calls", "1", "higher", size=calls)]
@@ -27,9 +27,9 @@ def test_a_metric_per_size_has_a_column_per_size_and_a_row_per_arm(tmp_path: Pat
     (suite.folder / "models.py").write_text(MODELS)
     data = load(results, "smoke", [suite])[0]
     found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
-    sizes = sorted({size for run in data.done("collective") if run.record for size in run.record.case.sizes})
+    sizes = sorted({size for run in data.done("transfer") if run.record for size in run.record.case.sizes})
     assert [column.split(" (")[0].replace("\u202f", " ").startswith("calls at") for column in found[0].tables[0].columns[1:-1]] == [True] * len(sizes)
-    assert {row.cells[0].text for row in found[0].tables[0].rows} == {arm(run) for run in data.done("collective")}
+    assert {row.cells[0].text for row in found[0].tables[0].rows} == {arm(run) for run in data.done("transfer")}
 
 
 def test_without_metrics_of_its_own_a_suite_has_no_such_section(tmp_path: Path) -> None:
