@@ -16,7 +16,8 @@ from harness.rank.board import Board
 
 LOOK_S = 0.25
 STOPPED_S = 1.5
-SILENT_S = 6.0
+SILENT_S = 12.0
+"""A library may wait for a slow peer with the interpreter's lock held, while that one still imports: seconds on a machine with cold caches."""
 BUSY = 0.05
 """Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less."""
 FAMILY_S = 4.0

@@ -41,7 +41,7 @@ def test_a_calibration_measures_floors_and_bounds_and_keeps_the_launches_behind_
     profile = read_profile(tmp_path, machine_id())
     assert profile is not None and len(profile.runs) == len(wanted) == 2 * LAUNCHES
     assert {(floor.metric, floor.nbytes) for floor in profile.floors} == {
-        (metric, size) for metric in ("transfer_latency", "transfer_bandwidth") for size in (1 << 10, 64 << 10, 1 << 20, 16 << 20)
+        (metric, size) for metric in ("transfer_latency", "transfer_bandwidth", "first_call_s") for size in (1 << 10, 64 << 10, 1 << 20, 16 << 20)
     }
     assert all(floor.share >= 0 and floor.launches_per_arm == LAUNCHES and "6 blocks" in floor.taken for floor in profile.floors)
     assert {bound.name for bound in profile.bounds} == {"memory_copy", "two_rank_all_reduce", "loopback", "single_core_flop"}

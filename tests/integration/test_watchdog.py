@@ -97,6 +97,6 @@ def test_a_rank_that_holds_the_interpreters_lock_is_read_from_outside(tmp_path: 
     rank = fault_of(record.seed, 2)[0]
     assert (record.failure.rank, record.stall.first_silent) == (rank, rank)
     assert any("in fail" in line for line in record.stall.ranks[rank].stack), record.stall
-    assert took < 10
+    assert took < 18
     log = (Store(tmp_path / "results").folder(record) / f"rank-{rank}.log").read_text()
     assert "Stacks read by py-spy" in log

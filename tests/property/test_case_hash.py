@@ -19,23 +19,28 @@ COLLECTIVE: dict[str, Any] = {**NAMES, "program": "collective", "transport": "tc
 TRAIN: dict[str, Any] = {
     **NAMES, "program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "cd_dnn", "minibatch": 64, "steps": 3, "width": 0.5,
 }  # fmt: skip
+OWN: dict[str, Any] = {**NAMES, "program": "own", "entry": "mine", "ranks": 2, "options": {"nodes": 10}}
 # For each program a second valid value of every field that may change alone.
 OTHERS: dict[str, dict[str, Any]] = {
     "transfer": {
         "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "shm", "interface": "eth0", "threads_per_rank": 2, "sizes": [1024, 8],
-        "iterations": 5, "warmup": 2,
+        "iterations": 5, "warmup": 2, "tracing": "full", "handicap": 0.05,
     },
     "collective": {
         "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "shm", "collective": "tree", "interface": "eth0", "threads_per_rank": 2,
-        "operation": "broadcast", "dtype": "float64", "sizes": [8, 8], "iterations": 5, "warmup": 2,
+        "operation": "broadcast", "dtype": "float64", "sizes": [8, 8], "iterations": 5, "warmup": 2, "tracing": "full", "handicap": 0.05,
     },
     "train": {
         "suite": "y", "experiment": "f", "arm": "b", "ranks": 4, "transport": "horovod", "interface": "eth0", "threads_per_rank": 2, "framework": "tensorflow",
         "strategy": "sync_overlap", "workload": "vgg_a", "image_side": 32, "width": 0.25, "minibatch": 128, "steps": 4, "warmup": 3, "data": "digits",
-        "learning_rate": 0.02, "momentum": 0.5, "bucket_mib": 1.0, "evaluate_every": 1,
+        "learning_rate": 0.02, "momentum": 0.5, "bucket_mib": 1.0, "evaluate_every": 1, "tracing": "full", "handicap": 0.05, "compute": "none",
+    },
+    "own": {
+        "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "tcp", "interface": "eth0", "threads_per_rank": 2, "entry": "other",
+        "source": "0123", "options": {"nodes": 11}, "sizes": [8], "iterations": 5, "warmup": 2, "tracing": "full", "handicap": 0.05,
     },
 }  # fmt: skip
-BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN}
+BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN, "own": OWN}
 # Fields with one value so far, or that only change together with another.
 _TIED = {"program", "fabric", "launcher"}
 
