@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binomtest
 
 from harness.calibrate.floors import floor_share, spread
 from harness.calibrate.measure import suite
-from harness.claims.metrics_sizes import at_size
+from harness.claims.launch import timed
 from harness.launch.stopping import finished_launches
 from harness.record.store import Store
-from harness.spec.case import CollectiveCase, TransferCase
 from harness.spec.plan import PlannedLaunch, plan
 from harness.stats.compare import compare, detectable
 from harness.stats.intervals import smallest_count
 
-EXPERIMENT, SIZE, METRIC = "study", "full", "collective_latency"
+EXPERIMENT, SIZE, METRIC = "study", "full", "median time of a digest in s"
 SAME, SLOWED = 200, 100
 """Comparisons of identical arms, and of one against the slowed one; the latter share the base arm's launches with the first of the former."""
 FEWEST = smallest_count()
@@ -70,13 +70,17 @@ def values_from(results: Path, launches: int) -> Values:
     """One value per launch. SystemExit with one line when launches are missing."""
     store, counts, arms = Store(results), repetitions(launches), dict[str, list[float]]()
     for case in suite().experiment(EXPERIMENT).size(SIZE).cases:
-        assert isinstance(case, CollectiveCase | TransferCase)
         found = finished_launches(case.case_id, counts[case.arm], store)
         if len(found) < counts[case.arm]:
             raise SystemExit(f"arm {case.arm} has {len(found)} of {counts[case.arm]} launches; start `run` again, it goes on")
-        given = [at_size(record, store.samples(record).to_pandas(), "time_s", case.sizes[0]) for record in found]
-        arms[case.arm] = [float(f"{value:.6g}") for value in given if value is not None]
+        arms[case.arm] = [float(f"{digest_s(store.samples(record).to_pandas()):.6g}") for record in found]
     return Values(launches, arms)
+
+
+def digest_s(samples: pd.DataFrame) -> float:
+    """Median time of a digest in s, warm-up left out: the value of a launch."""
+    rows = timed(samples, "digest")
+    return float((rows["end_ns"] - rows["start_ns"]).median()) / 1e9
 
 
 def outcome(values: Values) -> dict[str, Any]:

@@ -9,21 +9,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from harness.calibrate.measure import suite
 from harness.claims.metrics_sizes import by_size
 from harness.commands.common import print_table
 from harness.launch.progress import progress_on_terminal
 from harness.launch.supervisor import run_plan
+from harness.record.schema import Record
 from harness.record.store import Store
 from harness.spec.case import parse_case
 from harness.spec.plan import PlannedLaunch
+from harness.spec.programs import programs_folder
+from tools.calibration_study.design import digest_s
 
 BLOCKS = 16
 _ALONE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring", "ranks": 1, "operation": "all_gather"}
 _TRANSFER: dict[str, Any] = {"program": "transfer", "transport": "tcp", "ranks": 2}
 _REDUCE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring", "ranks": 2}
 CANDIDATES: dict[str, dict[str, Any]] = {
-    "one rank gathers 1 MiB, 60 times (the study's)": {**_ALONE, "sizes": [1 << 20], "iterations": 60},
+    "one rank hashes 256 KiB, 300 times (the study's)": {"program": "own", "entry": "digest", "ranks": 1, "options": {"kib": 256}, "iterations": 300},
+    "one rank gathers 1 MiB, 60 times": {**_ALONE, "sizes": [1 << 20], "iterations": 60},
     "one rank gathers 64 KiB, 300 times": {**_ALONE, "sizes": [64 << 10], "iterations": 300},
     "one rank gathers 2 MiB, 100 times": {**_ALONE, "sizes": [2 << 20], "iterations": 100},
     "tcp round trips of 64 B, 400": {**_TRANSFER, "sizes": [64], "iterations": 400},
@@ -39,10 +45,11 @@ def pilot(given: argparse.Namespace) -> int:
     """Print spread and time of each candidate."""
     common = {"suite": "calibration", "experiment": "pilot", "warmup": 10}
     cases = {name: parse_case({**common, "arm": name, **fields}) for name, fields in CANDIDATES.items()}
+    programs = str(programs_folder(suite().folder))
     shuffler, launches = random.Random(BLOCKS), list[PlannedLaunch]()
     for index in range(BLOCKS):
         block = shuffler.sample(list(cases.values()), len(cases))
-        launches += [PlannedLaunch(case, index, index, len(launches) + place) for place, case in enumerate(block)]
+        launches += [PlannedLaunch(case, index, index, len(launches) + place, programs) for place, case in enumerate(block)]
     with tempfile.TemporaryDirectory(prefix="scaleproof-pilot-") as folder:
         run_plan(launches, Path(folder), size="full", deadline_s=30, progress=progress_on_terminal("pilot"))
         store = Store(Path(folder))
@@ -51,9 +58,13 @@ def pilot(given: argparse.Namespace) -> int:
     return 0
 
 
-def _row(name: str, records: list[Any], store: Store) -> list[str]:
+def _value(record: Record, samples: pd.DataFrame) -> float:
+    return digest_s(samples) if record.case.program == "own" else float(by_size(record, samples)["time_s"].iloc[0])
+
+
+def _row(name: str, records: list[Record], store: Store) -> list[str]:
     good = [record for record in records if record.status == "ok"]
-    logarithms = np.log([float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0]) for record in good])
+    logarithms = np.log([_value(record, store.samples(record).to_pandas()) for record in good])
     # Scaled so that it equals the standard deviation where the noise is normal.
     robust = 1.4826 * float(np.median(np.abs(logarithms - np.median(logarithms))))
     wall = float(np.median([record.wall_s for record in good]))
