@@ -8,6 +8,7 @@ from harness.programs.common import mark, timed_iterations
 from harness.programs.handicap import finished
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
+from harness.spec.case import OwnCase
 
 OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 """SHA-256 of no bytes (FIPS 180-4)."""
@@ -16,6 +17,7 @@ OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 def run(context: RankContext) -> None:
     """Hash `options.kib` KiB over and over; an event `digest` each."""
     case = context.case
+    assert isinstance(case, OwnCase)
     data = bytes(int(case.options["kib"]) << 10)
     first = hashlib.sha256(data).digest()
     for iteration in timed_iterations(context, case.warmup, case.iterations):
