@@ -20,6 +20,7 @@ from harness.rank.orders import Orders
 from harness.record.counters import Counters
 from harness.record.digest import code_version, machine_id
 from harness.record.host import usable_cores
+from harness.record.places import without_places
 from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Warning
 from harness.spec.case import AnyCase
 
@@ -122,7 +123,7 @@ def _rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]
     status: Any = "killed" if end is None or end["signal"] is not None else "ok" if report and report["status"] == "ok" and end["exit_code"] == 0 else "failed"
     return RankStatus(
         rank=rank, pid=watch.board.pid(rank), exit_code=end["exit_code"] if end else None, signal=end["signal"] if end else None, status=status,
-        code=code, message=message, step=line.step, operation=line.operation, facts=facts,
+        code=code, message=message, step=line.step, operation=line.operation, facts=without_places(facts),
     )  # fmt: skip
 
 

@@ -1,0 +1,13 @@
+"""A record does not tell where its user keeps files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from harness.record.places import without_places
+
+
+def test_places_are_told_by_what_they_are_and_all_else_stays() -> None:
+    found = without_places({"command": [f"{sys.prefix}/bin/python -m x", 3, None], "note": f"see {Path.home()}/notes", "plain": {"a": 1.5}})
+    assert found == {"command": ["(environment)/bin/python -m x", 3, None], "note": "see ~/notes", "plain": {"a": 1.5}}
