@@ -13,6 +13,7 @@ from harness.report.pages import Pages
 from harness.report.sections import Section
 
 NOT_MEASURED = "not measured here; type scaleproof calibrate"
+NONE_FOR_THESE = "none is measured for these metrics"
 
 
 def profiles(results: Path, data: Iterable[SuiteData]) -> dict[str, MachineProfile | None]:
@@ -33,7 +34,7 @@ def with_floors(section: Section, found: dict[str, MachineProfile | None]) -> Se
         return section
     profile, program = found.get(records[0].machine), records[0].case.program
     lines = [line for name in section.metrics if (line := _line(profile, name, program))]
-    return replace(section, floors=tuple(lines) or (NOT_MEASURED,))
+    return replace(section, floors=tuple(lines) or (NONE_FOR_THESE if profile else NOT_MEASURED,))
 
 
 def _line(profile: MachineProfile | None, metric: str, program: str) -> str:
