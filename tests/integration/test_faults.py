@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.launch.supervisor import Outcome, run_plan
+from harness.launch.watch import SILENT_S
 from harness.record.schema import Record
 from harness.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
@@ -68,7 +69,8 @@ def assert_flight_recorded(record: Record, rank: int, stopped: bool) -> None:
 )
 def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: str, code: str) -> None:
     _, records, took = run(tmp_path, fault, [small_case("tcp", transport="tcp")], 1, deadline_s=4.0 if fault == "hang" else 30.0)
-    assert max(took.values()) < WITHIN_S
+    # Silence is believed only after a while: a library may wait for a slow peer with the interpreter's lock held.
+    assert max(took.values()) < WITHIN_S + (SILENT_S if fault == "lock" else 0)
     assert [(record.failure.code, record.failure.rank) for record in records if record.failure] == [(code, fault_of(record.seed, 2)[0]) for record in records]
 
 
