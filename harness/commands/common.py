@@ -26,6 +26,15 @@ def size_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", default="smoke", metavar="SIZE", help="ci, smoke, small or full (default: smoke)")
 
 
+def planned_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which launches of a plan are meant: SUITE, EXPERIMENT or all, --size, --results, --suites."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
+    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+
+
 def results_argument(parser: argparse.ArgumentParser) -> None:
     """--results."""
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of records (default: ./results)")

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
+from harness.commands.common import planned_arguments, print_table, size_of
 
 if TYPE_CHECKING:
     from harness.record.schema import PreflightCheck
@@ -20,11 +20,7 @@ EXAMPLE = "scaleproof preflight das2016 throughput"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
-    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
-    size_argument(parser)
-    results_argument(parser)
-    suites_argument(parser)
+    planned_arguments(parser)
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import open_store, print_table, profile_of_this_machine, results_argument, size_argument, size_of, suites_argument
+from harness.commands.common import open_store, planned_arguments, print_table, profile_of_this_machine, size_of
 from harness.commands.sequential import sequential
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
-    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
-    size_argument(parser)
-    results_argument(parser)
-    suites_argument(parser)
+    planned_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="list cases, launches and an estimate of time and memory; write nothing")
     parser.add_argument("--again", action="store_true", help="run finished launches once more; the earlier records stay")
     parser.add_argument("--case", metavar="ID", help="only the case whose id starts with ID")

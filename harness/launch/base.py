@@ -7,6 +7,8 @@ from typing import Protocol
 
 from harness.rank.orders import Orders
 
+_SHARED = Path("/dev/shm")
+
 
 class Launcher(Protocol):
     """Says what to start; the supervisor starts, watches and ends it."""
@@ -17,5 +19,8 @@ class Launcher(Protocol):
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Variables on top of those that every launch gets."""
 
-    def scratch(self, orders: Orders) -> list[Path]:
-        """Folders outside the launch's own that it uses; made before and removed after the launch."""
+
+def scratch(launch: str) -> Path:
+    """Where a launch's processes and their libraries put temporary files; made before and removed after the launch, or by the next run.
+    A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes."""
+    return _SHARED / f"scaleproof-{launch}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import harness
-from harness.launch.base import Launcher
+from harness.launch.base import Launcher, scratch
 from harness.launch.stall import Seen, first_silent, look, look_again, stall_of
 from harness.launch.teardown import clean, end_processes, reap_session
 from harness.launch.watch import Sign, Watch, root_cause, signal_name
@@ -53,6 +53,7 @@ def launch_environment(orders: Orders, launcher: Launcher, folder: Path) -> dict
     threads = {name: str(orders.case["threads_per_rank"]) for name in THREAD_VARIABLES}
     paths = [str(Path(harness.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {ENVIRONMENT: orders.launch, "PYTHONHASHSEED": str(orders.seed % 2**32), "PYTHONPATH": os.pathsep.join(paths), PADDING: padding(orders.seed)}
+    own["TMPDIR"] = str(scratch(orders.launch))  # a rank ends without the exit handlers that would remove its libraries' files
     return {**os.environ, **threads, **own, **launcher.environment(folder, orders)}
 
 
@@ -64,9 +65,8 @@ def padding(seed: int) -> str:
 def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[str, str], watch: Watch) -> Ended:
     """Run the launch to its end. Whatever happens in here, also KeyboardInterrupt, none of its processes survives."""
     started = time.monotonic()
-    scratch = launcher.scratch(orders)
-    for path in scratch:
-        path.mkdir(mode=0o700)
+    temporary = scratch(orders.launch)
+    temporary.mkdir(mode=0o700)
     with (folder / "launcher.log").open("wb") as log:
         process = subprocess.Popen(launcher.command(folder, orders), env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
@@ -79,8 +79,7 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
                 process.kill()
                 process.wait()
                 reap_session(process.pid)
-                for path in scratch:
-                    shutil.rmtree(path, ignore_errors=True)
+                shutil.rmtree(temporary, ignore_errors=True)
                 left = clean(orders.launch)
     return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
 

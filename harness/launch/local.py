@@ -19,7 +19,3 @@ class Local:
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Nothing of its own."""
         return {}
-
-    def scratch(self, orders: Orders) -> list[Path]:
-        """Nothing outside the launch's folder."""
-        return []

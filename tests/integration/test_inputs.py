@@ -41,7 +41,7 @@ from harness.workloads.inputs.graphs import WebGraph, graph_inputs
 
 def run(context):
     source = np.arange(100)
-    settle(context.inputs, graph_inputs(WebGraph("ring", 100, source, np.roll(source, 1), source * 0, "a ring", 101, False, 1)))
+    settle(context.inputs, graph_inputs(WebGraph("ring", 100, source, np.roll(source, 1), source * 0, "a ring"), 101, 1))
     context.recorder.add("count", 0, 1, 2)
 """
 

@@ -91,3 +91,14 @@ def test_two_suites_may_name_their_programs_alike(suite_folder: Path, tmp_path: 
     assert hasattr(load_entry(suite_folder / "programs", "counting"), "run")
     assert load_entry(other, "counting").WHOSE == "the other one"
     assert hasattr(load_entry(suite_folder / "programs", "counting"), "run")
+
+
+def test_a_temporary_file_that_a_rank_leaves_goes_with_its_launch(suite_folder: Path, tmp_path: Path) -> None:
+    left = '    import tempfile\n    from pathlib import Path\n    name = tempfile.mkstemp(prefix="left-by-a-rank-")[1]\n'
+    note = f'    Path("{tmp_path}", f"name-{{context.rank}}").write_text(name)\n'
+    (suite_folder / "programs" / "counting.py").write_text(PROGRAM + left + note)
+    outcome = run_plan(plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
+    names = [Path((tmp_path / f"name-{rank}").read_text()) for rank in range(2)]
+    assert outcome.done == 1 and len(set(names)) == 2
+    assert not any(name.exists() for name in names)
+    assert all(outcome.launches[0] in name.parent.name and not name.parent.exists() for name in names)

@@ -5,6 +5,7 @@ Option `bucket_view` 1: gradients are views of the buckets (no copy back), as in
 
 from __future__ import annotations
 
+import gc
 import os
 from datetime import timedelta
 
@@ -17,28 +18,34 @@ TIMEOUT = timedelta(seconds=120)
 
 def run(context: RankContext) -> None:
     """Train; every rank records steps and their parts."""
-    import torch
     import torch.distributed
-    from suite_programs import network
 
-    net = network.network(context)
     os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
     store = torch.distributed.FileStore(str(context.folder / "ddp.store"), context.world_size)
     context.at(-1, "connect")
     torch.distributed.init_process_group("gloo", store=store, rank=context.rank, world_size=context.world_size, timeout=TIMEOUT)
-    try:
-        view = bool(context.case.options["bucket_view"])
-        replica = torch.nn.parallel.DistributedDataParallel(net.module, bucket_cap_mb=net.case.bucket_mib, gradient_as_bucket_view=view)
-        optimiser = torch.optim.SGD(net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True)
+    _train(context)
+    # DDP's reducer holds the group too. As the last to do so it would join Gloo's threads under the interpreter's lock, for which such a
+    # thread may be waiting: so the replica goes first. After a failure the group stays; the end of the rank closes its sockets.
+    gc.collect()
+    torch.distributed.destroy_process_group()
 
-        def one_step(step: int) -> None:
-            network.forward_backward(context, step, net, replica)
-            with context.recorder.span("update", step):
-                optimiser.step()
-                optimiser.zero_grad()
 
-        network.timed_steps(context, net, one_step, torch.distributed.barrier)
-        network.same_everywhere(context, net.module)
-        context.facts["ddp"] = {"bucket_mib": net.case.bucket_mib, "bucket_view": view, "torch": torch.__version__}
-    finally:
-        torch.distributed.destroy_process_group()
+def _train(context: RankContext) -> None:
+    import torch
+    from suite_programs import network
+
+    net = network.network(context)
+    view = bool(context.case.options["bucket_view"])
+    replica = torch.nn.parallel.DistributedDataParallel(net.module, bucket_cap_mb=net.case.bucket_mib, gradient_as_bucket_view=view)
+    optimiser = torch.optim.SGD(net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True)
+
+    def one_step(step: int) -> None:
+        network.forward_backward(context, step, net, replica)
+        with context.recorder.span("update", step):
+            optimiser.step()
+            optimiser.zero_grad()
+
+    network.timed_steps(context, net, one_step, torch.distributed.barrier)
+    network.same_everywhere(context, net.module)
+    context.facts["ddp"] = {"bucket_mib": net.case.bucket_mib, "bucket_view": view, "torch": torch.__version__}

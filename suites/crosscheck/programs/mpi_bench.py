@@ -6,7 +6,6 @@ Events, as the tool prints them: `one_way` in s, or `bandwidth` in GB/s for osu_
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from suite_programs import tools
 
+from harness.launch.base import scratch
 from harness.launch.mpirun import Mpirun, options
 from harness.programs.common import mark
 from harness.rank.context import RankContext
@@ -35,16 +35,11 @@ def run(context: RankContext) -> None:
     """Run the tool on two processes of its own and record what it printed."""
     case, orders = context.case, read_orders(context.folder)
     launcher = Mpirun()
-    scratch = launcher.scratch(orders)[0]
-    scratch.mkdir(mode=0o700)
     tool = str(case.options["tool"])
-    command = [str(Path(sys.executable).parent / "mpirun"), *options(2, scratch), *_command(tool, case)]
+    command = [str(Path(sys.executable).parent / "mpirun"), *options(2, scratch(orders.launch)), *_command(tool, case)]
     context.at(0, tool)
     mark(context, "start", 0)
-    try:
-        printed = tools.run_tool(command, TIMEOUT_S, launcher.environment(context.folder, orders))
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    printed = tools.run_tool(command, TIMEOUT_S, launcher.environment(context.folder, orders))
     found = 0
     for nbytes, value in rows(tool, printed):
         moment = now()

@@ -71,10 +71,6 @@ class Measured:
         """Nothing of its own."""
         return self.local.environment(folder, orders)
 
-    def scratch(self, orders: Orders) -> list[Path]:
-        """Nothing outside the launch's folder."""
-        return self.local.scratch(orders)
-
 
 MEASURED: dict[str, Measured] = {}
 """The launcher of the moment, where the registry finds it."""

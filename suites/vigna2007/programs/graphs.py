@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+
+from harness.workloads.inputs.graphs import WebGraph
 
 EXPONENT = 2.1
 """Of the in-degrees, the value that studies of the web usually report (Manning, Raghavan, Schuetze, Introduction to Information Retrieval, section 19.2.1)."""
@@ -24,24 +26,7 @@ REPAIRS = 20
 KINDS = ("web", "no_dangling", "one_host", "padded", "shuffled")
 
 
-@dataclass(frozen=True)
-class Graph:
-    """Arcs source -> target, no two alike, no loops; pages of a host are neighbours, as in a crawl sorted by address. `recipe` makes it again."""
-
-    name: str
-    nodes: int
-    source: np.ndarray
-    target: np.ndarray
-    host: np.ndarray
-    recipe: str
-
-    @property
-    def arcs(self) -> int:
-        """Number of arcs."""
-        return len(self.source)
-
-
-def make(kind: str, nodes: int, hosts: int, degree: float, isolated: float, seed: int) -> Graph:
+def make(kind: str, nodes: int, hosts: int, degree: float, isolated: float, seed: int) -> WebGraph:
     """The graph of an arm: `nodes` linked pages; `padded` adds isolated ones until they are the share `isolated` of all."""
     if kind not in KINDS:
         raise ValueError(f"no graph is called {kind!r}; there are: {', '.join(KINDS)}")
@@ -57,8 +42,9 @@ def expected_nodes(kind: str, nodes: int, isolated: float) -> int:
     return round(nodes / (1 - isolated)) if kind == "padded" else nodes
 
 
-def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> Graph:
-    """`degree` arcs per node, before equal ones and loops are taken out and before pages that nobody links to get an arc."""
+def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> WebGraph:
+    """No two arcs alike, no loops; pages of a host are neighbours, as in a crawl sorted by address. `degree` arcs per node, before equal ones and
+    loops are taken out and before pages that nobody links to get an arc."""
     generator = np.random.default_rng([seed, 1])
     host = _hosts(nodes, hosts)
     side = generator.choice(3, nodes, p=SHARES)
@@ -80,19 +66,19 @@ def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> Gr
     source, target = np.concatenate([source, mute]), np.concatenate([target, _next(np.flatnonzero(side == OUT), mute)])
     recipe = f"synthetic web graph: {nodes} nodes, {hosts} hosts, degree {degree:g}, dangling {dangling:g}, in-degree exponent {EXPONENT}, seed {seed}"
     name = "web" if dangling else "no dangling nodes"
-    return Graph(f"synthetic {name}{'' if hosts > 1 else ', one host'}", nodes, source, target, host, recipe)
+    return WebGraph(f"synthetic {name}{'' if hosts > 1 else ', one host'}", nodes, source, target, host, recipe)
 
 
-def padded(graph: Graph, isolated: float, seed: int) -> Graph:
+def padded(graph: WebGraph, isolated: float, seed: int) -> WebGraph:
     """The same arcs between ids of a larger space, the unused ones anywhere in it, each with the host of the page before."""
     total = round(graph.nodes / (1 - isolated))
     place = np.sort(np.random.default_rng([seed, 2]).permutation(total)[: graph.nodes])
     host = graph.host[np.maximum(np.searchsorted(place, np.arange(total), side="right") - 1, 0)]
     recipe = f"{graph.recipe}; padded with isolated nodes to a share of {isolated:g}"
-    return Graph(f"{graph.name}, padded", total, place[graph.source], place[graph.target], host, recipe)
+    return WebGraph(f"{graph.name}, padded", total, place[graph.source], place[graph.target], host, recipe)
 
 
-def shuffled(graph: Graph, seed: int) -> Graph:
+def shuffled(graph: WebGraph, seed: int) -> WebGraph:
     """The null: targets exchanged between arcs at random, so that every page keeps its out-degree and its in-degree, and nothing else."""
     generator = np.random.default_rng([seed, 3])
     target = generator.permutation(graph.target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from suite_programs.graphs import Graph, expected_nodes, make
+from suite_programs.graphs import expected_nodes, make
 from suite_programs.methods import DAMPING, METHODS, Problem, iterations_to, solve
 
 from harness.programs.common import mark, timed_iterations
@@ -26,7 +26,8 @@ def run(context: RankContext) -> None:
     context.at(-1, "graph")
     graph = _graph(case, context.seed)
     context.at(-1, "input checks")
-    settle(context.inputs, graph_inputs(_described(case, graph, context.seed)))
+    wanted = expected_nodes(case.arm, int(case.options["nodes"]), float(case.options["isolated"]))
+    settle(context.inputs, graph_inputs(graph, wanted, context.seed, large_scale=bool(case.options.get("large_scale", 0))))
     context.at(-1, "iterations")
     problem, tolerance = Problem(graph.nodes, graph.source, graph.target), float(case.options["tolerance"])
     counts = {method: iterations_to(problem, method, tolerance, LIMIT) for method in METHODS}
@@ -39,16 +40,10 @@ def run(context: RankContext) -> None:
     _verify(context, problem, found, tolerance)
 
 
-def _graph(case: OwnCase, seed: int) -> Graph:
+def _graph(case: OwnCase, seed: int) -> WebGraph:
     options = case.options
     nodes, hosts = int(options["nodes"]), int(options["hosts"])
     return make(case.arm, nodes, hosts, float(options["degree"]), float(options["isolated"]), seed)
-
-
-def _described(case: OwnCase, graph: Graph, seed: int) -> WebGraph:
-    options = case.options
-    wanted = expected_nodes(case.arm, int(options["nodes"]), float(options["isolated"]))
-    return WebGraph(graph.name, graph.nodes, graph.source, graph.target, graph.host, graph.recipe, wanted, bool(options.get("large_scale", 0)), seed)
 
 
 def _timed(context: RankContext, case: OwnCase, problem: Problem, counts: dict[str, int]) -> dict[str, np.ndarray]:
