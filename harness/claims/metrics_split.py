@@ -25,7 +25,17 @@ UNEXPLAINED = 0.05
 
 
 def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained."""
+    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained. Not to be changed."""
+    global _last
+    if _last[0]() is not samples or _last[1] is not record:  # one launch is asked for several metrics of it in a row
+        _last = weakref.ref(samples), record, _parts(record, samples)
+    return _last[2]
+
+
+_last: tuple[Callable[[], pd.DataFrame | None], Record | None, pd.DataFrame] = (lambda: None, None, pd.DataFrame())
+
+
+def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     steps = timed(samples, "step")
     rows = timed(samples, *MAIN, "communication", "wait")
     late = _late(record, samples)
@@ -80,20 +90,10 @@ def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None
 
 def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
     """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where nothing was trained."""
-    global _last
-    if _last[0]() is not samples or _last[1] is not record:  # one launch is asked for all of them in a row
-        _last = weakref.ref(samples), record, _metrics(record, samples)
-    return _last[2].get(name)
-
-
-_last: tuple[Callable[[], pd.DataFrame | None], Record | None, dict[str, float]] = (lambda: None, None, {})
-
-
-def _metrics(record: Record, samples: pd.DataFrame) -> dict[str, float]:
     found = step_split(record, samples) if isinstance(record.case, TrainCase) and untraced(record) else None
     if found is None:
-        return {}
+        return None
     values = {f"{part}_s": seconds for part, seconds in found.items()}
     values["exposed_communication_s"] = found["exposed_transfer"] + found["imbalance"]
     total = sum(found.values())
-    return values | ({"unexplained_share": found["other"] / total} if total else {})
+    return (values | ({"unexplained_share": found["other"] / total} if total else {})).get(name)

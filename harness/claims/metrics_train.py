@@ -43,10 +43,11 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different times."""
-    case, split = record.case, step_split(record, samples)
-    if not isinstance(case, TrainCase) or case.ranks != 1 or not untraced(record) or not split or not split["forward"]:
+    case = record.case
+    if not isinstance(case, TrainCase) or case.ranks != 1 or not untraced(record):
         return None
-    return case.minibatch / split["forward"]
+    split = step_split(record, samples)
+    return case.minibatch / split["forward"] if split and split["forward"] else None
 
 
 def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:

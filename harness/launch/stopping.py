@@ -11,10 +11,10 @@ from harness.record.stops import CaseStop, Decided, Stops, write_stops
 from harness.record.store import Store
 from harness.spec.experiment import Stop
 from harness.spec.plan import PlannedLaunch, plan
-from harness.stats.stopping import state
 
 if TYPE_CHECKING:
     from harness.spec.suite import Suite
+    from harness.stats.stopping import Stop as State
 
 ValueOf = Callable[[Record, Store], float | None]
 """A launch's value of the metric that decides; metrics live in an upper room and are handed down."""
@@ -73,7 +73,7 @@ class Sequential:
         if not values:
             self._decided[case_id] = "no result"
             return
-        found = state(values, self.stop.target, self.stop.budget)
+        found = _state(values, self.stop)
         if found.outcome != "continue":
             self._decided[case_id] = found.outcome
         elif self._next >= self.stop.budget:  # some launches of the budget gave no value
@@ -113,4 +113,10 @@ def finished_launches(case_id: str, repetitions: int, store: Store) -> list[Reco
 
 
 def _half_width(values: Sequence[float], stop: Stop) -> float | None:
-    return state(values, stop.target, stop.budget).half_width_share if values else None
+    return _state(values, stop).half_width_share if values else None
+
+
+def _state(values: Sequence[float], stop: Stop) -> State:
+    from harness.stats.stopping import state  # SciPy takes half a second, and most sizes have no `stop`
+
+    return state(values, stop.target, stop.budget)
