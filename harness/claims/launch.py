@@ -10,6 +10,9 @@ import pandas as pd
 
 from harness.record.schema import Record
 
+SECOND = 1e9
+"""Nanoseconds."""
+
 
 def _nothing() -> np.ndarray | None:
     return None
@@ -34,6 +37,15 @@ def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
     """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
     offsets = {clock.rank: clock.offset_ns for clock in record.clocks}
     return rows["rank"].map(lambda rank: offsets.get(rank, 0)).astype("int64")
+
+
+def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a rank lacks one of them."""
+    starts, ends = timed(samples, "start"), timed(samples, "end")
+    if starts["rank"].nunique() < record.case.ranks or ends["rank"].nunique() < record.case.ranks:
+        return None
+    last = (ends["end_ns"] + clock_offsets(record, ends)).max()
+    return float(last - (starts["start_ns"] + clock_offsets(record, starts)).min()) / SECOND
 
 
 def untraced(record: Record) -> bool:

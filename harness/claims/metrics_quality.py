@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import clock_offsets
+from harness.claims.launch import SECOND, clock_offsets
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 
-SECOND = 1e9
-"""Nanoseconds."""
 TARGETS = {"digits": 0.95}
 """Test accuracy that counts as learned, per data set. Synthetic data has none: nothing can be learned from it."""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import timed, untraced
+from harness.claims.launch import SECOND, timed, untraced
 from harness.record.schema import Record
 from harness.spec.case import CollectiveCase, TransferCase
 
-SECOND = 1e9
 GIGA = 1e9
 COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
 PER_SIZE = {

@@ -8,13 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import clock_offsets, timed, untraced
+from harness.claims.launch import SECOND, clock_offsets, timed, untraced
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 from harness.stats.union import OUTSIDE, Intervals, label
 
-SECOND = 1e9
-"""Nanoseconds."""
 MAIN = ("forward", "backward", "update", "input")
 """Parts on the main thread; a moment of two of them belongs to the first."""
 PARTS = ("input", "forward", "backward", "exposed_transfer", "imbalance", "update", "other")

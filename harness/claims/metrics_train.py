@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import clock_offsets, timed, untraced
+from harness.claims.launch import SECOND, timed, untraced, wall_s
 from harness.claims.metrics_split import step_split
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
-
-SECOND = 1e9
-"""Nanoseconds."""
-
-
-def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a rank lacks one of them."""
-    starts, ends = timed(samples, "start"), timed(samples, "end")
-    if starts["rank"].nunique() < record.case.ranks or ends["rank"].nunique() < record.case.ranks:
-        return None
-    last = (ends["end_ns"] + clock_offsets(record, ends)).max()
-    return float(last - (starts["start_ns"] + clock_offsets(record, starts)).min()) / SECOND
 
 
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:

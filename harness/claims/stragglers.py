@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import untraced
-from harness.claims.metrics_split import SECOND, step_parts
+from harness.claims.launch import SECOND, untraced
+from harness.claims.metrics_split import step_parts
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 

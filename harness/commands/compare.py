@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import open_store, print_table, results_argument
+from harness.commands.common import open_store, print_table, results_argument, suites_argument
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="the base: a results folder, case or launch, or @KEY:VALUE,... of --results")
     parser.add_argument("b", metavar="B", help="what is compared with it")
     results_argument(parser)
+    suites_argument(parser)
     parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="only this metric; may be given several times (default: all)")
     parser.add_argument("--across-machines", action="store_true", help="let differences between two machines count")
     parser.add_argument("--fail-on", choices=["regression"], help="exit code 1 when B is significantly worse than A beyond the noise floor")
@@ -43,7 +44,7 @@ def main(given: argparse.Namespace) -> int:
 
     opened = functools.cache(open_store)
     a, b = (select(text, given.results, opened) for text in (given.a, given.b))
-    found = build(a, b, Question(tuple(given.metric), given.across_machines))
+    found = build(a, b, Question(tuple(given.metric), given.across_machines, suites=given.suites))
     if given.json:
         print(found.model_dump_json(indent=1))
     else:

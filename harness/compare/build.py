@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from scipy.stats import false_discovery_control
 
-from harness.claims.metrics import METRICS, Direction
+from harness.claims.metrics import Direction, Metric
 from harness.compare.environment import differences
 from harness.compare.floors import Floors
 from harness.compare.pairing import Group, Pair, groups, pair_cases, pair_launches, title
 from harness.compare.schema import Change, Comparison, Finding, PairOut, Row, SideOut
 from harness.compare.selection import Side
-from harness.compare.values import Key, chosen, launch_values, ordered
+from harness.compare.values import Catalogue, launch_values, ordered
 from harness.compare.warnings import Around, warnings
 from harness.record.schema import Record
 from harness.spec.errors import SpecError
@@ -28,18 +29,20 @@ _FLOAT_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of two sides: which metrics (none named: all), and whether a finding between two machines counts."""
+    """What is asked of two sides: which metrics (none named: all), whether a finding between two machines counts, and where suites are (None: as usual)."""
 
     metrics: tuple[str, ...] = ()
     across_machines: bool = False
     confidence: float = CONFIDENCE
+    suites: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     """One metric of a pair before its p-value is adjusted."""
 
-    key: Key
+    metric: Metric
+    nbytes: int | None
     a: list[float]
     b: list[float]
     result: Difference
@@ -47,19 +50,20 @@ class _Found:
 
 def build(a: Side, b: Side, question: Question) -> Comparison:
     """Compare two sides. SpecError when one of them has no launch that ended well, or a metric's name is wrong."""
-    wanted = chosen(question.metrics)
+    catalogue = Catalogue((record.case.suite for record in (*a.records, *b.records)), question.suites)
+    wanted = catalogue.chosen(question.metrics)
     sides, grouped = (a, b), (groups(a.records), groups(b.records))
     for side, groups_of in zip(sides, grouped, strict=True):
         if not any(group.launches for group in groups_of):
             raise SpecError(f"{side.text!r}: none of its {len(side.records)} launches ended well; `scaleproof show {side.records[0].launch}` says why")
     pairs, unpaired = pair_cases(*grouped, sides)
     floors = Floors(sides)
-    measured = [_measure(pair, sides, wanted, floors, question) for pair in pairs]
+    measured = [_measure(pair, sides, wanted, catalogue, floors, question) for pair in pairs]
     adjusted = iter(_adjust([found for rows in measured for found in rows]))
     outs = [_pair(pair, rows, [next(adjusted) for _ in rows], question) for pair, rows in zip(pairs, measured, strict=True)]
     used = ([record for pair in pairs for record in pair.a.launches], [record for pair in pairs for record in pair.b.launches])
     around = differences(*used, sides=sides, same_cases=all(not pair.differs for pair in pairs)) if all(used) else []
-    said = warnings(Around(outs, around, used, sides, grouped))
+    said = warnings(Around(outs, around, used, sides, grouped, catalogue.missing))
     rows = [row for pair in outs for row in pair.rows]
     return Comparison(
         a=_side(a, grouped[0]), b=_side(b, grouped[1]), confidence=question.confidence, across_machines=question.across_machines,
@@ -69,20 +73,21 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
     )  # fmt: skip
 
 
-def _measure(pair: Pair, sides: tuple[Side, Side], wanted: Collection[str], floors: Floors, question: Question) -> list[_Found]:
+def _measure(pair: Pair, sides: tuple[Side, Side], wanted: Collection[str], catalogue: Catalogue, floors: Floors, question: Question) -> list[_Found]:
     """Every metric of a pair, B against A."""
-    first = {record.launch: launch_values(record, sides[0].store, wanted) for record in pair.a.launches}
-    second = {record.launch: launch_values(record, sides[1].store, wanted) for record in pair.b.launches}
+    metrics = catalogue.of(pair.b.case.suite, pair.a.case.suite)
+    first = {record.launch: launch_values(record, sides[0].store, wanted, metrics) for record in pair.a.launches}
+    second = {record.launch: launch_values(record, sides[1].store, wanted, metrics) for record in pair.b.launches}
     blocks, _ = pair_launches(pair.a.launches, pair.b.launches)
     found = []
-    for key in ordered({key for values in (*first.values(), *second.values()) for key in values}):
+    for key in ordered({key for values in (*first.values(), *second.values()) for key in values}, metrics):
         if blocks:
             both = [(first[a.launch][key], second[b.launch][key]) for a, b in blocks if key in first[a.launch] and key in second[b.launch]]
             a, b = [value for value, _ in both], [value for _, value in both]
         else:
             a, b = ([values[key] for values in side.values() if key in values] for side in (first, second))
         floor = floors.share(pair, key)
-        found.append(_Found(key, a, b, difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence)))
+        found.append(_Found(metrics[key[0]], key[1], a, b, difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence)))
     return found
 
 
@@ -107,7 +112,7 @@ def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None],
 
 def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: float) -> Row:
     """`counts`: a finding here says something about A and B."""
-    metric, result, interval = METRICS[found.key[0]], found.result, found.result.interval
+    metric, result, interval = found.metric, found.result, found.result.interval
     finding, why = result.finding, result.why
     if finding in ("higher", "lower") and p_adjusted is not None and p_adjusted > 1 - confidence:
         finding, why = "inconclusive", f"{why}; but p = {p_adjusted:.2g} once all comparisons are counted: more launches or fewer metrics (--metric) can tell"
@@ -116,7 +121,7 @@ def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: floa
     low, high, coverage = (_told(bound) for bound in bounds)
     a, b = (_told(median(values)) if values else None for values in (found.a, found.b))
     return Row(
-        metric=metric.name, nbytes=found.key[1], unit=metric.unit, direction=metric.direction, a=a, b=b, n=(len(found.a), len(found.b)),
+        metric=metric.name, nbytes=found.nbytes, unit=metric.unit, direction=metric.direction, a=a, b=b, n=(len(found.a), len(found.b)),
         ratio=_told(result.ratio), shift=_told(result.shift), low=low, high=high, coverage=coverage, test=result.test, p_value=_told(result.p_value),
         p_adjusted=_told(p_adjusted), floor=result.floor, finding=finding, change=change, regression=change == "worse" and result.floor is not None, why=why,
     )  # fmt: skip

@@ -18,13 +18,14 @@ _NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Everything that a warning can come from; `used` are the launches compared on each side."""
+    """Everything that a warning can come from; `used` are the launches compared on each side, `missing` the suites that are not here."""
 
     pairs: Sequence[PairOut]
     environment: Sequence[EnvironmentOut]
     used: tuple[list[Record], list[Record]]
     sides: tuple[Side, Side]
     groups: tuple[list[Group], list[Group]]
+    missing: Sequence[str] = ()
 
 
 def warnings(around: Around) -> list[WarningOut]:
@@ -62,6 +63,8 @@ def _launches(around: Around) -> Iterator[tuple[str, str]]:
     first, second = ({record.launch for record in side} for side in around.used)
     if same := first & second:
         yield "same_launches", f"{len(same)} launches are on both sides"
+    if missing := sorted({record.case.suite for side in around.used for record in side if record.case.program == "own"} & set(around.missing)):
+        yield "suite_missing", f"no suite {_listed(missing)} is found here (--suites): metrics of its own programs are not compared"
     for name, side, grouped in zip("AB", around.sides, around.groups, strict=True):
         if lost := sum(record.status != "ok" for record in side.records):
             yield "failed_launches", f"{lost} of {len(side.records)} launches of {name} failed or could not run"

@@ -20,6 +20,7 @@ from harness.rank.orders import Orders
 from harness.record.counters import Counters
 from harness.record.digest import code_version, machine_id
 from harness.record.host import usable_cores
+from harness.record.pace import power_w
 from harness.record.places import without_places
 from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Warning
 from harness.spec.case import AnyCase
@@ -61,6 +62,8 @@ def compose(
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": case.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
+    before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
+    changing = {**around.load, "power_w": power_w(before, after, ended.wall_s)}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
         oversubscribed=case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
@@ -69,7 +72,7 @@ def compose(
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
         inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
         warnings=[*warnings(around.preflight), *_warnings(ended), *disturbed, *unequal_hosts(facts)],
-        code=code_version(), machine=machine_id(), environment={**around.fixed, "load": around.load, "libraries": shared["libraries"]},
+        code=code_version(), machine=machine_id(), environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import resource
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from harness.record.cgroups import throttled
 from harness.record.host import meminfo
 
 _CPU = Path("/sys/devices/system/cpu")
+_POWER = Path("/sys/class/powercap")
 HZ = os.sysconf("SC_CLK_TCK")
 """Ticks of /proc/stat per second."""
 
 
 def load() -> dict[str, Any]:
     """The machine and this process's own part in it: load average, free MiB, processor time in ticks since boot (all, idle, stolen by a hypervisor),
-    processor seconds of this process and its ended children, hottest sensor in degrees Celsius, thermal throttling events, and `pace`."""
+    processor seconds of this process and its ended children, hottest sensor in degrees Celsius, thermal throttling events, `energy`, and `pace`."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
@@ -30,6 +32,7 @@ def load() -> dict[str, Any]:
         "own_cpu_s": round(own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, 3),
         "temperature_c": hottest(),
         "thermal_throttles": _thermal_throttles(),
+        "energy": energy(),
         **pace(),
     }
 
@@ -49,6 +52,27 @@ def hottest() -> float | None:
 @functools.cache
 def _sensors() -> list[Path]:
     return [*Path("/sys/class/thermal").glob("thermal_zone*/temp"), *Path("/sys/class/hwmon").glob("hwmon*/temp*_input")]
+
+
+def energy() -> dict[str, dict[str, int]] | None:
+    """Of each processor package (its powercap zone) the energy counter in µJ and where it starts anew; None where none can be read."""
+    found = {zone.name: {"uj": _number(zone / "energy_uj"), "range_uj": _number(zone / "max_energy_range_uj")} for zone in _packages()}
+    known = {name: {"uj": uj, "range_uj": reach} for name, zone in found.items() if (uj := zone["uj"]) is not None and (reach := zone["range_uj"]) is not None}
+    return known or None
+
+
+def power_w(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> float | None:
+    """Mean power of all packages between two readings of `load`, in W; None where it was not readable. A counter may have started anew once."""
+    first, last = before.get("energy") or {}, after.get("energy") or {}
+    used = [(last[name]["uj"] - first[name]["uj"]) % last[name]["range_uj"] for name in first.keys() & last.keys()]
+    return sum(used) / 1e6 / seconds if used and seconds > 0 else None
+
+
+@functools.cache
+def _packages() -> list[Path]:
+    """Intel's and AMD's running-average-power-limit zones of whole packages; kernels since 5.10 let only root read them."""
+    names = {zone: zone / "name" for zone in sorted(_POWER.glob("intel-rapl:*"))}
+    return [zone for zone, name in names.items() if name.is_file() and name.read_text().startswith("package")]
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.record.machine import MachineProfile
-from harness.report import inputs, messages, own, training
+from harness.report import inputs, messages, own, settling, training
 from harness.report.data import SuiteData
 from harness.report.figures.style import looks
 from harness.report.groups import arm
@@ -23,6 +23,7 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
         counts=data.counts(),
         runs=data.runs,
         inputs=inputs.summary(run.record for run in data.runs if run.record),
+        settling=settling.table(data),
         sections=[with_floors(found, profiles) for found in sections(data)],
         **values,
     )

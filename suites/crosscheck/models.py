@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import timed
+from harness.claims.launch import timed, wall_s
 from harness.claims.metrics import Metric
-from harness.claims.metrics_train import wall_s
 from harness.record.schema import Record
 from harness.spec.case import OwnCase, TrainCase
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from harness.launch import preflight_experiment, preflight_machine, preflight_ra
 from harness.launch.agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
 from harness.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
 from harness.launch.preflight_experiment import failed, warnings
+from harness.record import pace
 from harness.record.pace import HZ
 from harness.record.schema import RankNetwork
 from harness.record.wire import Carried, background, carried, misled, shared, unseen
@@ -100,6 +102,22 @@ def test_slower_cores_and_used_up_quotas_are_told_with_their_ranks() -> None:
     found = rank_warnings({0: even, 1: slow, 2: waits})
     assert codes(found) == ["frequency_dropped", "throttled"]
     assert "rank 1 from 3000 to 2000" in found[0].message and "rank 2 for 0.090 s" in found[1].message
+
+
+def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counter_that_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, name in enumerate(("package-0", "package-1", "psys")):
+        zone = tmp_path / f"intel-rapl:{number}"
+        zone.mkdir()
+        for file, text in (("name", name), ("energy_uj", "9000000"), ("max_energy_range_uj", "10000000")):
+            (zone / file).write_text(f"{text}\n")
+    monkeypatch.setattr(pace, "_POWER", tmp_path)
+    pace._packages.cache_clear()
+    before = {"energy": pace.energy()}
+    (tmp_path / "intel-rapl:0" / "energy_uj").write_text("9500000")
+    (tmp_path / "intel-rapl:1" / "energy_uj").write_text("1000000")  # past its range: 2 J
+    assert pace.power_w(before, {"energy": pace.energy()}, 0.5) == pytest.approx(5.0)
+    assert pace.power_w({}, {"energy": pace.energy()}, 0.5) is None
+    pace._packages.cache_clear()
 
 
 def test_sockets_bound_elsewhere_are_told() -> None:

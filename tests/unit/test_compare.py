@@ -211,6 +211,33 @@ def test_an_unknown_metric_is_one_line_with_the_nearest(results: Path, capsys: p
     assert "unknown metric 'latency'" in capsys.readouterr().err
 
 
+OWN = """
+from harness.claims.metrics import Metric
+
+METRICS = [
+    Metric("loudness", "dB", "lower", launch=lambda record, samples: float(samples["value"].mean())),
+    Metric("at_size", "s", "lower", size=lambda record, samples, nbytes: float(samples["value"].mean()) * nbytes),
+]
+"""
+
+
+def test_metrics_that_a_suite_adds_are_compared(results: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "suites" / "s"
+    suite.mkdir(parents=True)
+    (suite / "suite.yaml").write_text("suite: s\n")
+    (suite / "models.py").write_text(OWN)
+    found = compared(results, metrics=("loudness", "at_size"), suites=suite.parent)
+    assert [(row.metric, row.nbytes, row.unit, row.change) for row in found.rows] == [("loudness", None, "dB", "worse"), ("at_size", 1024, "s", "worse")]
+    assert "suite_missing" not in said(found)
+
+
+def test_a_suite_that_is_not_here_is_told_when_its_own_programs_ran(tmp_path: Path) -> None:
+    own = parse_case({"program": "own", "suite": "gone", "experiment": "e", "arm": "a", "entry": "x", "ranks": 2})
+    for prefix in ("a", "b"):
+        launches(tmp_path, FAST, prefix, case=own, code=code(f"{prefix}0"))
+    assert "no suite gone is found here" in said(compared(tmp_path, "@commit:a0", "@commit:b0"))["suite_missing"]
+
+
 def test_json_is_one_object_of_the_schema_with_all_that_the_text_says(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(results, OLD, NEW, "--json") == 0
     out = capsys.readouterr()
