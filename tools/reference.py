@@ -95,7 +95,7 @@ def _own(claim: dict[str, Any]) -> str:
     found, floor = claim["interval"], claim["noise_floor"]
     interval = f"{_number(found['low'])} to {_number(found['high'])}" if found else ""
     unit = "" if claim["unit"] == "1" else f" {claim['unit']}"
-    shown = "" if floor is None else f"{100 * floor:.2g} %"
+    shown = "" if floor is None else f"{float(f'{100 * floor:.2g}'):g} %"
     return f"| `{claim['id']}` | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
 
 
