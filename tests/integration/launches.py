@@ -16,6 +16,8 @@ from harness.record.schema import Record
 from harness.spec.case import parse_case
 from harness.spec.plan import PlannedLaunch
 
+WITHIN_S = 10.0
+"""From a fault to the end of its launch, once the fault can be seen."""
 FAULTY = Path(__file__).parent / "faulty"
 
 

@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 RANKS = (1, 2, 3, 4, 5)
 SET_S = 100
 LOSS_S = 5.0
+START_S = 20.0
+"""At most, for mpirun and its ranks on busy cores."""
 FRAMEWORKS = {"horovod": "torch", "horovod-tensorflow": "tensorflow", "gloo": "torch"}
 """Imported once here, before the ranks are forked."""
 VARIANTS = [*registry.names("transport"), "horovod-tensorflow"]
@@ -67,7 +69,7 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
         start = time.monotonic()
         if entry_of(variant).launcher == "mpirun":
             process = mpirun(fault, case_of(variant, 3), results, SET_S)
-            assert process.returncode != 0 and time.monotonic() - start < 2 * LOSS_S, process.stderr
+            assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
         run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
         for rank in range(2):

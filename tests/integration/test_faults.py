@@ -14,10 +14,9 @@ from harness.launch.watch import SILENT_S
 from harness.record.schema import Record
 from harness.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
-from tests.integration.launches import Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
+from tests.integration.launches import WITHIN_S, Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
 
 TIMES = 20
-WITHIN_S = 10.0
 
 
 def run(tmp_path: Path, fault: str, cases: list, repetitions: int, deadline_s: float = 30.0) -> tuple[Outcome, list[Record], dict[str, float]]:

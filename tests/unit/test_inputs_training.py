@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from typing import Any
 
 import numpy as np
@@ -158,15 +157,3 @@ def test_findings_are_kept_when_one_fails() -> None:
         settle(record, found.found)
     assert [finding["outcome"] for finding in record] == ["warn", "fail"]
     assert BadInput.code == "bad_input"
-
-
-@pytest.mark.parametrize("case", [DIGITS, SYNTHETIC], ids=["digits", "synthetic"])
-def test_the_checks_cost_less_processor_time_than_20_ms(case: TrainCase) -> None:
-    network = check_workload(case)
-    rows = data.open_data(case, network, SEED, 0)
-    costs = []
-    for _ in range(5):
-        started = time.process_time()
-        training_inputs(case, network, rows, SEED)
-        costs.append(time.process_time() - started)
-    assert min(costs) < 0.02

@@ -1,0 +1,25 @@
+"""What the checks of its data cost a training launch, outside the timed region."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from harness.spec.case import TrainCase, parse_case
+from harness.workloads.data import open_data
+from harness.workloads.inputs.training import training_inputs
+from harness.workloads.networks import check_workload
+
+SEED = 20
+BASE = {"program": "train", "suite": "bench", "experiment": "inputs", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 3, "minibatch": 64}
+CASES: dict[str, dict[str, Any]] = {"digits": {"workload": "dnn_digits", "data": "digits"}, "synthetic": {"workload": "cd_dnn", "width": 0.1}}
+
+
+@pytest.mark.parametrize("data", list(CASES))
+def test_input_checks(data: str, benchmark: BenchmarkFixture) -> None:
+    case = parse_case({**BASE, **CASES[data]})
+    assert isinstance(case, TrainCase)
+    network = check_workload(case)
+    benchmark(training_inputs, case, network, open_data(case, network, SEED, 0), SEED)
