@@ -51,6 +51,10 @@ class Metric:
         """Whether its values come from clocks: then the machine's noise floor counts, and oversubscribed launches do not."""
         return METRICS[self.ratio_of].timing if self.ratio_of else self.clocked or self.unit == "s" or self.unit.endswith("/s")
 
+    def by_size(self, record: Record, samples: pd.DataFrame) -> dict[int, float | None]:
+        """Its values at the message sizes of a launch's case; empty when it is none per size."""
+        return {nbytes: self.size(record, samples, nbytes) for nbytes in getattr(record.case, "sizes", ())} if self.size else {}
+
     @property
     def page(self) -> str:
         """Where its formula, unit and pitfalls are written down."""
@@ -101,7 +105,7 @@ PER_LAUNCH: dict[str, PerLaunch] = {metric.name: metric.launch for metric in _AL
 
 
 def suite_metrics(folder: Path) -> dict[str, Metric]:
-    """METRICS and those that the suite's own models.py adds (`METRICS`, a list of Metric); SpecError when it redefines one."""
+    """METRICS and those that the suite's own models.py adds (`METRICS`, a list of Metric); SpecError when it redefines one or cannot be imported."""
     path = folder / "models.py"
     if not path.exists():
         return METRICS
@@ -109,7 +113,10 @@ def suite_metrics(folder: Path) -> dict[str, Metric]:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise SpecError(f"{shown(path)}: {type(error).__name__}: {error}") from error
     if not isinstance(getattr(module, "METRICS", None), list):
         raise SpecError(f"{shown(path)}: has no list METRICS of harness.claims.metrics.Metric")
     own = {metric.name: metric for metric in module.METRICS}

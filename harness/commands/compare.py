@@ -58,14 +58,16 @@ def main(given: argparse.Namespace) -> int:
 
 def _gate(found: Comparison) -> int:
     """Exit code of `--fail-on regression`; what cannot be decided is no success."""
+    from harness.compare.floors import without_floor
     from harness.spec.errors import SpecError
 
     if found.regressions:
         return 1
     if not found.pairs:
         raise SpecError("nothing was compared, so nothing can be said about a regression; see the unpaired cases")
-    if any(row.change == "worse" for row in found.rows) and not any(row.floor for row in found.rows):
-        raise SpecError("something got significantly worse, but no noise floor is known to judge it by; type `scaleproof calibrate`")
+    worse = {row.metric for row in found.rows if row.change == "worse"}
+    if worse and not any(row.floor for row in found.rows):
+        raise SpecError(f"{', '.join(sorted(worse))} got significantly worse, but no noise floor is known to judge it by; {without_floor(worse)}")
     return 0
 
 

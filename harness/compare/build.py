@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,15 +50,14 @@ class _Found:
 
 def build(a: Side, b: Side, question: Question) -> Comparison:
     """Compare two sides. SpecError when one of them has no launch that ended well, or a metric's name is wrong."""
-    catalogue = Catalogue((record.case.suite for record in (*a.records, *b.records)), question.suites)
-    wanted = catalogue.chosen(question.metrics)
+    catalogue = Catalogue((record.case.suite for record in (*a.records, *b.records)), question.metrics, question.suites)
     sides, grouped = (a, b), (groups(a.records), groups(b.records))
     for side, groups_of in zip(sides, grouped, strict=True):
         if not any(group.launches for group in groups_of):
             raise SpecError(f"{side.text!r}: none of its {len(side.records)} launches ended well; `scaleproof show {side.records[0].launch}` says why")
     pairs, unpaired = pair_cases(*grouped, sides)
     floors = Floors(sides)
-    measured = [_measure(pair, sides, wanted, catalogue, floors, question) for pair in pairs]
+    measured = [_measure(pair, sides, catalogue, floors, question) for pair in pairs]
     adjusted = iter(_adjust([found for rows in measured for found in rows]))
     outs = [_pair(pair, rows, [next(adjusted) for _ in rows], question) for pair, rows in zip(pairs, measured, strict=True)]
     used = ([record for pair in pairs for record in pair.a.launches], [record for pair in pairs for record in pair.b.launches])
@@ -73,11 +72,12 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
     )  # fmt: skip
 
 
-def _measure(pair: Pair, sides: tuple[Side, Side], wanted: Collection[str], catalogue: Catalogue, floors: Floors, question: Question) -> list[_Found]:
+def _measure(pair: Pair, sides: tuple[Side, Side], catalogue: Catalogue, floors: Floors, question: Question) -> list[_Found]:
     """Every metric of a pair, B against A."""
-    metrics = catalogue.of(pair.b.case.suite, pair.a.case.suite)
-    first = {record.launch: launch_values(record, sides[0].store, wanted, metrics) for record in pair.a.launches}
-    second = {record.launch: launch_values(record, sides[1].store, wanted, metrics) for record in pair.b.launches}
+    one, other = pair.a.case.suite, pair.b.case.suite
+    metrics, theirs = catalogue.of(one, other), catalogue.of(other, one)
+    first = {record.launch: launch_values(record, sides[0].store, metrics) for record in pair.a.launches}
+    second = {record.launch: launch_values(record, sides[1].store, theirs) for record in pair.b.launches}
     blocks, _ = pair_launches(pair.a.launches, pair.b.launches)
     found = []
     for key in ordered({key for values in (*first.values(), *second.values()) for key in values}, metrics):
@@ -86,7 +86,7 @@ def _measure(pair: Pair, sides: tuple[Side, Side], wanted: Collection[str], cata
             a, b = [value for value, _ in both], [value for _, value in both]
         else:
             a, b = ([values[key] for values in side.values() if key in values] for side in (first, second))
-        floor = floors.share(pair, key)
+        floor = floors.share(pair, metrics[key[0]], key[1])
         found.append(_Found(metrics[key[0]], key[1], a, b, difference(b, a, paired=bool(blocks), floor=floor, confidence=question.confidence)))
     return found
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.claims.metrics import METRICS, Metric
 from harness.compare.pairing import Pair
 from harness.compare.selection import Side
-from harness.compare.values import Key
 from harness.record.machine import MachineProfile, read_profile
 from harness.spec.errors import SpecError
 
 SEEDED = ("final_loss", "test_accuracy")
 """Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is to say."""
+
+
+def without_floor(metrics: Iterable[str]) -> str:
+    """What to do about metrics that have none: calibration measures those of the harness, not those that a suite adds."""
+    if METRICS.keys() & set(metrics):
+        return "type `scaleproof calibrate`"
+    return "calibration measures none for the metrics that a suite adds: compare others (--metric), or judge by the interval"
 
 
 class Floors:
@@ -26,13 +34,13 @@ class Floors:
             machine: [profile for folder in folders if (profile := _read(folder, machine)) is not None] for machine in sorted(machines)
         }
 
-    def share(self, pair: Pair, key: Key) -> float | None:
+    def share(self, pair: Pair, metric: Metric, nbytes: int | None) -> float | None:
         """The largest floor of the machines behind a pair, as a share; 0 for what no machine's noise touches, None when a machine has none."""
-        if key[0] in SEEDED:
+        if metric.name in SEEDED or (metric.name not in METRICS and not metric.timing):
             return 0.0
         shares = []
         for machine in pair.a.machines | pair.b.machines:
-            known = [floor.share for profile in self._profiles[machine] if (floor := profile.floor(key[0], pair.a.case.program, key[1])) is not None]
+            known = [floor.share for profile in self._profiles[machine] if (floor := profile.floor(metric.name, pair.a.case.program, nbytes)) is not None]
             if not known:
                 return None
             shares.append(max(known))

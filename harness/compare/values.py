@@ -20,12 +20,24 @@ _BANDWIDTHS = ("transfer_bandwidth", "algbw", "busbw")
 
 
 class Catalogue:
-    """The harness's metrics and those that the suites of the launches add. `missing` are suites that are not here; theirs cannot be computed."""
+    """The harness's metrics and those that the suites of the launches add. `missing` are suites that are not here: theirs cannot be computed."""
 
-    def __init__(self, suites: Iterable[str], folder: Path | None = None) -> None:
+    def __init__(self, suites: Iterable[str], names: Collection[str] = (), folder: Path | None = None) -> None:
+        """`names`: the metrics asked for, all where none is; SpecError with the nearest name, or when a suite's models.py is wrong."""
         self._of: dict[str, dict[str, Metric]] = {}
         self.missing: list[str] = []
-        for name in sorted(set(suites)):
+        if not names or set(names) - METRICS.keys():
+            self._load(sorted(set(suites)), folder)
+        every = METRICS | {name: metric for own in self._of.values() for name, metric in own.items()}
+        known = [name for name, metric in every.items() if metric.launch is not None or metric.size is not None]
+        for name in names:
+            if name not in known:
+                unseen = f"; suites that are not found here (--suites): {', '.join(self.missing)}" if self.missing else ""
+                raise SpecError(f"unknown metric {name!r}; {nearest(name, known)}{unseen}")
+        self._wanted = set(names or known)
+
+    def _load(self, suites: Iterable[str], folder: Path | None) -> None:
+        for name in suites:
             try:
                 found = find_suite(name, folder)
             except SpecError:
@@ -33,30 +45,26 @@ class Catalogue:
                 continue
             self._of[name] = suite_metrics(found)
 
-    def of(self, *suites: str) -> dict[str, Metric]:
-        """All metrics for launches of these suites, in the order of their tables."""
-        return METRICS | {name: metric for suite in suites for name, metric in self._of.get(suite, {}).items()}
-
-    def chosen(self, names: Collection[str]) -> set[str]:
-        """The metrics asked for, all where none is; SpecError with the nearest name."""
-        sized = {name for columns in PER_SIZE.values() for name in columns}
-        known = [name for name, metric in self.of(*self._of).items() if metric.launch is not None or metric.size is not None or name in sized]
-        for name in names:
-            if name not in known:
-                raise SpecError(f"unknown metric {name!r}; {nearest(name, known)}")
-        return set(names or known)
+    def of(self, suite: str, other: str) -> dict[str, Metric]:
+        """The wanted metrics for launches of `suite` that are compared with those of `other`, in the order of their table: those that mean the same in both."""
+        mine, theirs = (self._of.get(name, METRICS) for name in (suite, other))
+        return {
+            name: metric
+            for name, metric in mine.items()
+            if name in self._wanted and name in theirs and (metric.unit, metric.direction) == (theirs[name].unit, theirs[name].direction)
+        }
 
 
-def launch_values(record: Record, store: Store, wanted: Collection[str], metrics: Mapping[str, Metric]) -> dict[Key, float]:
-    """Finite values of the wanted metrics. The bandwidth of messages of 0 bytes says nothing and is left out."""
+def launch_values(record: Record, store: Store, metrics: Mapping[str, Metric]) -> dict[Key, float]:
+    """Finite values of these metrics. The bandwidth of messages of 0 bytes says nothing and is left out."""
     samples = store.samples(record).to_pandas()
-    sizes, found = getattr(record.case, "sizes", ()), dict[Key, float | None]()
+    found = dict[Key, float | None]()
     for name, metric in metrics.items():
-        if metric.launch is not None and name in wanted:
+        if metric.launch is not None:
             found[name, None] = metric.launch(record, samples)
-        elif metric.size is not None and name in wanted and name not in METRICS:
-            found |= {(name, nbytes): metric.size(record, samples, nbytes) for nbytes in sizes}
-    columns = {name: column for name, column in PER_SIZE.get(record.case.program, {}).items() if name in wanted}
+        elif name not in METRICS:
+            found |= {(name, nbytes): value for nbytes, value in metric.by_size(record, samples).items()}
+    columns = {name: column for name, column in PER_SIZE.get(record.case.program, {}).items() if name in metrics}
     if columns:
         for row in by_size(record, samples).to_dict("records"):
             nbytes = int(row["nbytes"])

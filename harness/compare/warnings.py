@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.compare.floors import without_floor
 from harness.compare.pairing import Group
 from harness.compare.schema import EnvironmentOut, PairOut, WarningOut
 from harness.compare.selection import Side
@@ -51,7 +52,7 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
         )
     rows = [row for pair in pairs for row in pair.rows]
     if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
-        advice = "" if any(row.floor for row in rows) else "; type `scaleproof calibrate`"
+        advice = "" if any(row.floor for row in rows) else f"; {without_floor(unknown)}"
         yield "no_noise_floor", f"no noise floor is known for {_listed(unknown)}: a change of these counts as no regression{advice}"
     if few := sum(min(row.n) < smallest_count() for row in rows):
         yield "few_launches", f"{few} of {len(rows)} rows have fewer than {smallest_count()} launches a side, too few for an interval"
@@ -63,8 +64,8 @@ def _launches(around: Around) -> Iterator[tuple[str, str]]:
     first, second = ({record.launch for record in side} for side in around.used)
     if same := first & second:
         yield "same_launches", f"{len(same)} launches are on both sides"
-    if missing := sorted({record.case.suite for side in around.used for record in side if record.case.program == "own"} & set(around.missing)):
-        yield "suite_missing", f"no suite {_listed(missing)} is found here (--suites): metrics of its own programs are not compared"
+    if missing := sorted({record.case.suite for side in around.used for record in side} & set(around.missing)):
+        yield "suite_missing", f"no suite {_listed(missing)} is found here (--suites): metrics that it adds are not compared"
     for name, side, grouped in zip("AB", around.sides, around.groups, strict=True):
         if lost := sum(record.status != "ok" for record in side.records):
             yield "failed_launches", f"{lost} of {len(side.records)} launches of {name} failed or could not run"

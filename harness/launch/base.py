@@ -7,7 +7,8 @@ from typing import Protocol
 
 from harness.rank.orders import Orders
 
-_SHARED = Path("/dev/shm")
+SHARED = Path("/dev/shm")
+"""Where a launch may leave named things; the names carry its id."""
 
 
 class Launcher(Protocol):
@@ -23,4 +24,4 @@ class Launcher(Protocol):
 def scratch(launch: str) -> Path:
     """Where a launch's processes and their libraries put temporary files; made before and removed after the launch, or by the next run.
     A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes."""
-    return _SHARED / f"scaleproof-{launch}"
+    return SHARED / f"scaleproof-{launch}"

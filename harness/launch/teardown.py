@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
+from harness.launch.base import SHARED
 from harness.rank.orders import ENVIRONMENT
 
-_SHARED = Path("/dev/shm")
 _POLL_S = 0.01
 
 
@@ -34,7 +34,7 @@ def processes(launch: str) -> list[int]:
 
 def shared_memory(launch: str) -> list[Path]:
     """Entries of /dev/shm that carry a launch's id in their name."""
-    return [Path(entry.path) for entry in os.scandir(_SHARED) if launch in entry.name] if _SHARED.is_dir() else []
+    return [Path(entry.path) for entry in os.scandir(SHARED) if launch in entry.name] if SHARED.is_dir() else []
 
 
 def end_processes(launch: str, grace_s: float) -> list[int]:

@@ -37,7 +37,7 @@ def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
         if metric.launch is not None:
             found[name, None] = run.metric(name)
         elif metric.size is not None and run.record is not None:
-            found |= {(name, nbytes): metric.size(run.record, run.samples, nbytes) for nbytes in getattr(run.record.case, "sizes", ())}
+            found |= {(name, nbytes): value for nbytes, value in metric.by_size(run.record, run.samples).items()}
     return {column: value for column, value in found.items() if value is not None}
 
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.compare.build import Question, build
+from harness.compare.schema import Comparison
+from harness.compare.selection import select
 from harness.rank.recorder import EVENT_DTYPE
 from harness.record.machine import Floor, MachineProfile, write_profile
 from harness.record.schema import Code, RankStatus, Record
@@ -17,6 +20,7 @@ from tests.unit.records import case, failure, record
 
 FAST = (1.00, 1.01, 0.99, 1.02, 1.00, 1.01, 0.98, 1.00)
 """Microseconds of a call, one per launch, with the noise of a quiet machine."""
+OLD, NEW = "@commit:0ld", "@commit:new"
 SLOW = tuple(1.5 * value for value in FAST)
 
 
@@ -45,6 +49,24 @@ def calibrate(results: Path, machine: str = "m", share: float = 0.05) -> None:
         for name in ("collective_latency", "algbw", "busbw")
     ]
     write_profile(results, MachineProfile(machine=machine, code="d", measured_at="2026-01-01", floors=tuple(floors)))
+
+
+def two_commits(folder: Path, second: tuple[float, ...], **fields: Any) -> Path:
+    """FAST launches of one commit and others of the next, on a calibrated machine."""
+    launches(folder, FAST, "a", code=code("0ld"))
+    launches(folder, second, "b", at=1, **{"code": code("new", digest="e"), **fields})
+    calibrate(folder)
+    return folder
+
+
+def compared(results: Path, a: str = OLD, b: str = NEW, **asked: Any) -> Comparison:
+    """Two sides of a results folder; `asked`: the question."""
+    return build(select(a, results), select(b, results), Question(**asked))
+
+
+def said(found: Comparison) -> dict[str, str]:
+    """Warnings by code."""
+    return {warning.code: warning.message for warning in found.warnings}
 
 
 def _commit(results: Path, found: Record, micros: float) -> None:

@@ -12,38 +12,20 @@ import pytest
 
 from harness.claims.metrics import METRICS
 from harness.cli import main
-from harness.compare.build import Question, build
 from harness.compare.schema import Comparison
-from harness.compare.selection import select
 from harness.compare.values import PER_SIZE
 from harness.record.schema import Warning
 from harness.spec.case import parse_case
-from tests.unit.compare_records import FAST, SLOW, calibrate, code, launches
+from tests.unit.compare_records import FAST, NEW, OLD, SLOW, calibrate, code, compared, launches, said, two_commits
 from tests.unit.records import case
 
 LATENCY = ("--metric", "collective_latency")
-OLD, NEW = "@commit:0ld", "@commit:new"
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """Two commits of which the second is half as fast, on a calibrated machine."""
     return two_commits(tmp_path / "results", SLOW)
-
-
-def two_commits(folder: Path, second: tuple[float, ...], **fields: Any) -> Path:
-    launches(folder, FAST, "a", code=code("0ld"))
-    launches(folder, second, "b", at=1, **{"code": code("new", digest="e"), **fields})
-    calibrate(folder)
-    return folder
-
-
-def compared(results: Path, a: str = OLD, b: str = NEW, **asked: Any) -> Comparison:
-    return build(select(a, results), select(b, results), Question(**asked))
-
-
-def said(found: Comparison) -> dict[str, str]:
-    return {warning.code: warning.message for warning in found.warnings}
 
 
 def run(results: Path, *words: str) -> int:
@@ -209,33 +191,6 @@ def test_a_set_against_itself_is_all_equal_and_says_so(results: Path) -> None:
 def test_an_unknown_metric_is_one_line_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(results, OLD, NEW, "--metric", "latency") == 2
     assert "unknown metric 'latency'" in capsys.readouterr().err
-
-
-OWN = """
-from harness.claims.metrics import Metric
-
-METRICS = [
-    Metric("loudness", "dB", "lower", launch=lambda record, samples: float(samples["value"].mean())),
-    Metric("at_size", "s", "lower", size=lambda record, samples, nbytes: float(samples["value"].mean()) * nbytes),
-]
-"""
-
-
-def test_metrics_that_a_suite_adds_are_compared(results: Path, tmp_path: Path) -> None:
-    suite = tmp_path / "suites" / "s"
-    suite.mkdir(parents=True)
-    (suite / "suite.yaml").write_text("suite: s\n")
-    (suite / "models.py").write_text(OWN)
-    found = compared(results, metrics=("loudness", "at_size"), suites=suite.parent)
-    assert [(row.metric, row.nbytes, row.unit, row.change) for row in found.rows] == [("loudness", None, "dB", "worse"), ("at_size", 1024, "s", "worse")]
-    assert "suite_missing" not in said(found)
-
-
-def test_a_suite_that_is_not_here_is_told_when_its_own_programs_ran(tmp_path: Path) -> None:
-    own = parse_case({"program": "own", "suite": "gone", "experiment": "e", "arm": "a", "entry": "x", "ranks": 2})
-    for prefix in ("a", "b"):
-        launches(tmp_path, FAST, prefix, case=own, code=code(f"{prefix}0"))
-    assert "no suite gone is found here" in said(compared(tmp_path, "@commit:a0", "@commit:b0"))["suite_missing"]
 
 
 def test_json_is_one_object_of_the_schema_with_all_that_the_text_says(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
