@@ -11,7 +11,7 @@ from harness.commands.common import print_table, profile_of_this_machine, result
 if TYPE_CHECKING:
     from harness.record.machine import Bound, Floor, MachineProfile
 
-HELP = "this machine's noise floors and bounds; about 5 minutes"
+HELP = "this machine's noise floors and bounds; about 3 minutes"
 EXAMPLE = "scaleproof calibrate --minutes 3"
 
 

@@ -98,7 +98,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, st
 def _told(mine: set[str], others: set[str]) -> tuple[str, ...]:
     """The values in order; of a long one, as the flags of a processor, only the words that the other side lacks."""
     there = {word for value in others for word in value.split()}
-    return tuple(sorted((" ".join(sorted(set(value.split()) - there)) or "nothing else") if len(value) > _LONG and others else value for value in mine))
+    return tuple(sorted({_only(value, there) if len(value) > _LONG and others else value for value in mine}))
+
+
+def _only(value: str, there: set[str]) -> str:
+    return " ".join(dict.fromkeys(word for word in value.split() if word not in there)) or "nothing else"
 
 
 def _number(word: str) -> bool:
