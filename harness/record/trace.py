@@ -32,9 +32,15 @@ def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
     zero = int(rows["start_ns"].min()) if len(rows) else 0
     rows = rows.assign(start_ns=rows["start_ns"] - zero, end_ns=rows["end_ns"] - zero)
     events: list[dict[str, Any]] = []
-    for rank in range(record.case.ranks):
-        events += _rank_events(rank, rows[rows["rank"] == rank], _bound(rank, record, clocks))
+    for rank, pid in enumerate(_pids(record)):
+        events += _rank_events(rank, pid, rows[rows["rank"] == rank], _bound(rank, record, clocks))
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": _other(record, clocks, zero)}
+
+
+def _pids(record: Record) -> list[int]:
+    """Of each rank the process that it was; numbers from 1 where that is not known or not unique. 0 is the kernel's own in viewers."""
+    known = [status.pid for status in record.ranks]
+    return known if len(set(known)) == record.case.ranks and min(known) > 0 else list(range(1, record.case.ranks + 1))
 
 
 def _bound(rank: int, record: Record, clocks: dict[int, Clock]) -> str:
@@ -52,9 +58,14 @@ def _other(record: Record, clocks: dict[int, Clock], zero: int) -> dict[str, Any
     }  # fmt: skip
 
 
-def _rank_events(rank: int, rows: pd.DataFrame, bound: str) -> list[dict[str, Any]]:
-    pid = rank + 1  # 0 is the kernel's own in viewers
-    found = [_name("process_name", pid, name=f"rank {rank}"), _name("process_labels", pid, labels=bound), _name("process_sort_index", pid, sort_index=rank)]
+def _rank_events(rank: int, pid: int, rows: pd.DataFrame, bound: str) -> list[dict[str, Any]]:
+    first = (rank + 1) * THREADS
+    about: dict[str, dict[str, Any]] = {
+        "process_name": {"name": f"rank {rank}"},
+        "process_labels": {"labels": bound},
+        "process_sort_index": {"sort_index": rank},
+    }
+    found = [_name(kind, pid, first, **arguments) for kind, arguments in about.items()]
     names: dict[str, int] = {}
     kinds = rows["event"].astype(str).map(lambda event: LANES.get(event, "main"))
     for kind in ("main", "communication", "queue", "messages"):
@@ -62,7 +73,7 @@ def _rank_events(rank: int, rows: pd.DataFrame, bound: str) -> list[dict[str, An
         lanes: list[list[int]] = []
         for row in mine.sort_values(["start_ns", "end_ns"], ascending=[True, False]).to_dict("records"):
             lane = _lane(lanes, row["start_ns"], row["end_ns"])
-            thread = names.setdefault(f"{kind} {lane + 1}" if lane else kind, pid * THREADS + len(names))
+            thread = names.setdefault(f"{kind} {lane + 1}" if lane else kind, first + len(names))
             found += _events(row, pid, thread)
     for place, (name, thread) in enumerate(names.items()):
         found += [_name("thread_name", pid, thread, name=name), _name("thread_sort_index", pid, thread, sort_index=place)]
@@ -98,6 +109,6 @@ def _events(row: dict[str, Any], pid: int, tid: int) -> Iterator[dict[str, Any]]
         yield at | {"ph": "X", "dur": (row["end_ns"] - row["start_ns"]) / MICROSECOND, "args": details}
 
 
-def _name(kind: str, pid: int, tid: int | None = None, **arguments: Any) -> dict[str, Any]:
+def _name(kind: str, pid: int, tid: int, **arguments: Any) -> dict[str, Any]:
     """A metadata event."""
-    return {"ph": "M", "name": kind, "pid": pid, "tid": pid * THREADS if tid is None else tid, "ts": 0, "args": arguments}
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "ts": 0, "args": arguments}
