@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.claims.launch import Launch
-from harness.claims.settling import BEYOND, Settling, settling, timed_regions
+from harness.claims.settling import BEYOND, settling, timed_regions
 from harness.report.data import SuiteData
 from harness.report.numbers import percent
 from harness.report.sections import Cell, Row, Table
@@ -14,19 +14,14 @@ CAPTION = (
 )
 
 
-def table(data: SuiteData) -> Table:
-    """Experiments with enough cases and blocks."""
-    rows = []
+def table(data: SuiteData) -> tuple[Table, list[str]]:
+    """Experiments with enough cases and blocks, and what to type for those on a machine that had not settled."""
+    rows, advice = [], []
     for name in data.suite.experiments:
         ran = [Launch(run.record, run.samples) for run in data.runs if run.status == "ok" and run.record is not None and run.record.case.experiment == name]
         if (found := settling(timed_regions(ran))) is not None:
-            so = words(found, f"{data.name} {name} --size {ran[0].record.size}")
-            rows.append(
-                Row("", [Cell(name), Cell(percent(found.shift)), Cell(percent(found.strays)), Cell(f"{found.p:.2g}"), Cell(str(found.cases)), Cell(so)])
-            )
-    return Table(CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "so"], rows)
-
-
-def words(found: Settling, which: str) -> str:
-    """What the table says of an experiment; `which`: what `run` is told to run it."""
-    return "nothing to see" if found.settled else f"not settled: repeat the first block by scaleproof run {which} --launch 0 --again"
+            cells = [name, percent(found.shift), percent(found.strays), f"{found.p:.2g}", str(found.cases), "yes" if found.settled else "no"]
+            rows.append(Row("", [Cell(text) for text in cells]))
+            if not found.settled:
+                advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --launch 0 --again")
+    return Table(CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows), advice

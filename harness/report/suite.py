@@ -15,6 +15,7 @@ from harness.report.sections import Section
 def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | None]) -> None:
     """<suite>.html."""
     ids = [claim.id for claim in data.claims]
+    settled, advice = settling.table(data)
     values = {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
     pages.write(
         f"{data.name}.html",
@@ -23,7 +24,8 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
         counts=data.counts(),
         runs=data.runs,
         inputs=inputs.summary(run.record for run in data.runs if run.record),
-        settling=settling.table(data),
+        settled=settled,
+        unsettled=advice,
         sections=[with_floors(found, profiles) for found in sections(data)],
         **values,
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from harness.claims.launch import Launch
 from harness.claims.settling import Settling, settling, timed_regions
-from harness.report.settling import words
+from harness.report import settling as page
+from harness.report.build import build
 from tests.unit.claims_samples import TRAIN, record, samples
+from tests.unit.report_results import example
 
 CASES, BLOCKS = 12, 6
 
@@ -28,14 +32,12 @@ def test_a_first_block_that_is_another_machines_is_found(first: float) -> None:
     found = [found_in(seed, first) for seed in range(50)]
     assert not any(one.settled for one in found)
     assert all(one.shift == pytest.approx(first, abs=0.05) for one in found)
-    assert "--launch 0 --again" in words(found[0], "suite experiment")
 
 
 @pytest.mark.parametrize(("drift", "most"), [(0.0, 0.05), (0.03, 0.12)])
 def test_a_block_like_the_others_is_rarely_accused_even_when_the_machine_drifts(drift: float, most: float) -> None:
     accused = [not found_in(seed, drift=drift).settled for seed in range(400)]
     assert np.mean(accused) <= most
-    assert words(found_in(0), "suite experiment") == "nothing to see"
 
 
 def test_too_few_cases_or_blocks_tell_nothing() -> None:
@@ -54,3 +56,12 @@ def test_the_timed_region_is_the_common_wall_time_by_case_and_block() -> None:
     whole = [Launch(record(TRAIN, block), samples(*marks)) for block in range(2)]
     without_end = Launch(record(TRAIN, 2), samples(*marks[:2]))
     assert timed_regions([*whole, without_end]) == {whole[0].record.case_id: {0: 0.04, 1: 0.04}}
+
+
+@pytest.mark.parametrize(("first", "said"), [(0.15, True), (0.0, False)])
+def test_the_suites_page_says_what_to_type_when_the_machine_had_not_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float, said: bool) -> None:
+    monkeypatch.setattr(page, "settling", lambda _: found_in(0, first))
+    results, suite = example(tmp_path)
+    text = (build(results, tmp_path / "reports", "smoke", [suite]).parent / "example.html").read_text()
+    assert "Had the machine settled?" in text
+    assert ("scaleproof run example throughput --size smoke --launch 0 --again" in text) == said
