@@ -23,5 +23,5 @@ def table(data: SuiteData) -> tuple[Table, list[str]]:
             cells = [name, percent(found.shift), percent(found.strays), f"{found.p:.2g}", str(found.cases), "yes" if found.settled else "no"]
             rows.append(Row("", [Cell(text) for text in cells]))
             if not found.settled:
-                advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --launch 0 --again")
+                advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --again")
     return Table(CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows), advice

@@ -64,4 +64,4 @@ def test_the_suites_page_says_what_to_type_when_the_machine_had_not_settled(tmp_
     results, suite = example(tmp_path)
     text = (build(results, tmp_path / "reports", "smoke", [suite]).parent / "example.html").read_text()
     assert "Had the machine settled?" in text
-    assert ("scaleproof run example throughput --size smoke --launch 0 --again" in text) == said
+    assert ("scaleproof run example throughput --size smoke --again" in text) == said
