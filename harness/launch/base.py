@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Protocol
 
-from harness.rank.orders import Orders
+from harness.rank.orders import ENVIRONMENT, Orders
 
 SHARED = Path("/dev/shm")
 """Where a launch may leave named things; the names carry its id."""
@@ -21,7 +22,12 @@ class Launcher(Protocol):
         """Variables on top of those that every launch gets."""
 
 
+SCRATCH = "scaleproof-"
+"""How the name of a launch's scratch begins; the launch's id follows."""
+
+
 def scratch(launch: str) -> Path:
     """Where a launch's processes and their libraries put temporary files; made before and removed after the launch, or by the next run.
-    A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes."""
-    return SHARED / f"scaleproof-{launch}"
+    A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes. A launch inside a rank of another has its own inside that one's."""
+    outer = os.environ.get(ENVIRONMENT, launch)
+    return SHARED / f"{SCRATCH}{outer}" / (f"{SCRATCH}{launch}" if outer != launch else "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import time
@@ -65,21 +64,22 @@ def padding(seed: int) -> str:
 def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[str, str], watch: Watch) -> Ended:
     """Run the launch to its end. Whatever happens in here, also KeyboardInterrupt, none of its processes survives."""
     started = time.monotonic()
-    temporary = scratch(orders.launch)
-    temporary.mkdir(mode=0o700)
+    process: subprocess.Popen[bytes] | None = None
     with (folder / "launcher.log").open("wb") as log:
-        process = subprocess.Popen(launcher.command(folder, orders), env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         try:
+            scratch(orders.launch).mkdir(mode=0o700)
+            command = launcher.command(folder, orders)
+            process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
             stall = stall_of(look_again(watch, seen), cause) if cause and any(watch.board.pid(rank) for rank in watch.ranks) else None
             leftovers = [] if cause else _leave(process)
         finally:
             with _uninterrupted():
                 end_processes(orders.launch, TERM_S)
-                process.kill()
-                process.wait()
-                reap_session(process.pid)
-                shutil.rmtree(temporary, ignore_errors=True)
+                if process is not None:
+                    process.kill()
+                    process.wait()
+                    reap_session(process.pid)
                 left = clean(orders.launch)
     return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.launch.base import SHARED
+from harness.launch.base import SCRATCH, SHARED, scratch
 from harness.rank.orders import ENVIRONMENT
 
 _POLL_S = 0.01
@@ -51,8 +51,11 @@ def end_processes(launch: str, grace_s: float) -> list[int]:
 
 
 def clean(launch: str) -> list[str]:
-    """Remove everything that a launch left outside its folder; returns what there was, in words."""
+    """Remove its scratch, and everything that a launch or a launch inside it left outside their folders; returns the latter in words."""
+    temporary = scratch(launch)
     left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
+    left += [found for inner in temporary.glob(f"{SCRATCH}*") for found in clean(inner.name.removeprefix(SCRATCH))]
+    shutil.rmtree(temporary, ignore_errors=True)
     for path in shared_memory(launch):
         left.append(str(path))
         if path.is_dir():

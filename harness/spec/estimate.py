@@ -16,7 +16,7 @@ FLOP_PER_CORE_S = 2e10
 BYTES_PER_S = 1e9
 """All ranks of a machine together, through any transport; small messages are bound by CALL_S instead."""
 CALL_S = 2e-4
-IMPORT_S = {"none": 1.0, "torch": 4.0, "tensorflow": 9.0}
+IMPORT_S = {"none": 0.5, "torch": 1.5, "tensorflow": 6.0}
 """From the start of a process to its first step; forked ranks pay it once, ranks under mpirun each."""
 RESIDENT = {"none": 100 * 2**20, "torch": 350 * 2**20, "tensorflow": 650 * 2**20}
 FORKED = 60 * 2**20

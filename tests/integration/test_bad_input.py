@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.record.store import Store
+from tests.integration.launches import assert_nothing_left
+
 ROOT = Path(__file__).parents[2]
 SUITE = """\
 suite: x
@@ -169,7 +172,7 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> Non
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130 and said.endswith("interrupted\n") and "Traceback" not in said
-    assert not list((folder / "results" / "staging").iterdir())
+    assert_nothing_left(folder / "results", [record.launch for record in Store(folder / "results").records()])
 
 
 def test_a_running_supervisor_keeps_others_out(folder: Path) -> None:

@@ -17,6 +17,8 @@ import pytest
 
 from harness.claims.metrics import suite_metrics
 from harness.launch.supervisor import run_plan
+from harness.launch.teardown import shared_memory
+from harness.rank.orders import ENVIRONMENT
 from harness.record.schema import Record
 from harness.record.store import Store
 from harness.spec.case import parse_case
@@ -95,8 +97,8 @@ of the second inner launch."""
 def test_a_tool_dies_with_its_rank_and_listens_on_the_loopback_only(name: str, tmp_path: Path) -> None:
     need(name)
     seen: list[psutil.Process] = []
-    listening: set[str] = set()
-    killer = threading.Thread(target=_kill_rank_0_at_work, args=(tmp_path, *AT_WORK[name], seen, listening))
+    listening, ids = set[str](), set[str]()
+    killer = threading.Thread(target=_kill_rank_0_at_work, args=(tmp_path, *AT_WORK[name], seen, listening, ids))
     killer.start()
     record, _ = run(launch(name, **LONG[name]), tmp_path)
     killer.join()
@@ -105,10 +107,11 @@ def test_a_tool_dies_with_its_rank_and_listens_on_the_loopback_only(name: str, t
     _, left = psutil.wait_procs(seen, timeout=5)
     assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
     assert listening <= {"127.0.0.1"}
-    assert not [path for path in Path("/dev/shm").iterdir() if record.launch in path.name]
+    assert record.launch in ids and (len(ids) == 2) == (name == "gnu_time"), "the launch inside it has an id of its own"
+    assert not [left for launch in ids for left in shared_memory(launch)]
 
 
-def _kill_rank_0_at_work(results: Path, below: int, word: str, seen: list[psutil.Process], listening: set[str]) -> None:
+def _kill_rank_0_at_work(results: Path, below: int, word: str, seen: list[psutil.Process], listening: set[str], ids: set[str]) -> None:
     until = time.monotonic() + 40
     while time.monotonic() < until:
         time.sleep(0.02)
@@ -121,6 +124,7 @@ def _kill_rank_0_at_work(results: Path, below: int, word: str, seen: list[psutil
             mine = [tool for tool in tools if tool.name() not in ("mpirun", "prterun")]
             listening |= {one.laddr.ip for tool in mine for one in tool.net_connections("inet") if one.status == psutil.CONN_LISTEN}
             if _at_work(results) == tools:
+                ids |= {process.environ()[ENVIRONMENT] for process in (*tools, *_ranks(results))}
                 seen += tools
                 os.kill(_ranks(results)[0].pid, signal.SIGKILL)
                 return

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from harness.launch.supervisor import run_plan
-from harness.launch.teardown import processes
+from harness.launch.teardown import processes, shared_memory
 from harness.record.store import Store
 from harness.spec.errors import SpecError
 from tests.integration.launches import Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
@@ -133,6 +133,8 @@ def test_ranks_die_with_their_supervisor(tmp_path: Path) -> None:
         orphan = started_launch(tmp_path, set())
         process.kill()
         wait_gone(orphan)
+    run_plan([], tmp_path, size="ci", deadline_s=30)
+    assert_nothing_left(tmp_path, [orphan])
 
 
 def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tmp_path: Path) -> None:
@@ -154,9 +156,24 @@ def test_an_interrupted_run_tears_its_launch_down(tmp_path: Path, number: int) -
         ids = {line.split()[0] for line in lines(process, 1)}
         orphan = started_launch(tmp_path, ids)
         process.send_signal(number)
-        assert process.wait(10) == 130
-    assert not processes(orphan) and not list((tmp_path / "staging").iterdir())
+        assert process.wait(20) == 130
+    assert_nothing_left(tmp_path, [*ids, orphan])
     assert {record.failure.code for record in Store(tmp_path).records() if record.failure} <= {"interrupted"}
+
+
+def test_an_interrupt_while_a_launch_starts_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def interrupted(*_: object, env: dict[str, str], **__: object) -> None:
+        started.append(env["SCALEPROOF_LAUNCH"])
+        assert shared_memory(started[-1]), "its scratch"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(launches([small_case()]), tmp_path, size="ci", deadline_s=30)
+    assert started
+    assert_nothing_left(tmp_path, started)
 
 
 def test_two_supervisors_exclude_each_other(tmp_path: Path) -> None:
