@@ -41,9 +41,11 @@ def floor_of(results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any
 
 
 def not_covered(results: Path, metric: Metric, pool: Pool) -> list[str]:
-    """A line where the machine was calibrated, but not for this metric: typing calibrate again would not help."""
-    if not metric.timing or _profile(results, pool) is None:
+    """A line for a timing without a floor: the machine was never calibrated, or it was and calibrating again would not help."""
+    if not metric.timing or pool.machine is None:
         return []
+    if _profile(results, pool) is None:
+        return ["this machine has no noise floors yet, so significance alone decided: type scaleproof calibrate"]
     return [f"this machine's profile has no noise floor of {base_metric(metric).name}: significance alone decided"]
 
 

@@ -16,7 +16,7 @@ Finding = Literal["higher", "lower", "no difference", "inconclusive"]
 POWER = 0.95
 WORTH_FINDING = 0.05
 """The difference that the default budget is made for: within a larger noise floor nothing is called equal that may differ by this."""
-NO_FLOOR = "no noise floor measured: type scaleproof calibrate"
+NO_FLOOR = "no noise floor known"
 _SEED = 20_160_222
 _TRIALS = 4_000
 

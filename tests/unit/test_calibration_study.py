@@ -102,3 +102,14 @@ def test_the_values_of_the_kept_study_follow_from_its_samples() -> None:
     for found, samples in list(keep.unpack(ARCHIVE))[::250]:
         assert found.status == "ok" and found.case.program == "own"
         assert kept["seconds"][found.case.arm][found.plan_index] == pytest.approx(design.digest_s(samples.to_pandas()), rel=1e-5)
+
+
+def test_the_docs_give_the_kept_results() -> None:
+    kept = json.loads(OUTCOME.read_text())["outcome"]
+    text = (Path(__file__).parents[2] / "docs" / "calibration.md").read_text()
+    for name in ("false_alarms", "false_alarms_of_the_test_alone", "found"):
+        found = kept[name]
+        low, high = (f"{100 * found[end]:.1f}".removesuffix(".0") for end in ("low", "high"))
+        assert f"| {found['count']} of {found['of']} | {low} to {high} % |" in text
+    told = {"spreads by": kept["spread"], "noise floor of": kept["noise_floor"], "comparisons from": kept["detectable"]}
+    assert all(f"{words} {100 * value:.1f} %" in text for words, value in told.items())

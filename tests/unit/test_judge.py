@@ -268,7 +268,7 @@ def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
     calibrated(tmp_path, 0.08, machine="another")
     result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
     assert (result.verdict, result.noise_floor) == ("reproduced", None)
-    assert "no noise floor measured: type scaleproof calibrate" in result.rule
+    assert "no noise floor known" in result.rule
 
 
 def test_a_profile_without_the_metric_is_said(tmp_path: Path) -> None:
@@ -334,7 +334,8 @@ def test_outliers_are_warned_of_and_stay_in(tmp_path: Path) -> None:
 
 def test_few_launches_are_warned_of(tmp_path: Path) -> None:
     result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {})
-    assert set(result.warnings) == {"5 of 6 planned launches finished", "only 5 launches a side: no 95 % interval"}
+    assert {"5 of 6 planned launches finished", "only 5 launches a side: no 95 % interval"} <= set(result.warnings)
+    assert any(warning.endswith("type scaleproof calibrate") for warning in result.warnings)
 
 
 RANKS = "{arms: [tcp], set: {ranks: 1}}, {arms: [tcp], set: {ranks: 4}}, "

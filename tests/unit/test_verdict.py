@@ -120,7 +120,7 @@ def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
 def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:
     outcome = judge(Rule(name="ordering"), ratio_of(0.05, None), None, "higher")
     assert outcome.verdict == "reproduced"
-    assert outcome.rule.endswith("no noise floor measured: type scaleproof calibrate")
+    assert outcome.rule.endswith("no noise floor known")
     assert "noise floor" not in judge(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher").rule
 
 
