@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, Arm
 from benchmarks.interleaved import Measured, median_rate
+from harness.record.digest import code_digest
 from harness.record.environment import environment
 from harness.spec.units import format_bytes
 from harness.stats.bootstrap import ratio, ratio_interval
@@ -50,6 +51,7 @@ def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "date": datetime.now(UTC).date().isoformat(),
+        "code": code_digest(),
         "machine": {key: machine[key] for key in ("cpu", "cores", "memory_mib", "kernel", "python", "congestion_control", "transparent_huge_pages")},
         "launches": measured.launches,
         "seed": measured.seed,
