@@ -23,5 +23,11 @@ ADVICE = {
     "stalled": "the record's stall names the rank that was silent first and what each other rank waited for; read that rank's stack",
     "preflight": "the record's preflight checks say what is wrong and what to do; its times count for nothing",
     "bad_input": "the data are not what the case says; fetch or make them anew, or correct the expected checksum, rows or labels",
+    "device_missing": "name a device, GID or interface that `scaleproof doctor` lists",
+    "memlock": "raise the limit on locked memory: `ulimit -l unlimited`, or LimitMEMLOCK of the service that starts the ranks",
+    "remote_access": "the peer's region has another key or is smaller: both sides must use what they exchanged in this launch",
+    "region_exhausted": "fewer or smaller tensors, or a larger registered region",
+    "message_too_large": "split the message, raise the transport's limit where it has one, or use a transport without",
+    "queue_overflow": "more requests were posted than the queue holds; post fewer before waiting, or make the queue deeper",
     "impossible_value": "a measured value lies above its physical bound, so the measurement is wrong; read how the bound was taken",
 }

@@ -13,7 +13,7 @@ from harness.record.host import cores, cpu_model, memory_mib
 from harness.record.schema import Code
 
 _PACKAGE = Path(harness.__file__).parent
-ROOMS = ("rank", "programs", "strategies", "collectives", "transports", "workloads", "fabric")
+ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
 _FILES = ("spec/case.py",)
 
 

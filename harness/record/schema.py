@@ -15,6 +15,7 @@ FailureCode = Literal[
     "rank_killed", "rank_stopped", "rank_raised", "rank_exited", "rank_silent", "peer_lost", "transport_error", "rendezvous_timeout", "deadline",
     "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full", "wrong_interface",
     "stalled", "preflight", "bad_input", "impossible_value",
+    "device_missing", "memlock", "remote_access", "region_exhausted", "message_too_large", "queue_overflow",
 ]  # fmt: skip
 Evidence = Literal["measured", "emulated", "simulated"]
 

@@ -6,13 +6,20 @@ import hashlib
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter, model_validator
 
 from harness.spec import registry
 from harness.spec.errors import FieldError
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
+Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
+"""How a tensor reaches a peer: a transport's own messages; a request and an answer over a one-sided device; its writes with a bounce buffer at both
+ends; its writes from and into tensors that were born in registered memory; a metadata block, then a one-sided read (remote/)."""
 NATIVE = "native"
+
+
+_LATER = frozenset({"nodes", "link_mbit", "link_delay_ms", "fusion_mib", "mechanism", "servers"})
+"""Fields that earlier versions did not have."""
 
 
 def _registered(kind: registry.Kind, *also: str) -> AfterValidator:
@@ -41,6 +48,14 @@ class CommonCase(BaseModel):
     fabric: Annotated[str, _registered("fabric")] = "host"
     launcher: Annotated[str, _registered("launcher")] = "local"
     interface: str = "lo"
+    nodes: PositiveInt = 1
+    """Nodes of the fabric; rank r stands on node r * nodes // ranks."""
+    link_mbit: PositiveFloat | None = None
+    """Rate set on every link of the fabric, Mbit/s; None: as fast as it goes."""
+    link_delay_ms: NonNegativeFloat = 0.0
+    """Delay set on every link, one way, ms."""
+    fusion_mib: NonNegativeFloat | None = None
+    """Tensor fusion of a transport that has it (Horovod), MiB; 0: off; None: strategies bucket, the transport does not."""
     threads_per_rank: PositiveInt = 1
     tracing: Literal["none", "full"] = "none"
     """`full` records every message of the engine too; such launches feed traces, never throughput or latency."""
@@ -68,13 +83,27 @@ class CommonCase(BaseModel):
             raise FieldError(self._given("launcher"), f"transport {self.transport!r} needs launcher {transport.launcher or 'local'!r}, not {self.launcher!r}")
         return self
 
+    @model_validator(mode="after")
+    def _network_fits(self) -> CommonCase:
+        shaped = [name for name, default in (("nodes", 1), ("link_mbit", None), ("link_delay_ms", 0.0)) if getattr(self, name) != default]
+        if self.fabric == "host" and shaped:
+            raise FieldError(shaped[0], "fabric 'host' is this machine with the network it has; use 'guests'")
+        if self.nodes > self.ranks:
+            raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
+        if self.fusion_mib is not None and not (self.transport or "").startswith("horovod"):
+            raise FieldError("fusion_mib", f"transport {self.transport!r} fuses no tensors; horovod does")
+        return self
+
     def _given(self, field: str) -> str:
         """Which of two fields that do not fit to point at: this one where it was given, else the transport."""
         return field if field in self.model_fields_set else "transport"
 
     def canonical(self) -> str:
-        """Canonical JSON: keys sorted, no spaces; the seed is no part of a case."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        """Canonical JSON: keys sorted, no spaces; the seed is no part of a case. A field that came later is left out at its default, so that the case
+        of an earlier version keeps its identity."""
+        values = self.model_dump(mode="json")
+        shown = {name: value for name, value in values.items() if name not in _LATER or value != type(self).model_fields[name].default}
+        return json.dumps(shown, sort_keys=True, separators=(",", ":"))
 
     @property
     def case_id(self) -> str:
@@ -129,6 +158,10 @@ class TrainCase(CommonCase):
     bucket_mib: PositiveFloat = 25.0
     compute: Literal["real", "none"] = "real"
     """`none`: no forward or backward pass, gradients stay as they are; the control arm that shows communication alone."""
+    mechanism: Mechanism = "messages"
+    """How a parameter server's tensors travel."""
+    servers: NonNegativeInt = 0
+    """Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank."""
     evaluate_every: NonNegativeInt = 0
 
     @model_validator(mode="after")
@@ -140,6 +173,10 @@ class TrainCase(CommonCase):
             raise FieldError("strategy", "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'")
         if self.minibatch % self.ranks:
             raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")
+        if self.strategy != "parameter_server" and (self.mechanism != "messages" or self.servers):
+            raise FieldError("servers" if self.servers else "mechanism", f"strategy {self.strategy!r} has no servers; 'parameter_server' has")
+        if self.servers > self.ranks:
+            raise FieldError("servers", f"{self.servers} servers for {self.ranks} ranks; a server is one of them")
         return self
 
 

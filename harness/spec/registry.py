@@ -57,6 +57,7 @@ _COLLECTIVES = {
 _STRATEGIES = {
     "sync_overlap": Entry("harness.strategies.sync_overlap:SyncOverlap", "synchronous all-reduce in buckets during the backward pass"),
     "sync": Entry("harness.strategies.sync:Sync", "synchronous all-reduce in buckets after the backward pass"),
+    "parameter_server": Entry("harness.strategies.parameter_server:ParameterServer", "synchronous: servers sum gradients, step, give parameters back"),
     "local_only": Entry("harness.strategies.local_only:LocalOnly", "no communication: the control arm"),
 }
 _PROGRAMS = {
@@ -65,7 +66,10 @@ _PROGRAMS = {
     "train": Entry("harness.programs.train:run", "training steps of a workload under a strategy"),
     "own": Entry("harness.programs.own:run", "a suite's own program, from the suite's folder `programs`"),
 }
-_FABRICS = {"host": Entry("harness.fabric.host:Host", "the network of this machine as it is")}
+_FABRICS = {
+    "host": Entry("harness.fabric.host:Host", "the network of this machine as it is"),
+    "guests": Entry("harness.fabric.guests:Guests", "nodes with a Linux kernel of their own, soft-RoCE, set rate and delay"),
+}
 _LAUNCHERS = {
     "local": Entry("harness.launch.local:Local", "ranks forked from one parent on this machine"),
     "mpirun": Entry("harness.launch.mpirun:Mpirun", "ranks started by Open MPI's mpirun", ("mpi4py",)),
