@@ -145,6 +145,27 @@ class OneSided(PointToPoint, Protocol):
     def poll_flag(self, region: Region, writer: int) -> int:
         """The last flag value that `writer` set on the own region."""
 
+    def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
+        """Put bytes into a peer's region and behind them `value` (uint64), which must not be seen there before all of the bytes: one message. `source` has a
+        multiple of 8 bytes, possibly none, and does not change before the handle is done; `offset` is a multiple of 8, relative to the region."""
+
+    def poll_word(self, region: Region, offset: int) -> int:
+        """The uint64 at an offset of the own region as it is now, after whatever progress the library needs for a peer's write to be seen."""
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """Return when `ready()`, which polls; raises PeerLost when the peer has ended before."""
+
+
+@runtime_checkable
+class TwoSided(Protocol):
+    """What a one-sided transport adds that also has short messages into receive requests posted in advance, apart from `send` and `recv`: RPC uses them."""
+
+    def post_message(self, message: bytes, peer: int) -> None:
+        """Send up to 256 bytes (a two-sided SEND), in order per peer; one may be under way until the peer has taken it."""
+
+    def next_message(self, peer: int) -> bytes | None:
+        """The oldest message of a peer that was not taken yet; None when there is none."""
+
 
 @runtime_checkable
 class Mapped(Protocol):

@@ -128,6 +128,17 @@ class SharedMemory:
         """See OneSided.poll_flag."""
         return self.arena.words[region.rank][self._flag(region, writer)]
 
+    def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
+        """See OneSided.write_flagged: memcpy promises no order within itself, so the value is a store of its own behind it."""
+        self.traffic.count(source.nbytes + 8)
+        self._part(target, offset, source.nbytes + 8)[:-8] = as_bytes(source)
+        self.arena.words[target.rank][(target.offset + offset + source.nbytes) // 8] = value
+        return Done()
+
+    def poll_word(self, region: Region, offset: int) -> int:
+        """See OneSided.poll_word."""
+        return self.arena.words[region.rank][(region.offset + offset) // 8]
+
     def barrier(self) -> None:
         """See Transport.barrier."""
         dissemination(self)
