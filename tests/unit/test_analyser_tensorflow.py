@@ -1,0 +1,48 @@
+"""The graph analyser on TensorFlow's graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.remote.analyser import Decision, PlacementError, decide
+
+PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
+SERVERS = {PS: 0, WORKER: 1, "": 1}
+
+
+def decisions(shape: list[int | None]) -> tuple[list[Any], dict[str, Decision]]:
+    """A layer whose weights lie on one server; inputs, activations and the gradient are made on another, and a select follows on the first."""
+    import tensorflow as tf
+
+    from harness.remote.analyse_tensorflow import tensors_of
+
+    @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec((8, 4), tf.float32)])
+    def step(inputs: Any, values: Any) -> Any:
+        with tf.device(PS):
+            held = tf.identity(values, name="held")
+        with tf.device(WORKER):
+            hidden = tf.matmul(inputs, held, name="hidden")
+            gradient = tf.gradients(tf.reduce_sum(hidden), held, name="gradient")[0]
+            positive = tf.where(hidden > 0, name="positive")
+        with tf.device(PS):
+            return held - gradient, tf.reduce_max(hidden), tf.reduce_max(positive)
+
+    tensors = tensors_of(step.get_concrete_function(), SERVERS)
+    return tensors, {decision.name: decision for decision in decide(tensors)}
+
+
+def test_weights_and_gradient_are_static_activations_with_a_free_batch_and_selections_are_dynamic() -> None:
+    tensors, found = decisions([None, 8])
+    assert (found["held:0"].placement, found["held:0"].nbytes, found["held:0"].source, found["held:0"].target) == ("static", 128, 0, 1)
+    gradients = [one for one in found.values() if one.name.startswith("gradient") and one.target == 0]
+    assert [(one.placement, one.nbytes) for one in gradients] == [("static", 128)]
+    assert (found["hidden:0"].placement, found["hidden:0"].rank) == ("dynamic", 2)
+    assert found["positive:0"].placement == "dynamic"
+    with pytest.raises(PlacementError, match="'hidden:0' cannot be placed statically: dimension 0 depends on the batch"):
+        decide(tensors, {"hidden:0": "static"})
+
+
+def test_an_activation_with_a_fixed_batch_is_static() -> None:
+    assert decisions([5, 8])[1]["hidden:0"].nbytes == 5 * 4 * 4
