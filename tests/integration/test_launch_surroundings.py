@@ -58,9 +58,8 @@ def test_what_each_socket_transport_binds_is_recorded(tmp_path: Path) -> None:
         assert record.status == "ok", record.failure
         sockets = [rank.facts["sockets"] for rank in record.ranks]
         others = {address for found in sockets for kind in found.values() for address in kind} - {"10.99.0.1"}
-        # Horovod 0.28.1 forgets the interface for the connections of its process sets (docs/preflight.md); the record says so.
-        assert others == ({"127.0.0.1"} if record.case.transport == "horovod" else set()), record.case.transport
-        assert ("other_address" in {warning.code for warning in record.warnings}) == bool(others)
+        assert others == set(), record.case.transport  # horovod's too: the patch of its build names the interface to its process sets
+        assert "other_address" not in {warning.code for warning in record.warnings}
         assert all("10.99.0.1" in found["connected"] for found in sockets)
 
 
