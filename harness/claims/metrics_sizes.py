@@ -75,7 +75,7 @@ def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     calls = samples[(samples["event"] == case.operation) & (samples["rank"] == 0)]
     if len(sent) < case.ranks or calls.empty:
         return None
-    # Verified calls move bytes but have no sample: as many per size as there are checks, and every size has as many samples as the others.
+    # Verified calls move bytes but have no sample: every size has as many as the others.
     verified = sum(check.rank == 0 and check.name.startswith(f"{case.operation}.") for check in record.checks)
-    reduced = float(calls["nbytes"].sum()) * (len(calls) + verified) / len(calls)
+    reduced = float(calls["nbytes"].sum()) + float(calls["nbytes"].unique().sum()) * verified / calls["nbytes"].nunique()
     return max(sent) / (reduced * bus_factor(case.operation, case.ranks))

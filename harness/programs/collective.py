@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.collectives.group import open_group
-from harness.programs.common import first_use, leave, mark, timed_iterations
+from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
 from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
@@ -74,7 +74,7 @@ def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory
     _verify(context, case, call, nbytes, 1)
     # Zeros stay zeros under repeated sums: timed values neither overflow nor change between calls.
     call.source.fill(0)
-    for iteration in timed_iterations(context, case.warmup, case.iterations):
+    for iteration in timed_iterations(context, case.warmup, repetitions(case, nbytes)):
         context.at(iteration, f"barrier before {case.operation} {nbytes} B")
         group.barrier()
         context.at(iteration, f"{case.operation} {nbytes} B")

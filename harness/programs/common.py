@@ -14,8 +14,12 @@ from harness.rank.facts import bound_sockets
 from harness.rank.recorder import now
 from harness.record.counters import read_counters
 from harness.record.pace import pace
+from harness.spec.case import CollectiveCase, OwnCase, TransferCase
 from harness.transports.base import Collectives, Transport
 
+MIB = 1 << 20
+LEAST = 5
+"""Timed iterations of a size whose one message is more than the case's budget."""
 SAMPLE_BYTES = 1 << 16
 """How much of the first minibatch is looked at to tell ranks apart."""
 
@@ -53,6 +57,13 @@ def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iter
         yield iteration
         _keep_trace(context, iteration)
     context.recorder.warmup = False
+
+
+def repetitions(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> int:
+    """Timed iterations of a size whose one iteration moves `nbytes`: the case's, or as many as its budget allows."""
+    if case.budget_mib is None or not nbytes:
+        return case.iterations
+    return min(case.iterations, max(LEAST, int(case.budget_mib * MIB) // nbytes))
 
 
 @contextmanager

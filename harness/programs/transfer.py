@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from harness.programs.common import first_use, leave, mark, timed_iterations
+from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
 from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
@@ -37,7 +37,7 @@ def run(context: RankContext) -> None:
 
 def _size(context: RankContext, case: TransferCase, transport: PointToPoint, out: Array, back: Array) -> None:
     _verify(context, transport, out, back, "first")
-    for iteration in timed_iterations(context, case.warmup, case.iterations):
+    for iteration in timed_iterations(context, case.warmup, repetitions(case, out.nbytes)):
         context.at(iteration, f"transfer {out.nbytes} B", 1 - context.rank)
         start = now()
         _round_trip(context.rank, transport, out, back)

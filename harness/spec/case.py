@@ -18,7 +18,7 @@ ends; its writes from and into tensors that were born in registered memory; a me
 NATIVE = "native"
 
 
-_LATER = frozenset({"nodes", "link_mbit", "link_delay_ms", "fusion_mib", "mechanism", "servers"})
+_LATER = frozenset({"budget_mib", "nodes", "link_mbit", "link_delay_ms", "fusion_mib", "mechanism", "servers"})
 """Fields that earlier versions did not have."""
 
 
@@ -111,6 +111,11 @@ class CommonCase(BaseModel):
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
 
 
+Budget = PositiveFloat | None
+"""MiB that the timed iterations of one message size move at most: larger sizes get fewer of the case's iterations, at least 5, so that a launch over many
+sizes stays short; None: as many at every size."""
+
+
 class TransferCase(CommonCase):
     """Ping-pong between rank 0 and rank 1 over message sizes in bytes; a sample is one round trip."""
 
@@ -120,6 +125,7 @@ class TransferCase(CommonCase):
     sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
     iterations: PositiveInt = 20
     warmup: NonNegativeInt = 3
+    budget_mib: Budget = None
 
     @model_validator(mode="after")
     def _can_send(self) -> TransferCase:
@@ -138,6 +144,7 @@ class CollectiveCase(CommonCase):
     sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
     iterations: PositiveInt = 20
     warmup: NonNegativeInt = 3
+    budget_mib: Budget = None
 
 
 class TrainCase(CommonCase):
@@ -191,6 +198,7 @@ class OwnCase(CommonCase):
     sizes: tuple[NonNegativeInt, ...] = ()
     iterations: PositiveInt = 20
     warmup: NonNegativeInt = 3
+    budget_mib: Budget = None
 
 
 AnyCase = TransferCase | CollectiveCase | TrainCase | OwnCase

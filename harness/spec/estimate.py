@@ -6,10 +6,10 @@ import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from harness.spec import registry
-from harness.spec.case import AnyCase, TrainCase, TransferCase
+from harness.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 
 FLOP_PER_CORE_S = 2e10
 """Float32 training on one core of a small server, well below its peak."""
@@ -59,17 +59,21 @@ def _start(case: AnyCase, cores: int) -> float:
 
 def _work(case: AnyCase, cores: int) -> float:
     if isinstance(case, TransferCase):
-        rounds = case.iterations + case.warmup
-        return 2 * rounds * sum(CALL_S + nbytes / BYTES_PER_S for nbytes in case.sizes)
+        return 2 * sum(_rounds(case, nbytes) * (CALL_S + nbytes / BYTES_PER_S) for nbytes in case.sizes)
     if not isinstance(case, TrainCase):
-        rounds = case.iterations + case.warmup
-        return rounds * sum(CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S for nbytes in case.sizes)
+        return sum(_rounds(case, nbytes) * (CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S) for nbytes in case.sizes)
     from harness.workloads.networks import network_of
 
     network = network_of(case)
     compute = case.minibatch * network.train_flop / (FLOP_PER_CORE_S * min(cores, case.ranks * case.threads_per_rank))
     exchange = _reduced_bytes(case, 4 * network.parameters) / BYTES_PER_S if case.transport else 0.0
     return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
+
+
+def _rounds(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> float:
+    """Iterations of a size with the warm-up; a budget of bytes leaves fewer to large ones."""
+    affordable = inf if case.budget_mib is None or not nbytes else max(1, case.budget_mib * 2**20 / nbytes)
+    return case.warmup + min(case.iterations, affordable)
 
 
 def _reduced_bytes(case: AnyCase, nbytes: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.spec.case import parse_case
+from harness.spec.case import TrainCase, parse_case
 
 NAMES = {"suite": "x", "experiment": "e", "arm": "a"}
 TRANSFER: dict[str, Any] = {**NAMES, "program": "transfer", "transport": "tcp", "sizes": [8, 1024], "iterations": 4, "warmup": 1}
@@ -50,6 +50,7 @@ LATER: dict[str, dict[str, Any]] = {
     "link_delay_ms": {"fabric": "guests", "link_delay_ms": 1},
     "fusion_mib": {"transport": "horovod", "fusion_mib": 64},
     "mechanism": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "mechanism": "zero_copy"},
+    "budget_mib": {"budget_mib": 64},
     "servers": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "servers": 1},
 }
 
@@ -70,7 +71,7 @@ def test_every_field_changes_the_id(program: str) -> None:
 
 @pytest.mark.parametrize("field", LATER)
 def test_a_field_that_came_later_enters_the_id_only_when_it_is_set(field: str) -> None:
-    values = {**TRAIN, **LATER[field]}
+    values = {**(TRAIN if field in TrainCase.model_fields else TRANSFER), **LATER[field]}
     case, without = parse_case(values), parse_case({name: value for name, value in values.items() if name != field})
     assert field in json.loads(case.canonical()) and field not in json.loads(without.canonical())
     assert case.case_id != without.case_id
