@@ -1,15 +1,14 @@
-"""One anonymous shared mapping per rank, seen by all ranks of the launch, and the allocator inside the own one."""
+"""One anonymous shared mapping per rank, seen by all ranks of the launch."""
 
 from __future__ import annotations
 
-import bisect
 import mmap
 import os
-import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harness.transports._allocator import Allocator
 from harness.transports.base import Array, TransportError
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 LINE = 64
 """Bytes of a cache line: what two ranks write lies on different ones."""
-PAGE = 4096
 HUGE_PAGE = 2 << 20
 ADDRESSES = 64 << 40
 """Half of what a process can address: all ranks' memories are mapped in each."""
@@ -43,9 +41,7 @@ class Arena:
             os.close(descriptor)
         self.memory = [np.frombuffer(area, np.uint8) for area in self._maps]
         self.words = [memoryview(area).cast("Q") for area in self._maps]
-        self._own = self._maps[context.rank]
-        self._address = self.memory[context.rank].ctypes.data
-        self._free = [(0, self.nbytes)]
+        self._allocator = Allocator(self._maps[context.rank], "shared memory")
 
     def _open(self, pid: int, descriptor: int) -> mmap.mmap:
         try:
@@ -61,37 +57,12 @@ class Arena:
         return area
 
     def allocate(self, nbytes: int) -> Array:
-        """Bytes of the own memory, not zeroed when used before; they are free again when the last view of them is gone."""
-        size = max(-(-nbytes // PAGE), 1) * PAGE
-        for index, (start, stop) in enumerate(self._free):
-            if stop - start >= size:
-                self._free[index : index + 1] = [(start + size, stop)] if stop - start > size else []
-                block = _Block(self._own, self._address + start, nbytes)
-                weakref.finalize(block, self._release, start, start + size)
-                return np.asarray(block)
-        raise TransportError(f"no {nbytes} contiguous bytes are left in the shared memory of this rank")
-
-    def _release(self, start: int, stop: int) -> None:
-        index = bisect.bisect(self._free, (start, stop))
-        if index < len(self._free) and self._free[index][0] == stop:
-            stop = self._free.pop(index)[1]
-        if index > 0 and self._free[index - 1][1] == start:
-            start = self._free.pop(index - 1)[0]
-            index -= 1
-        self._free.insert(index, (start, stop))
+        """See Allocator.allocate."""
+        return self._allocator.allocate(nbytes)
 
     def offset(self, array: Array) -> int | None:
         """Where an array lies in the own memory; None when it lies elsewhere."""
-        offset = array.__array_interface__["data"][0] - self._address
-        return offset if offset >= 0 and offset + array.nbytes <= self.nbytes else None
-
-
-class _Block:
-    """Owner of an allocation: NumPy keeps it alive as the base of every view, and it keeps the mapping alive."""
-
-    def __init__(self, area: mmap.mmap, address: int, nbytes: int) -> None:
-        self._area = area
-        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, False)}
+        return self._allocator.offset(array)
 
 
 def as_bytes(array: Array) -> Array:
