@@ -33,8 +33,8 @@ class MappedEngine:
 
     def __init__(self, transport: Mapped) -> None:
         self._transport = transport
-        region = transport.register(LINE)
-        self._lines = [self._line(transport.remote(region, peer).local) for peer in range(transport.world_size)]
+        self._region = transport.register(LINE)  # its memory is free again with the last array in it
+        self._lines = [self._line(transport.remote(self._region, peer).local) for peer in range(transport.world_size)]
         self._own = self._lines[transport.rank]
         self._calls = 0
         self._ready = [0] * transport.world_size
