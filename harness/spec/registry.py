@@ -48,6 +48,7 @@ _TRANSPORTS = {
     "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
     "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False),
+    "horovod-mpi": Entry("harness.transports.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False),
 }
 _COLLECTIVES = {
     "ring": Entry("harness.collectives.ring", "ring reduce-scatter and all-gather"),

@@ -44,7 +44,9 @@ class Strategy(ABC):
         self.step = -1
         self.exchanges: list[Exchange] = []
         memory = group.allocate if group else plain_memory
-        self.buckets, self.gradients = buckets.allocate(self.parameters, bucket_mib * MIB, memory)
+        self.fused = context.case.fusion_mib is not None
+        """Whether the transport fuses: it gets every tensor by itself."""
+        self.buckets, self.gradients = buckets.allocate(self.parameters, 0 if self.fused else bucket_mib * MIB, memory)
 
     @property
     def gradient_scale(self) -> float:

@@ -1,4 +1,4 @@
-"""Synchronous SGD: all buckets are all-reduced, one after the other, once the backward pass is over."""
+"""Synchronous SGD: all buckets are all-reduced, one after the other (all at once where the transport fuses them), once the backward pass is over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from itertools import pairwise
 from time import monotonic_ns as now
 
 from harness.strategies.base import Exchange, Strategy
+from harness.strategies.handover import Handover
+from harness.transports.base import Collectives
 
 
 class Sync(Strategy):
@@ -19,10 +21,20 @@ class Sync(Strategy):
         """See Strategy."""
         assert self.group is not None
         self.context.at(self.step, "all_reduce")
-        moments = [now()]
-        for bucket in self.buckets:
-            self.group.all_reduce(bucket.buffer).wait()
-            moments.append(now())
-        self.context.recorder.add("wait", self.step, moments[0], moments[-1])
-        self.exchanges = [Exchange(moments[0], start, end, bucket.nbytes) for bucket, (start, end) in zip(self.buckets, pairwise(moments), strict=True)]
+        start = now()
+        self.exchanges = self._all_at_once(self.group) if self.fused else self._one_by_one(self.group, start)
+        self.context.recorder.add("wait", self.step, start, self.exchanges[-1].end_ns)
         self.apply(update)
+
+    def _one_by_one(self, group: Collectives, start: int) -> list[Exchange]:
+        moments = [start]
+        for bucket in self.buckets:
+            group.all_reduce(bucket.buffer).wait()
+            moments.append(now())
+        return [Exchange(start, before, after, bucket.nbytes) for bucket, (before, after) in zip(self.buckets, pairwise(moments), strict=True)]
+
+    def _all_at_once(self, group: Collectives) -> list[Exchange]:
+        handover = Handover(group)
+        for bucket in self.buckets:
+            handover.submit(bucket)
+        return handover.drain()

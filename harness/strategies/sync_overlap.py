@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.strategies.base import Strategy
 from harness.strategies.buckets import Parameter
 from harness.strategies.communication_thread import CommunicationThread
+from harness.strategies.handover import Handover
 from harness.transports.base import Collectives
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class SyncOverlap(Strategy):
     def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
         super().__init__(context, group, parameters, bucket_mib)
         assert group is not None
-        self._thread = CommunicationThread(group)
+        self._sender: CommunicationThread | Handover = Handover(group) if self.fused else CommunicationThread(group)
         self._bucket_of = {index: number for number, bucket in enumerate(self.buckets) for index in bucket.members}
         self._missing: list[int] = []
         self._next = 0
@@ -35,7 +36,7 @@ class SyncOverlap(Strategy):
         """See Strategy."""
         self._missing[self._bucket_of[index]] -= 1
         while self._next < len(self.buckets) and self._missing[self._next] == 0:
-            self._thread.submit(self.buckets[self._next])
+            self._sender.submit(self.buckets[self._next])
             self._next += 1
 
     def finish(self, update: Callable[[], None]) -> None:
@@ -46,10 +47,10 @@ class SyncOverlap(Strategy):
         with self.context.recorder.span("wait", self.step):
             # The thread that communicates says for whom; from here on the rank as a whole waits.
             self.context.post.wait()
-            self.exchanges = self._thread.drain()
+            self.exchanges = self._sender.drain()
         self.apply(update)
 
     def close(self) -> None:
         """See Strategy."""
-        self._thread.close()
+        self._sender.close()
         super().close()

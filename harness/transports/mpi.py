@@ -25,8 +25,7 @@ class Mpi:
     """World communicator of the processes that mpirun started. Collectives run inside the call: Open MPI's non-blocking ones use slower algorithms."""
 
     def __init__(self, context: RankContext) -> None:
-        if "OMPI_COMM_WORLD_RANK" not in os.environ:
-            raise TransportError("transport 'mpi' needs ranks that mpirun started: use launcher 'mpirun'")
+        need_mpirun("mpi")
         import mpi4py
 
         self._post = context.post
@@ -43,11 +42,10 @@ class Mpi:
         self.rank, self.world_size = context.rank, context.world_size
         if (self._world.rank, self._world.size) != (self.rank, self.world_size):
             raise TransportError(f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}")
-        settings = {name: os.environ[f"OMPI_MCA_{name}"] for name in SETTINGS if f"OMPI_MCA_{name}" in os.environ}
-        context.facts["mpi"] = {"thread_level": _thread_level(MPI), **settings}
+        context.facts["mpi"] = {"thread_level": _thread_level(MPI), **settings()}
         self.traffic = Traffic()
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="caller", path=_path(settings), library=_library(MPI)
+            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="caller", path=path_of(settings()), library=_library(MPI)
         )  # fmt: skip
 
     @classmethod
@@ -149,7 +147,19 @@ def _thread_level(mpi: Any) -> str:
     return levels[mpi.Query_thread()]
 
 
-def _path(settings: dict[str, str]) -> Literal["shared memory", "socket", "library's choice"]:
+def need_mpirun(transport: str) -> None:
+    """Raises TransportError in a process that mpirun did not start."""
+    if "OMPI_COMM_WORLD_RANK" not in os.environ:
+        raise TransportError(f"transport {transport!r} needs ranks that mpirun started: use launcher 'mpirun'")
+
+
+def settings() -> dict[str, str]:
+    """Open MPI's parameters of this process, by name."""
+    return {name: os.environ[f"OMPI_MCA_{name}"] for name in SETTINGS if f"OMPI_MCA_{name}" in os.environ}
+
+
+def path_of(settings: dict[str, str]) -> Literal["shared memory", "socket", "library's choice"]:
+    """Where Open MPI's bytes go under these parameters."""
     ways = set(settings.get("btl", "").split(",")) - {"self", ""}
     if settings.get("pml") == "ob1" and ways == {"sm"}:
         return "shared memory"

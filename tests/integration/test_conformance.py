@@ -33,15 +33,16 @@ SET_S = 100
 LOSS_S = 5.0
 START_S = 20.0
 """At most, for mpirun and its ranks on busy cores."""
-FRAMEWORKS = {"horovod": "torch", "horovod-tensorflow": "tensorflow", "gloo": "torch"}
+FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch"}
 """Imported once here, before the ranks are forked."""
-VARIANTS = [*registry.names("transport"), "horovod-tensorflow"]
+VARIANTS = [*registry.names("transport"), "horovod/tensorflow"]
+"""Transports, with a framework behind the slash where the binding follows it."""
 LISTENING = ("tcp", "grpc")
 """Transports of ours that accept connections."""
 
 
 def entry_of(variant: str) -> registry.Entry:
-    return registry.entry("transport", variant.partition("-")[0])
+    return registry.entry("transport", variant.partition("/")[0])
 
 
 def ids() -> Iterator[tuple[str, str, int]]:
@@ -114,7 +115,7 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
 
 def require(variant: str) -> None:
     """Skip where the library is not installed; import its framework before any rank is forked."""
-    known = registry.availability("transport", variant.partition("-")[0])
+    known = registry.availability("transport", variant.partition("/")[0])
     if not known.available:
         pytest.skip(f"{known.why}: {known.advice}")
     if variant in FRAMEWORKS:
@@ -122,7 +123,7 @@ def require(variant: str) -> None:
 
 
 def case_of(variant: str, ranks: int) -> Any:
-    transport, _, framework = variant.partition("-")
+    transport, _, framework = variant.partition("/")
     entry = registry.entry("transport", transport)
     common = {"suite": "test", "experiment": "conformance", "arm": variant, "ranks": ranks, "transport": transport}
     common |= {"collective": "ring" if entry.point_to_point else NATIVE, "launcher": entry.launcher or "local"}
