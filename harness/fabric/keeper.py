@@ -1,0 +1,121 @@
+"""`python -m harness.fabric.keeper FOLDER`: makes the wire, boots the nodes of guests.json, and ends when they have ended.
+
+It is the first process of its own process and network namespaces: the kernel ends every node and removes the wire when it is gone, however it went."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.fabric import _uml, kernels, wire
+from harness.fabric.plan import REPORT, GuestPlan, put, read_plan, take
+
+BOOT_S = 90.0
+"""From the start of a kernel to the first word of its node; 1 s on a quiet machine."""
+POLL_S = 0.05
+
+
+@dataclass(slots=True)
+class Node:
+    """One guest: its kernel's process, and what it has told."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+    started: float
+    up: bool = False
+    code: int | None = None
+    """Exit code of its command; None while it runs, or when it never told."""
+
+
+@dataclass(slots=True)
+class Keeper:
+    """All nodes of one folder."""
+
+    folder: Path
+    plan: GuestPlan
+    nodes: list[Node] = field(default_factory=list)
+
+    def boot(self) -> None:
+        """Wire and nodes."""
+        wire.make(self.plan)
+        put(self.folder / "environment.json", dict(os.environ) | {"real_minus_monotonic_ns": str(time.time_ns() - time.monotonic_ns())})
+        for number in range(self.plan.nodes):
+            program = [sys.executable, "-m", "harness.fabric.node", str(self.folder), str(number)]
+            with (self.folder / f"node-{number}.console").open("wb") as console:
+                kernel = kernels.uml()
+                if kernel is None:
+                    raise SystemExit(f"no guest kernel; {kernels.ADVICE}")
+                self.nodes.append(Node(number, _uml.boot(kernel, self.plan, self.folder, number, program, console), time.monotonic()))
+
+    def wait(self) -> int:
+        """Until every node has ended; the worst exit code of their commands."""
+        while any(node.code is None for node in self.nodes):
+            for node in self.nodes:
+                if node.code is None:
+                    self._look(node)
+            time.sleep(POLL_S)
+        return max(node.code or 0 for node in self.nodes)
+
+    def _look(self, node: Node) -> None:
+        gone = node.process.poll()
+        node.up = node.up or (self.folder / f"node-{node.number}.json").exists()
+        if gone is not None:
+            told = take(self.folder / f"node-{node.number}.end")
+            node.code = 255 if told is None else int(told["code"])
+            if told is None:
+                self._died(node, "rank_killed" if node.up else "start_failed", how(gone))
+        elif not node.up and time.monotonic() - node.started > BOOT_S:
+            os.killpg(node.process.pid, signal.SIGKILL)
+            self._died(node, "start_failed", f"did not boot within {BOOT_S:g} s")
+
+    def _died(self, node: Node, code: str, how: str) -> None:
+        """Its ranks cannot tell how they ended: the keeper tells for them."""
+        node.code = 255
+        last = self._last_words(node)
+        message = f"node {node.number} {how}" + (f"; its console ends with: {last}" if last else "")
+        print(message, flush=True)
+        for rank in self.plan.ranks[node.number] if self.plan.ranks else []:
+            if not (self.folder / f"exit-{rank}.json").exists():
+                end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": code, "message": message}
+                put(self.folder / f"exit-{rank}.json", end)
+
+    def _last_words(self, node: Node) -> str:
+        text = (self.folder / f"node-{node.number}.console").read_bytes()[-4096:].decode(errors="replace")
+        return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:200]
+
+    def report(self) -> dict[str, Any]:
+        """The network as it was set, and as each node found it before its command."""
+        found = [take(self.folder / f"node-{node.number}.json") for node in self.nodes]
+        return {
+            "kind": self.plan.kind, "nodes": self.plan.nodes, "mtu": self.plan.mtu, "link_mbit": self.plan.link_mbit, "link_delay_ms": self.plan.link_delay_ms,
+            "rdma": "soft-RoCE", "kernel": next((node["kernel"] for node in found if node), ""), "found": [node and node["link"] for node in found],
+        }  # fmt: skip
+
+
+def how(code: int) -> str:
+    """A kernel's end in words."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"powered off before its command had ended (code {code})"
+
+
+def main() -> int:
+    """The worst exit code of the nodes' commands."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    folder: Path = arguments.parse_args().folder
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    keeper = Keeper(folder, read_plan(folder))
+    keeper.boot()
+    code = keeper.wait()
+    put(folder / REPORT, keeper.report())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""Where the kernels of guests lie in the user's cache, and under which key. The standard library only: set-up asks before anything is installed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+CONFIG = Path(__file__).with_name("guest.config")
+"""What the User-Mode Linux kernel is built with, over `allnoconfig`."""
+ADVICE = "type `make env`, or `python3 -m tools.build_guest_kernel` alone: 4 min on two cores, once"
+
+
+def folder() -> Path:
+    """Of all guest kernels."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home.absolute() / "scaleproof" / "guests"
+
+
+def digest() -> str:
+    """Of the configuration: a kernel of another one is another kernel."""
+    return hashlib.sha256(CONFIG.read_bytes()).hexdigest()[:12]
+
+
+def uml() -> Path | None:
+    """The User-Mode Linux kernel of this configuration, the one built last where source or compiler have changed since; None when there is none."""
+    built = sorted(folder().glob(f"uml-{digest()}-*/linux"), key=lambda path: path.stat().st_mtime)
+    return built[-1] if built else None
+
+
+def qemu() -> Path | None:
+    """Folder with the stock kernel `vmlinuz` and the archive `initrd` for QEMU; None when they are not there."""
+    made = sorted(folder().glob("qemu-*/initrd"), key=lambda path: path.stat().st_mtime)
+    return made[-1].parent if made else None

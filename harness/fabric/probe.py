@@ -1,0 +1,108 @@
+"""What a node's link gives before anything is measured on it: round-trip time of small packets, and the rate where one was set."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness.fabric.plan import GuestPlan, address, put, take
+
+ECHO_PORT, STREAM_PORT = 7, 9
+ROUNDS = 20
+STREAM_S = 0.3
+"""How long a rate is looked at."""
+MEET_S = 90.0
+_CHUNK = 1 << 16
+
+
+def probe(folder: Path, plan: GuestPlan, number: int) -> dict[str, Any]:
+    """Towards the next node: round trips in ms, rate in Mbit/s where one was set; empty for a single node. All nodes do so at the same time."""
+    if plan.nodes == 1:
+        return {}
+    with _Answers(address(number)):
+        peer = (number + 1) % plan.nodes
+        _meet(folder, "probe", number, plan.nodes)
+        found: dict[str, Any] = {"peer": peer} | _round_trips(address(peer))
+        if plan.link_mbit:
+            _meet(folder, "stream", number, plan.nodes)
+            found["mbit"] = _rate(address(peer), plan.link_mbit)
+        _meet(folder, "probed", number, plan.nodes)
+    return found
+
+
+def _meet(folder: Path, name: str, number: int, nodes: int) -> None:
+    put(folder / f"{name}-{number}", True)
+    until = time.monotonic() + MEET_S
+    while any(take(folder / f"{name}-{node}") is None for node in range(nodes)):
+        if time.monotonic() > until:
+            raise TimeoutError(f"not all nodes came to {name!r} within {MEET_S:g} s")
+        time.sleep(0.01)
+
+
+class _Answers:
+    """Echoes datagrams, and takes one stream, telling its sender the seconds from the first to the last byte and their number."""
+
+    def __init__(self, own: str) -> None:
+        self.echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.echo.bind((own, ECHO_PORT))
+        self.stream = socket.create_server((own, STREAM_PORT))
+
+    def __enter__(self) -> None:
+        for serve in (self._echo, self._take):
+            threading.Thread(target=serve, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.echo.close()
+        self.stream.close()
+
+    def _echo(self) -> None:
+        with suppress(OSError):
+            while True:
+                said, whom = self.echo.recvfrom(64)
+                self.echo.sendto(said, whom)
+
+    def _take(self) -> None:
+        with suppress(OSError):
+            connection = self.stream.accept()[0]
+            with connection:
+                memory, count = bytearray(_CHUNK), connection.recv_into(bytearray(_CHUNK))
+                started, count = time.monotonic(), 0  # from here on: what came before may have waited in the bucket
+                while got := connection.recv_into(memory):
+                    count += got
+                    last = time.monotonic()
+                connection.sendall(struct.pack("<dq", last - started, count))
+
+
+def _round_trips(peer: str) -> dict[str, Any]:
+    times = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.settimeout(1.0)
+        for number in range(ROUNDS):
+            started = time.monotonic()
+            with suppress(TimeoutError):
+                asking.sendto(struct.pack("<q", number), (peer, ECHO_PORT))
+                while struct.unpack("<q", asking.recv(64))[0] != number:
+                    continue
+                times.append((time.monotonic() - started) * 1e3)
+    if not times:
+        return {"rtt_ms": None}
+    return {"rtt_ms": round(min(times), 4), "rtt_median_ms": round(statistics.median(times), 4), "lost": ROUNDS - len(times)}
+
+
+def _rate(peer: str, mbit: float) -> float | None:
+    """Mbit/s of payload that arrived: what STREAM_S gives at the set rate, over TCP."""
+    left = int(mbit * 1e6 / 8 * STREAM_S)
+    block = memoryview(bytes(_CHUNK))
+    with suppress(OSError), socket.create_connection((peer, STREAM_PORT), 10.0) as connection:
+        while left > 0:
+            left -= connection.send(block[: min(left, _CHUNK)])
+        connection.shutdown(socket.SHUT_WR)
+        seconds, count = struct.unpack("<dq", connection.recv(16, socket.MSG_WAITALL))
+        return round(count * 8 / 1e6 / seconds, 2)
+    return None
