@@ -17,7 +17,7 @@ def tensors_of(function: Any, servers: Mapping[str, int]) -> list[Tensor]:
     """All tensors of a concrete function, in the order of its graph. `servers` gives the server of a device, by its job and task ("/job:ps/task:0");
     operations without a device run on that of the function's caller, ''."""
     return [
-        Tensor(output.name, _shape(output.shape), output.dtype.size, _server(operation, servers), tuple(_server(user, servers) for user in output.consumers()))
+        Tensor(output.name, _shape(output.shape), output.dtype.name, _server(operation, servers), tuple(_server(user, servers) for user in output.consumers()))
         for operation in function.graph.get_operations() for output in operation.outputs if _is_data(output.dtype)
     ]  # fmt: skip
 

@@ -97,9 +97,9 @@ def _label(node: fx.Node) -> str:
 def _tensor(node: fx.Node, shape: tuple[Dim, ...], servers: Mapping[str, int]) -> Tensor:
     name = str(node.meta.get("own_name", node.name))
     targets = tuple(sorted({servers[user.name] for user in node.users if user.name in servers}))
-    return Tensor(name, shape, node.meta["val"].element_size(), servers[node.name], targets)
+    return Tensor(name, shape, str(node.meta["val"].dtype).removeprefix("torch."), servers[node.name], targets)
 
 
 def _gradient(parameter: Tensor) -> Tensor:
     source = parameter.targets[0] if parameter.targets else parameter.source
-    return Tensor(f"{GRADIENT}{parameter.name}", parameter.shape, parameter.itemsize, source, (parameter.source,))
+    return Tensor(f"{GRADIENT}{parameter.name}", parameter.shape, parameter.dtype, source, (parameter.source,))

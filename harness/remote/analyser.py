@@ -7,11 +7,11 @@ The graphs come from analyse_torch.py and analyse_tensorflow.py; this file impor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.remote.base import Edge
 from harness.transports.base import TransportError
 
 Placement = Literal["static", "dynamic"]
@@ -29,22 +29,33 @@ class Tensor:
 
     name: str
     shape: tuple[Dim, ...] | None
-    itemsize: int
+    dtype: str
     source: int
     targets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A tensor that one server sends to another. `nbytes` is None for dynamic tensors; `rank` of its shape is fixed unless None."""
+    """A tensor that one server sends to another, and why it is placed as it is."""
 
-    name: str
-    source: int
+    tensor: Tensor
     target: int
     placement: Placement
-    nbytes: int | None
-    rank: int | None
     reason: str
+
+    @property
+    def nbytes(self) -> int | None:
+        """Bytes of every tensor on its way; None where they vary."""
+        return self.edge({}).nbytes if self.placement == "static" else None
+
+    def edge(self, largest: Mapping[str, int]) -> Edge:
+        """The edge of a link that carries it. `largest`: the most that each free dimension can be, by its name. PlacementError where a size is missing."""
+        if self.tensor.shape is None:
+            raise PlacementError(f"tensor {self.tensor.name!r} has an unknown number of dimensions, which no description has room for")
+        if missing := [size for size in self.tensor.shape if isinstance(size, str) and size not in largest]:
+            raise PlacementError(f"tensor {self.tensor.name!r} depends on {missing[0]}; say how large that can be")
+        shape = tuple(largest[size] if isinstance(size, str) else size for size in self.tensor.shape)
+        return Edge(self.tensor.name, self.tensor.source, self.target, shape, self.tensor.dtype, self.placement == "static")
 
 
 def decide(tensors: Sequence[Tensor], forced: Mapping[str, Placement] | None = None) -> list[Decision]:
@@ -67,10 +78,7 @@ def _decision(tensor: Tensor, target: int, forced: Placement | None) -> Decision
         raise PlacementError(f"tensor {tensor.name!r} cannot be placed statically: {reason}")
     if forced is not None and forced != placement:
         placement, reason = forced, f"asked for, although {reason}"
-    nbytes = None
-    if placement == "static" and tensor.shape is not None:
-        nbytes = math.prod(int(size) for size in tensor.shape) * tensor.itemsize
-    return Decision(tensor.name, tensor.source, target, placement, nbytes, None if tensor.shape is None else len(tensor.shape), reason)
+    return Decision(tensor, target, placement, reason)
 
 
 def _placed(tensor: Tensor) -> tuple[Placement, str]:

@@ -8,6 +8,7 @@ from torch import nn
 
 from harness.remote.analyse_torch import GRADIENT, tensors_of
 from harness.remote.analyser import Decision, PlacementError, Tensor, decide
+from harness.remote.base import Edge
 
 PS, WORKER = 0, 1
 
@@ -40,7 +41,7 @@ class Unrolled(nn.Module):
 
 def found(module: nn.Module, shape: tuple[int, ...], free: dict[int, str], server_of=lambda name: PS) -> dict[str, Decision]:
     decisions = decide(tensors_of(module, [torch.zeros(shape)], [free], server_of))
-    return {decision.name: decision for decision in decisions}
+    return {decision.tensor.name: decision for decision in decisions}
 
 
 def parameters_apart(module: nn.Module):
@@ -59,16 +60,19 @@ def test_weights_and_gradients_are_static_with_their_bytes() -> None:
     assert set(decisions) == {name for own in dict(module.named_parameters()) for name in (own, f"{GRADIENT}{own}")}
     assert {decision.placement for decision in decisions.values()} == {"static"}
     assert decisions["3.weight"].nbytes == decisions[f"{GRADIENT}3.weight"].nbytes == 10 * 8 * 36 * 4
-    assert (decisions["3.weight"].source, decisions["3.weight"].target) == (PS, WORKER)
-    assert (decisions[f"{GRADIENT}3.weight"].source, decisions[f"{GRADIENT}3.weight"].target) == (WORKER, PS)
+    assert (decisions["3.weight"].tensor.source, decisions["3.weight"].target) == (PS, WORKER)
+    assert (decisions[f"{GRADIENT}3.weight"].tensor.source, decisions[f"{GRADIENT}3.weight"].target) == (WORKER, PS)
 
 
 def test_an_activation_with_a_free_batch_is_dynamic_and_keeps_its_number_of_dimensions() -> None:
     module = nn.Sequential(nn.Linear(8, 6), nn.Linear(6, 4))
     decisions = found(module, (5, 8), {0: "batch"}, cut_after("0"))
-    assert [(one.placement, one.rank, one.nbytes, one.reason) for one in decisions.values() if one.name == "linear"] == [
+    assert [(one.placement, len(one.tensor.shape or ()), one.nbytes, one.reason) for one in decisions.values() if one.tensor.name == "linear"] == [
         ("dynamic", 2, None, "dimension 0 depends on batch")
     ]
+    assert decisions["linear"].edge({"batch": 32}) == Edge("linear", PS, WORKER, (32, 6), static=False)
+    with pytest.raises(PlacementError, match="'linear' depends on batch; say how large that can be"):
+        decisions["linear"].edge({})
 
 
 def test_an_activation_with_a_fixed_batch_is_static() -> None:
@@ -85,23 +89,25 @@ def test_a_free_sequence_makes_what_holds_all_steps_dynamic_and_one_step_static(
 
 def test_a_shape_that_depends_on_the_data_is_dynamic() -> None:
     decisions = found(Sparse(), (5, 8), {}, lambda name: WORKER if name == "sum" else PS)
-    assert [(one.name, one.placement, one.rank, one.reason) for one in decisions.values()] == [("nonzero", "dynamic", 2, "dimension 0 depends on the data")]
+    assert [(one.tensor.name, one.placement, one.tensor.shape, one.reason) for one in decisions.values()] == [
+        ("nonzero", "dynamic", ("the data", 2), "dimension 0 depends on the data")
+    ]
 
 
 def test_a_static_place_for_a_dynamic_tensor_is_refused_with_one_line() -> None:
-    tensors = [Tensor("hidden", ("batch", 6), 4, PS, (WORKER,))]
+    tensors = [Tensor("hidden", ("batch", 6), "float32", PS, (WORKER,))]
     with pytest.raises(PlacementError) as refused:
         decide(tensors, {"hidden": "static"})
     assert str(refused.value) == "tensor 'hidden' cannot be placed statically: dimension 0 depends on batch"
 
 
 def test_a_dynamic_place_may_be_asked_for_and_a_name_that_is_not_there_is_refused() -> None:
-    tensors = [Tensor("weight", (4, 6), 4, PS, (WORKER,))]
+    tensors = [Tensor("weight", (4, 6), "float32", PS, (WORKER,))]
     assert decide(tensors, {"weight": "dynamic"})[0].placement == "dynamic"
     with pytest.raises(PlacementError, match="no tensor of the graph is called 'wieght'"):
         decide(tensors, {"wieght": "static"})
 
 
 def test_an_unknown_number_of_dimensions_is_dynamic_and_what_stays_needs_no_place() -> None:
-    decisions = decide([Tensor("anything", None, 4, PS, (PS, WORKER)), Tensor("home", (3,), 4, PS, (PS,))])
-    assert [(one.name, one.placement, one.rank) for one in decisions] == [("anything", "dynamic", None)]
+    decisions = decide([Tensor("anything", None, "float32", PS, (PS, WORKER)), Tensor("home", (3,), "float32", PS, (PS,))])
+    assert [(one.tensor.name, one.placement) for one in decisions] == [("anything", "dynamic")]

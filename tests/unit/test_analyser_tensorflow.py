@@ -30,15 +30,15 @@ def decisions(shape: list[int | None]) -> tuple[list[Any], dict[str, Decision]]:
             return held - gradient, tf.reduce_max(hidden), tf.reduce_max(positive)
 
     tensors = tensors_of(step.get_concrete_function(), SERVERS)
-    return tensors, {decision.name: decision for decision in decide(tensors)}
+    return tensors, {decision.tensor.name: decision for decision in decide(tensors)}
 
 
 def test_weights_and_gradient_are_static_activations_with_a_free_batch_and_selections_are_dynamic() -> None:
     tensors, found = decisions([None, 8])
-    assert (found["held:0"].placement, found["held:0"].nbytes, found["held:0"].source, found["held:0"].target) == ("static", 128, 0, 1)
-    gradients = [one for one in found.values() if one.name.startswith("gradient") and one.target == 0]
+    assert (found["held:0"].placement, found["held:0"].nbytes, found["held:0"].tensor.source, found["held:0"].target) == ("static", 128, 0, 1)
+    gradients = [one for one in found.values() if one.tensor.name.startswith("gradient") and one.target == 0]
     assert [(one.placement, one.nbytes) for one in gradients] == [("static", 128)]
-    assert (found["hidden:0"].placement, found["hidden:0"].rank) == ("dynamic", 2)
+    assert (found["hidden:0"].placement, found["hidden:0"].nbytes) == ("dynamic", None)
     assert found["positive:0"].placement == "dynamic"
     with pytest.raises(PlacementError, match="'hidden:0' cannot be placed statically: dimension 0 depends on the batch"):
         decide(tensors, {"hidden:0": "static"})
