@@ -1,0 +1,162 @@
+"""Windows of messages under way, as osu_bw, osu_bibw and osu_mbw_mr send them.
+
+Options: `flows`: `one_way` (rank 0 to rank 1), `both_ways` (ranks 0 and 1 to each other at once) or `incast` (every other rank to rank 0);
+`window`: messages under way at most, fewer of large ones. Events: `window`, once per window and flow: `nbytes` of a message, `value` the messages. Its
+sender records it, from the first message handed over to the byte by which the receiver acknowledges the window; of both ways at once there is no
+acknowledgement and each rank records what it received. `processor`, on every rank, the timed windows of one size: `value` CPU s of all its threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.programs.common import leave, mark, repetitions
+from harness.programs.payload import differing, pattern
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec import registry
+from harness.spec.case import OwnCase
+from harness.transports.base import Array, Handle, PointToPoint
+
+WINDOW_BYTES = 8 << 20
+"""Messages under way hold no more than this, but always one."""
+SECOND = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One flow as seen by one of its two ranks: a place for every message of a window, and one byte for the acknowledgement."""
+
+    source: int
+    peer: int
+    sends: bool
+    memory: Array
+    answer: Array
+
+    def slots(self, nbytes: int, window: int) -> list[Array]:
+        """Memory of each message of a window."""
+        return [self.memory[place * nbytes : (place + 1) * nbytes] for place in range(window)]
+
+
+def flows(kind: str, ranks: int) -> list[tuple[int, int]]:
+    """Sender and receiver of every flow."""
+    known = {"one_way": [(0, 1)], "both_ways": [(0, 1), (1, 0)], "incast": [(rank, 0) for rank in range(1, ranks)]}
+    if kind not in known or ranks < 2:
+        raise ValueError(f"flows {kind!r} of {ranks} ranks; known for two or more: {', '.join(known)}")
+    return known[kind]
+
+
+def window_of(case: OwnCase, nbytes: int) -> int:
+    """Messages of a window."""
+    return max(1, min(int(case.options["window"]), WINDOW_BYTES // max(nbytes, 1)))
+
+
+def run(context: RankContext) -> None:
+    """Per size: a verified window of every flow, warm-up, timed windows of all flows at once, another verified one."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    pairs = flows(str(case.options["flows"]), case.ranks)
+    transport: PointToPoint = registry.load("transport", case.transport).connect(context)
+    try:
+        lanes = _lanes(context, case, transport, pairs)
+        transport.barrier()
+        mark(context, "start", 0, transport)
+        for nbytes in case.sizes:
+            _size(context, case, transport, lanes, nbytes)
+        mark(context, "end", 0, transport)
+        transport.barrier()
+    finally:
+        leave(context, transport)
+
+
+def _lanes(context: RankContext, case: OwnCase, transport: PointToPoint, pairs: list[tuple[int, int]]) -> list[Lane]:
+    most, rank = max(nbytes * window_of(case, nbytes) for nbytes in case.sizes), context.rank
+    mine = [(source, target) for source, target in pairs if rank in (source, target)]
+    return [
+        Lane(source, target if rank == source else source, rank == source, transport.allocate(most), transport.allocate(1)) for source, target in mine
+    ]  # fmt: skip
+
+
+def _size(context: RankContext, case: OwnCase, transport: PointToPoint, lanes: list[Lane], nbytes: int) -> None:
+    window = window_of(case, nbytes)
+    _verified(context, transport, lanes, nbytes, window, "first")
+    context.at(0, f"windows of {window} x {nbytes} B")
+    _drive(context, transport, lanes, nbytes, window, case.warmup, warmup=True)
+    transport.barrier()
+    spent, started = time.process_time_ns(), now()
+    _drive(context, transport, lanes, nbytes, window, repetitions(case, nbytes * window), warmup=False)
+    spent, ended = time.process_time_ns() - spent, now()
+    if lanes:
+        context.recorder.add("processor", 0, started, ended, nbytes, spent / SECOND)
+    transport.barrier()
+    _verified(context, transport, lanes, nbytes, window, "last")
+
+
+def _drive(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, windows: int, *, warmup: bool) -> None:
+    """All lanes of this rank to their ends. A rank with one waits; one with several advances whichever can."""
+    context.recorder.warmup = warmup
+    if {lane.sends for lane in lanes} == {True, False}:
+        running = [_exchanges(context, transport, lanes, nbytes, window, windows)]
+    else:
+        running = [_windows(context, transport, lane, nbytes, window, windows) for lane in lanes]
+    if len(running) == 1:
+        for handle in running[0]:
+            handle.wait()
+    elif running:
+        _in_turns(running)
+    context.recorder.warmup = False
+
+
+def _in_turns(running: list[Iterator[Handle]]) -> None:
+    waiting = [(lane, handle) for lane in running if (handle := next(lane, None)) is not None]
+    while waiting:
+        still, moved = [], False
+        for lane, handle in waiting:
+            following: Handle | None = handle
+            while following is not None and following.test():
+                following, moved = next(lane, None), True
+            if following is not None:
+                still.append((lane, following))
+        waiting = still
+        if not moved:
+            time.sleep(0)  # lets threads of libraries run
+
+
+def _windows(context: RankContext, transport: PointToPoint, lane: Lane, nbytes: int, window: int, windows: int) -> Iterator[Handle]:
+    """The handles to wait for, in order."""
+    slots, peer = lane.slots(nbytes, window), lane.peer
+    for number in range(windows):
+        if lane.sends:
+            started = now()
+            yield from [transport.send(slot, peer) for slot in slots]
+            yield transport.recv(lane.answer, peer)
+            context.recorder.add("window", number, started, now(), nbytes, window)
+        else:
+            yield from [transport.recv(slot, peer) for slot in slots]
+            yield transport.send(lane.answer, peer)
+
+
+def _exchanges(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, windows: int) -> Iterator[Handle]:
+    """Both ways at once, in step: a window begins when the one before has come and gone."""
+    ordered = sorted(lanes, key=lambda lane: lane.sends)  # places to receive first
+    for number in range(windows):
+        started = now()
+        calls = [(transport.send if lane.sends else transport.recv)(slot, lane.peer) for lane in ordered for slot in lane.slots(nbytes, window)]
+        yield from calls
+        context.recorder.add("window", number, started, now(), nbytes, window)
+
+
+def _verified(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, when: str) -> None:
+    """One window of every flow, outside the timed region; the pattern differs between senders and between the first and the last window."""
+    for lane in lanes:
+        used = lane.memory[: nbytes * window]
+        used[:] = pattern(used.size, "uint8", len(when) + lane.source) if lane.sends else 0
+    transport.barrier()
+    _drive(context, transport, lanes, nbytes, window, 1, warmup=True)
+    for lane in (lane for lane in lanes if not lane.sends):
+        used = lane.memory[: nbytes * window]
+        wrong = differing(used, pattern(used.size, "uint8", len(when) + lane.source))
+        context.check(f"windows.{nbytes}.{when}.from_{lane.source}", not wrong, f"{wrong} of {used.size} bytes differ" if wrong else "payload as sent")
+    transport.barrier()
