@@ -80,6 +80,11 @@ _WORKLOADS = {
     "overfeat_fast": Entry("harness.workloads.overfeat:overfeat_fast", "OverFeat-FAST, 3x231x231, 145.9 M parameters"),
     "cd_dnn": Entry("harness.workloads.dnn:cd_dnn", "CD-DNN, 429-2048x7-9304, 45.1 M parameters"),
     "vgg_digits": Entry("harness.workloads.vgg:vgg_digits", "small VGG-style net for 8x8 digits"),
+    "alexnet": Entry("harness.workloads.alexnet:alexnet", "AlexNet (slim v2), 3x224x224, 10 classes, 46.2 M parameters"),
+    "vgg16": Entry("harness.workloads.vgg:vgg16", "VGG-16, 3x224x224, 10 classes, 134.3 M parameters"),
+    "fcn5": Entry("harness.workloads.dnn:fcn5", "FCN-5, 784-4096x4-10, 53.6 M parameters"),
+    "lstm": Entry("harness.workloads.recurrent:lstm", "LSTM 1024 to 1024 and softmax 1000, 9.4 M parameters"),
+    "gru": Entry("harness.workloads.recurrent:gru", "GRU 1024 to 1024 and softmax 1000, 7.3 M parameters"),
     "dnn_digits": Entry("harness.workloads.dnn:dnn_digits", "small DNN-style net for 8x8 digits"),
 }
 _FRAMEWORKS = {

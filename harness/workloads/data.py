@@ -15,6 +15,7 @@ import numpy as np
 from harness.spec.case import TrainCase
 from harness.spec.errors import SpecError
 from harness.workloads.inputs.findings import BadInput
+from harness.workloads.layers import Embedding, Recurrent
 from harness.workloads.networks import DIGITS_TEST, Network
 
 POOL = 2
@@ -23,7 +24,7 @@ POOL = 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Inputs float32 (n, *input_shape), images as (maps, side, side); labels int64 (n,)."""
+    """Inputs float32 (n, *input_shape), images as (maps, side, side), or tokens int64; labels int64 (n, *label_shape)."""
 
     inputs: np.ndarray
     labels: np.ndarray
@@ -49,21 +50,30 @@ def rank_slice(minibatch: int, rank: int, world_size: int) -> slice:
     return slice(rank * share, (rank + 1) * share)
 
 
+def empty_batch(network: Network, samples: int) -> Batch:
+    """Memory for samples of a network."""
+    inputs = np.empty((samples, *network.input_shape), np.float32 if network.vocabulary is None else np.int64)
+    return Batch(inputs, np.empty((samples, *network.label_shape), np.int64))
+
+
 class Synthetic:
-    """Standard normal inputs and uniform labels, each sample from a generator of its own, so that every world size sees the same minibatches."""
+    """Standard normal inputs or uniform tokens, uniform labels; each sample has a generator of its own, so that every world size sees the same minibatches."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         mine = range(minibatch)[rank_slice(minibatch, rank, world_size)]
         self._pool = [self._make(network, seed, number, mine) for number in range(POOL)]
-        self.test = Batch(np.empty((0, *network.input_shape), np.float32), np.empty(0, np.int64))
+        self.test = empty_batch(network, 0)
 
     @staticmethod
     def _make(network: Network, seed: int, number: int, samples: range) -> Batch:
-        batch = Batch(np.empty((len(samples), *network.input_shape), np.float32), np.empty(len(samples), np.int64))
+        batch = empty_batch(network, len(samples))
         for row, sample in enumerate(samples):
             generator = np.random.default_rng([seed, number, sample])
-            generator.standard_normal(out=batch.inputs[row], dtype=np.float32)
-            batch.labels[row] = generator.integers(network.classes)
+            if network.vocabulary is None:
+                generator.standard_normal(out=batch.inputs[row], dtype=np.float32)
+            else:
+                batch.inputs[row] = generator.integers(network.vocabulary, size=network.input_shape)
+            batch.labels[row] = generator.integers(network.classes, size=network.label_shape or None)
         return batch
 
     def batch(self, step: int) -> Batch:
@@ -127,11 +137,17 @@ def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
-    """Canonical float32 values in parameter order: weights normal, variance 2/fan-in before ReLU (He et al. 2015), 1/fan-in before tanh; biases zero."""
-    gain = 2 if network.activation == "relu" else 1
+    """Canonical float32 values in parameter order: weights normal, variance 2/fan-in before ReLU (He et al. 2015), 1/fan-in before tanh, in embeddings and
+    recurrent layers; biases and offsets zero; scales and the bias of a forget gate one."""
     values = []
     for number, layer in enumerate(network.trainable):
-        weight = np.random.default_rng([seed, 2, number]).standard_normal(layer.weight_shape, dtype=np.float32)
-        weight *= np.float32((gain * layer.biases / layer.weights) ** 0.5)
-        values += [weight, np.zeros(layer.biases, np.float32)]
+        gain = 1 if network.activation == "tanh" or isinstance(layer.spec, Recurrent | Embedding) else 2
+        generator = np.random.default_rng([seed, 2, number])
+        for variable in layer.variables:
+            if variable.initial == "normal":
+                value = generator.standard_normal(variable.shape, dtype=np.float32)
+                value *= np.float32((gain / variable.fan_in) ** 0.5)
+            else:
+                value = np.full(variable.shape, variable.initial == "ones", np.float32)
+            values.append(value)
     return values

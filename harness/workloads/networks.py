@@ -5,63 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from harness.spec import registry
 from harness.spec.errors import SpecError
+from harness.workloads.layers import Activation, LayerSpec, Norm, Shape, Variable
 
 if TYPE_CHECKING:
     from harness.spec.case import TrainCase
 
-BLOCK = 8
-"""Reduced feature counts are multiples of this: the SIMD block of the layouts that CPU libraries use."""
+INPUT = "input"
+"""What layers call the network's own input."""
 DIGITS_PIXELS, DIGITS_CLASSES = 64, 10
 DIGITS_TRAINING, DIGITS_TEST = 1438, 359
 """Four fifths of scikit-learn's 1797 images are for training."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conv:
-    """Square convolution with bias and activation, as a paper writes it: only the output maps are given."""
-
-    name: str
-    features: int
-    kernel: int
-    stride: int = 1
-    pad: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """Pooling without overlap, kernel = stride, of the maximum or the average; a remainder of the side is cut off."""
-
-    name: str
-    kernel: int = 2
-    average: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """Fully connected layer with bias, and activation unless it is the classifier."""
-
-    name: str
-    features: int
-    classifier: bool = False
-
-
-Activation = Literal["relu", "tanh"]
-LayerSpec: TypeAlias = Conv | Pool | Linear
-
-
-@dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer with all its sizes resolved. Shapes are per sample: (maps, side, side) or (features,)."""
+    """One layer with all its sizes resolved. Shapes are per sample."""
 
     spec: LayerSpec
-    input_shape: tuple[int, ...]
-    output_shape: tuple[int, ...]
-    weight_shape: tuple[int, ...]
-    """(out, in, k, k) or (out, in); empty for pooling."""
+    inputs: tuple[str, ...]
+    """Names of the layers it reads."""
+    input_shape: Shape
+    """Of the first of them."""
+    output_shape: Shape
+    variables: tuple[Variable, ...]
+    mac: int
+    """Multiply-accumulates per sample of the forward pass; only products with weights are counted."""
+    input_mac: int
+    """Those whose gradient goes to the layer's input."""
 
     @property
     def name(self) -> str:
@@ -69,45 +43,58 @@ class Layer:
         return self.spec.name
 
     @property
+    def weight_shape(self) -> Shape:
+        """(out, in, k, k) or (out, in) of its first weight; empty without one."""
+        return next((variable.shape for variable in self.variables if len(variable.shape) > 1), ())
+
+    @property
     def weights(self) -> int:
-        """Number of weights."""
-        return prod(self.weight_shape) if self.weight_shape else 0
+        """Number of weights: everything that is no vector."""
+        return sum(variable.elements for variable in self.variables if len(variable.shape) > 1)
 
     @property
     def biases(self) -> int:
-        """Number of biases: one per output map or feature."""
-        return self.weight_shape[0] if self.weight_shape else 0
-
-    @property
-    def mac(self) -> int:
-        """Multiply-accumulates per sample of the forward pass; biases and pooling not counted."""
-        return self.weights * prod(self.output_shape[1:])
+        """Number of biases, scales and offsets."""
+        return sum(variable.elements for variable in self.variables if len(variable.shape) == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A resolved network: what `width` and `image_side` made of a paper's table."""
+    """A resolved network: what `width` and `image_side` made of a paper's table. Its last layer gives the logits."""
 
     name: str
-    input_shape: tuple[int, ...]
-    """(maps, side, side) or (features,)."""
-    classes: int
+    input_shape: Shape
+    """(maps, side, side), (positions, features), (features,), or (positions,) of tokens."""
     layers: tuple[Layer, ...]
     activation: Activation = "relu"
+    vocabulary: int | None = None
+    """Inputs are tokens, int64 below this; None: float32."""
+    auxiliary: str | None = None
+    """A layer with logits of its own, whose loss is added with the weight AUXILIARY_WEIGHT while training."""
+
+    @property
+    def classes(self) -> int:
+        """Number of classes of a label."""
+        return self.layers[-1].output_shape[-1]
+
+    @property
+    def label_shape(self) -> Shape:
+        """Of the labels of one sample: () for one label, (positions,) for one at every position."""
+        return self.layers[-1].output_shape[:-1]
 
     @property
     def trainable(self) -> tuple[Layer, ...]:
         """Layers that have parameters, in forward order."""
-        return tuple(layer for layer in self.layers if layer.weight_shape)
+        return tuple(layer for layer in self.layers if layer.variables)
 
     @property
-    def parameter_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+    def parameter_shapes(self) -> list[tuple[str, Shape]]:
         """Name and canonical shape of every parameter in forward order: weight (out, in[, k, k]), then bias (out,)."""
-        return [item for layer in self.trainable for item in ((f"{layer.name}.weight", layer.weight_shape), (f"{layer.name}.bias", (layer.biases,)))]
+        return [(f"{layer.name}.{variable.name}", variable.shape) for layer in self.layers for variable in layer.variables]
 
     @property
     def parameters(self) -> int:
-        """Weights and biases."""
+        """Trained values: weights, biases, scales and offsets."""
         return sum(layer.weights + layer.biases for layer in self.layers)
 
     @property
@@ -123,42 +110,48 @@ class Network:
     @property
     def train_flop(self) -> int:
         """FLOP per sample of a training step: forward, input gradient and weight gradient cost the same; the first layer has no input gradient."""
-        return 3 * self.forward_flop - 2 * self.trainable[0].mac
+        return 3 * self.forward_flop - 2 * self.trainable[0].input_mac
+
+    @property
+    def places(self) -> list[tuple[int, ...]]:
+        """For every layer where its inputs are: 0 is the network's input, n the output of layer n - 1."""
+        number = {INPUT: 0} | {layer.name: place for place, layer in enumerate(self.layers, 1)}
+        return [tuple(number[name] for name in layer.inputs) for layer in self.layers]
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Numbers of the layers that give logits: the last one, then the auxiliary one where there is one."""
+        last = len(self.layers) - 1
+        return (last,) if self.auxiliary is None else (last, [layer.name for layer in self.layers].index(self.auxiliary))
 
 
-def reduced(features: int, width: float) -> int:
-    """Hidden features under a width factor: the nearest multiple of 8 (ties up), at least 8; exact at 1.0."""
-    return features if width == 1.0 else max(BLOCK, int(features * width / BLOCK + 0.5) * BLOCK)
+AUXILIARY_WEIGHT = 0.4
+"""Of the loss of an auxiliary head, as TF-slim trains Inception-v3."""
 
 
-def build(name: str, input_shape: tuple[int, ...], specs: Sequence[LayerSpec], width: float, activation: Activation = "relu") -> Network:
+def build(
+    name: str, input_shape: Shape, specs: Sequence[LayerSpec], width: float, activation: Activation = "relu", *,
+    vocabulary: int | None = None, auxiliary: str | None = None,
+) -> Network:  # fmt: skip
     """Resolve a table. `width` scales hidden features; inputs and classes stay. SpecError when a layer is left without pixels."""
-    shape, layers = input_shape, []
+    shapes, before = {INPUT: input_shape}, INPUT
+    layers = []
     for spec in specs:
-        layer = _resolve(spec, shape, width)
-        if any(side < 1 for side in layer.output_shape):
-            raise SpecError(f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {layer.name!r}; give a larger one")
-        layers.append(layer)
-        shape = layer.output_shape
-    return Network(name, input_shape, shape[0], tuple(layers), activation)
+        inputs = spec.inputs or (before,)
+        found = spec.resolve([shapes[other] for other in inputs], width)
+        if any(side < 1 for side in found.output_shape):
+            raise SpecError(f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; give a larger one")
+        input_mac = found.mac if found.input_mac is None else found.input_mac
+        layers.append(Layer(spec, inputs, shapes[inputs[0]], found.output_shape, found.variables, found.mac, input_mac))
+        shapes[spec.name], before = found.output_shape, spec.name
+    return Network(name, input_shape, tuple(layers), activation, vocabulary, auxiliary)
 
 
-def _resolve(spec: LayerSpec, shape: tuple[int, ...], width: float) -> Layer:
-    if isinstance(spec, Pool):
-        side = shape[1] // spec.kernel
-        return Layer(spec, shape, (shape[0], side, side), ())
-    if isinstance(spec, Conv):
-        features, side = reduced(spec.features, width), (shape[1] + 2 * spec.pad - spec.kernel) // spec.stride + 1
-        return Layer(spec, shape, (features, side, side), (features, shape[0], spec.kernel, spec.kernel))
-    features = spec.features if spec.classifier else reduced(spec.features, width)
-    return Layer(spec, shape, (features,), (features, prod(shape)))
-
-
-def flat_input(name: str, features: int, image_side: int | None) -> tuple[int, ...]:
+def no_images(name: str, shape: Shape, image_side: int | None) -> Shape:
     """Input shape of a network without images; SpecError when an image side is given."""
     if image_side is not None:
         raise SpecError(f"workload {name!r} takes no images: leave out image_side")
-    return (features,)
+    return shape
 
 
 def network_of(case: TrainCase) -> Network:
@@ -175,4 +168,8 @@ def check_workload(case: TrainCase) -> Network:
             raise SpecError(f"workload {case.workload!r} does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits")
         if case.minibatch > DIGITS_TRAINING:
             raise SpecError(f"minibatch {case.minibatch} is larger than the training set of data 'digits', {DIGITS_TRAINING} images")
+    if case.minibatch == case.ranks:
+        single = next((layer.name for layer in network.layers if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1), None)
+        if single is not None:
+            raise SpecError(f"workload {case.workload!r}: layer {single!r} would normalise a single value; give more than one sample per rank")
     return network

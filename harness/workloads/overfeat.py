@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.workloads.networks import Conv, Linear, Network, Pool, build
+from harness.workloads.layers import Conv, Linear, Pool
+from harness.workloads.networks import Network, build
 
 _OVERFEAT_FAST = (
     Conv("conv1", 96, 11, stride=4), Pool("pool1"),

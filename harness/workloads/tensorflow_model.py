@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from harness.workloads import tensorflow_layers
 from harness.workloads.data import Batch
-from harness.workloads.networks import Conv, Layer, Network, Pool
+from harness.workloads.networks import AUXILIARY_WEIGHT, Network
 
 _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
-"""Kernels are (k, k, in, out) in TensorFlow. Images are (side, side, maps), the only layout whose convolutions run on a CPU."""
+"""Kernels are (k, k, in, out) in TensorFlow."""
 
 
 class TensorflowModel:
@@ -47,7 +49,7 @@ class TensorflowModel:
         """See Model. Copies each gradient once, out of the memory that TensorFlow chose."""
         found = self._tape.gradient(self._loss, self._variables, output_gradients=self._scale)
         for index in reversed(range(len(found))):
-            np.copyto(self._gradients[index], found[index].numpy())
+            np.copyto(self._gradients[index], tf.convert_to_tensor(found[index]).numpy())  # dense, also of an embedding
             self._ready(index)
         del self._tape
 
@@ -66,12 +68,11 @@ class TensorflowModel:
 
     def accuracy(self, batch: Batch) -> float:
         """See Model."""
-        found = self._outputs_function(batch.inputs).numpy().argmax(axis=1)
+        found = self._outputs_function(batch.inputs).numpy().argmax(axis=-1)
         return float((found == batch.labels).mean())
 
     def _loss_of(self, inputs: Any, labels: Any) -> Any:
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=self._outputs_of(inputs))
-        return tf.reduce_mean(losses)
+        return loss(self._network, inputs, labels, self._variables)
 
     def _update(self, gradients: list[Any]) -> None:
         for variable, velocity, gradient in zip(self._variables, self._velocities, gradients, strict=True):
@@ -81,27 +82,26 @@ class TensorflowModel:
         return outputs(self._network, inputs, self._variables)
 
 
-def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
-    """Logits (n, classes) of inputs (n, *input_shape) under parameters in network order, kernels as (k, k, in, out)."""
+def logits(network: Network, inputs: Any, values: Sequence[Any]) -> list[Any]:
+    """Of every head, from inputs (n, *input_shape) and parameters in network order, kernels as (k, k, in, out)."""
     left = iter(values)
-    x = tf.transpose(inputs, (0, 2, 3, 1)) if len(network.input_shape) > 1 else inputs
-    for layer in network.layers:
-        x = _apply(layer, x, left, tf.nn.relu if network.activation == "relu" else tf.tanh)
-    return x
+    found = [tf.transpose(inputs, (0, 2, 3, 1)) if len(network.input_shape) == 3 else inputs]
+    for layer, places in zip(network.layers, network.places, strict=True):
+        own = list(islice(left, len(layer.variables)))
+        found.append(tensorflow_layers.apply(layer, network.activation, [found[place] for place in places], own))
+    return [found[head + 1] for head in network.heads]
 
 
-def _apply(layer: Layer, x: Any, values: Iterator[Any], active: Callable[[Any], Any]) -> Any:
-    spec = layer.spec
-    if isinstance(spec, Pool):
-        return (tf.nn.avg_pool2d if spec.average else tf.nn.max_pool2d)(x, spec.kernel, spec.kernel, "VALID")
-    weight, bias = next(values), next(values)
-    if isinstance(spec, Conv):
-        pad = [[0, 0], [spec.pad, spec.pad], [spec.pad, spec.pad], [0, 0]]
-        return active(tf.nn.bias_add(tf.nn.conv2d(x, weight, spec.stride, pad), bias))
-    if len(layer.input_shape) > 1:  # flattened as (maps, side, side), so that weights mean the same in every framework
-        x = tf.reshape(tf.transpose(x, (0, 3, 1, 2)), (-1, layer.weight_shape[1]))
-    x = tf.nn.bias_add(tf.matmul(x, weight, transpose_b=True), bias)
-    return x if spec.classifier else active(x)
+def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
+    """Logits (n, classes) of the main head; with a label at every position (n, positions, classes)."""
+    return logits(network, inputs, values)[0]
+
+
+def loss(network: Network, inputs: Any, labels: Any, values: Sequence[Any]) -> Any:
+    """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
+    heads = logits(network, inputs, values)
+    main, *auxiliary = (tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head)) for head in heads)
+    return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
 
 
 def _from_canonical(value: np.ndarray) -> np.ndarray:

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from harness.workloads import torch_layers
 from harness.workloads.data import Batch
-from harness.workloads.networks import Activation, Conv, Layer, Network, Pool
+from harness.workloads.networks import AUXILIARY_WEIGHT, Network
 
 
 class TorchModel:
@@ -35,7 +36,7 @@ class TorchModel:
 
     def forward(self, batch: Batch) -> float:
         """See Model."""
-        loss: torch.Tensor = nn.functional.cross_entropy(self._module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))
+        loss = loss_of(self._module, torch.from_numpy(batch.inputs), torch.from_numpy(batch.labels))
         self._loss = loss * self._scale
         return loss.item()
 
@@ -62,26 +63,43 @@ class TorchModel:
     def accuracy(self, batch: Batch) -> float:
         """See Model."""
         with torch.inference_mode():
-            found = self._module(torch.from_numpy(batch.inputs)).argmax(dim=1).numpy()
+            found = logits(self._module, torch.from_numpy(batch.inputs))[0].argmax(dim=-1).numpy()
         return float((found == batch.labels).mean())
 
 
-def module_of(network: Network) -> nn.Sequential:
+class Graph(nn.Module):
+    """A network as a module: logits, and those of an auxiliary head behind them where there is one."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(torch_layers.module(layer, network.activation) for layer in network.layers)
+        self.places, self.heads = network.places, network.heads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+        """Of inputs (n, *input_shape)."""
+        outputs = [x]
+        for layer, places in zip(self.layers, self.places, strict=True):
+            outputs.append(layer(*(outputs[place] for place in places)))
+        found = tuple(outputs[head + 1] for head in self.heads)
+        return found if len(found) > 1 else found[0]
+
+
+def module_of(network: Network) -> Graph:
     """The network as a module without memory (device meta): values come from data.py, so that both frameworks start from the same ones."""
     with torch.device("meta"):
-        return nn.Sequential(*(module for layer in network.layers for module in _modules(layer, network.activation)))
+        return Graph(network)
 
 
-def _modules(layer: Layer, activation: Activation) -> list[nn.Module]:
-    spec = layer.spec
-    if isinstance(spec, Pool):
-        return [nn.AvgPool2d(spec.kernel) if spec.average else nn.MaxPool2d(spec.kernel)]
-    active = nn.ReLU(inplace=True) if activation == "relu" else nn.Tanh()
-    if isinstance(spec, Conv):
-        return [nn.Conv2d(layer.input_shape[0], layer.biases, spec.kernel, stride=spec.stride, padding=spec.pad), active]
-    flatten: list[nn.Module] = [nn.Flatten()] if len(layer.input_shape) > 1 else []
-    linear: list[nn.Module] = [nn.Linear(layer.weight_shape[1], layer.biases)]
-    return flatten + (linear if spec.classifier else [*linear, active])
+def logits(module: nn.Module, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Of every head of a network's module, also of one that a library wraps."""
+    found = module(inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def loss_of(module: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
+    main, *auxiliary = (nn.functional.cross_entropy(found.flatten(0, -2), labels.flatten()) for found in logits(module, inputs))
+    return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
 
 
 def _hook(view: torch.Tensor, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:

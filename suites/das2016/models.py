@@ -14,7 +14,8 @@ from typing import Any
 from harness.claims.metrics import Metric
 from harness.claims.schema import PublishedRow
 from harness.spec import registry
-from harness.workloads.networks import Conv, Layer, Network
+from harness.workloads.layers import Conv
+from harness.workloads.networks import Layer, Network
 
 FLOAT = 4
 """Bytes of a float32."""

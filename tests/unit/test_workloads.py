@@ -17,7 +17,8 @@ from harness.spec import registry
 from harness.spec.case import TrainCase, parse_case
 from harness.spec.errors import SpecError
 from harness.workloads.data import initial_parameters, open_data
-from harness.workloads.networks import Conv, Layer, Network, check_workload, reduced
+from harness.workloads.layers import Conv, reduced
+from harness.workloads.networks import Layer, Network, check_workload
 
 REFERENCE: dict[str, Any] = yaml.safe_load(Path(harness.workloads.networks.__file__).with_name("networks.yaml").read_text())
 
@@ -54,6 +55,12 @@ def test_every_layer_has_the_counts_of_the_reference(name: str) -> None:
     assert [row(layer) for layer in network.trainable] == reference["layers"]
     assert network.parameters == reference["params"] == reference["weights"] + reference["biases"]
     assert network.mac == reference["forward_mac_per_sample"]
+
+
+@pytest.mark.parametrize("name", [name for name, reference in REFERENCE.items() if "mib" in reference])
+def test_published_sizes_and_numbers_of_tensors(name: str) -> None:
+    network = resolved(name)
+    assert (len(network.parameter_shapes), round(4 * network.parameters / 2**20, 2)) == (REFERENCE[name]["tensors"], REFERENCE[name]["mib"])
 
 
 def test_published_parameter_counts() -> None:
@@ -111,7 +118,7 @@ def test_a_smaller_side_shrinks_the_first_fully_connected_layer() -> None:
     assert resolved("vgg_a", 64).trainable[8].weight_shape == (4096, 512 * 2 * 2)
 
 
-@pytest.mark.parametrize(("name", "side"), [("vgg_a", 32), ("overfeat_fast", 71), ("vgg_digits", 4)])
+@pytest.mark.parametrize(("name", "side"), [("vgg_a", 32), ("overfeat_fast", 71), ("vgg_digits", 4), ("alexnet", 67), ("vgg16", 32)])
 def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -> None:
     assert resolved(name, side).trainable
     with pytest.raises(SpecError, match=f"image_side {side - 1} leaves no pixels after layer"):
