@@ -20,9 +20,9 @@ class RegionExhausted(TransportError):
 
 
 class Allocator:
-    """Cuts arrays out of a mapping. `name` says in errors what memory this is."""
+    """Cuts arrays out of a mapping or of bytes in one. `name` says in errors what memory this is."""
 
-    def __init__(self, area: mmap.mmap, name: str) -> None:
+    def __init__(self, area: mmap.mmap | memoryview, name: str) -> None:
         self.nbytes = len(area)
         self.name = name
         self._area = area
@@ -59,6 +59,6 @@ class Allocator:
 class _Block:
     """Owner of an allocation: NumPy keeps it alive as the base of every view, and it keeps the mapping alive."""
 
-    def __init__(self, area: mmap.mmap, address: int, nbytes: int) -> None:
+    def __init__(self, area: mmap.mmap | memoryview, address: int, nbytes: int) -> None:
         self._area = area
         self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, False)}

@@ -33,6 +33,12 @@ class PeerLost(TransportError):
         self.peer = peer
 
 
+class MessageTooLarge(TransportError):
+    """A message is longer than the transport can move in one piece."""
+
+    code = "message_too_large"
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a transport can do. `progress`: who moves the bytes, the caller inside wait/test or a thread of the library's own."""
@@ -129,6 +135,9 @@ class OneSided(PointToPoint, Protocol):
 
     def register(self, nbytes: int) -> Region:
         """Collective call: every rank registers a region of the same size; returns the own one."""
+
+    def deregister(self, region: Region) -> None:
+        """Give an own region back; nobody may use it or its counterparts any more."""
 
     def remote(self, region: Region, peer: int) -> Region:
         """The peer's counterpart of an own region."""

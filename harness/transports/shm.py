@@ -45,7 +45,8 @@ class SharedMemory:
         self._post = context.post
         self.arena = arena
         self._rendezvous = context.rendezvous
-        self._registered: list[Array] = []
+        self._regions = 0
+        self._registered: dict[int, Array] = {}
         self._peers = [os.pidfd_open(pid) for pid in arena.pids]
         channels = arena.allocate(HALF_BYTES * self.world_size)
         channels[:] = 0
@@ -98,9 +99,15 @@ class SharedMemory:
         """See OneSided.register; flags lie before the bytes, one cache line per writer."""
         memory = self.arena.allocate(self.world_size * LINE + nbytes)
         memory[:] = 0
-        starts = self._exchange_offset(f"region-{len(self._registered)}", memory)
-        self._registered.append(memory)
+        starts = self._exchange_offset(f"region-{self._regions}", memory)
+        self._regions += 1
+        self._registered[starts[self.rank] + self.world_size * LINE] = memory
         return _MappedRegion(self.rank, starts[self.rank] + self.world_size * LINE, nbytes, memory[self.world_size * LINE :], starts)
+
+    def deregister(self, region: Region) -> None:
+        """See OneSided.deregister; the memory goes with the last array in it."""
+        del self._registered[region.offset]
+        region.local = None
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote; `local` is the peer's memory, mapped here."""

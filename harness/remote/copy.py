@@ -1,0 +1,64 @@
+"""Device writes through registered bounce buffers (RDMA.cp of xue2019): the sender copies its tensor into the region, one write moves it, the receiver
+copies it out. What a device costs to a framework that keeps its own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from harness.remote._device import DeviceLink, Steps, flag_place, flagged, need_device, until
+from harness.remote._plan import WORD, Plan, all_static, own_memory, view
+from harness.remote.base import Edge, Link
+from harness.transports.base import Array, OneSided, Transport
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
+
+
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
+    """See open_link."""
+    all_static(edges, "copy")
+    return Copying(need_device(transport, "copy"), edges, context)
+
+
+class Copying(DeviceLink):
+    """See the module. Bounce buffers hold whole tensors."""
+
+    def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
+        super().__init__(transport, edges, context)
+        self._born = {edge.name: own_memory(edge) for edge in edges if edge.source == self.rank}
+        self._arrived = {edge: own_memory(edge) for edge in edges if edge.destination == self.rank}
+
+    def places(self, plan: Plan, edge: Edge) -> None:
+        """A bounce buffer at both ends."""
+        plan.put(edge.source, ("bounce", edge), flagged(edge.nbytes))
+        plan.put(edge.source, ("freed", edge), WORD)
+        plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
+
+    def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
+        """See Link."""
+        return self._born[edge.name]
+
+    def incoming(self, edge: Edge) -> Array:
+        """See Link."""
+        return self._arrived[edge]
+
+    def move_out(self, edge: Edge, array: Array) -> Steps:
+        """See DeviceLink. The last write is done, so the own bounce buffer is free; the receiver's may not be."""
+        number, bounce = self.sent[edge], self.plan.at(self.rank, ("bounce", edge))
+        self.copy(edge, array, view(self.memory, bounce, edge.shape, edge.dtype))
+        while self.freed(edge) < number - 1:
+            yield
+        yield from until(self.put(edge, bounce, edge.nbytes, self.plan.at(edge.destination, ("arrival", edge)), number))
+
+    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
+        """See DeviceLink. The bounce buffer is free once its tensor is copied out."""
+        number, place = self.taken[edge], self.plan.at(self.rank, ("arrival", edge))
+        while self.transport.poll_word(self.region, place + flag_place(edge.nbytes)) < number:
+            yield
+        self.copy(edge, view(self.memory, place, edge.shape, edge.dtype), self._arrived[edge])
+        self.tell_free(edge)
+        arrival(self._arrived[edge])
+
+    def let_go(self, edge: Edge) -> None:
+        """The sender knows already."""

@@ -1,0 +1,128 @@
+"""Remote procedure call over the device, as TensorFlow's verbs transport does it (xue2019's gRPC.RDMA; tensorflow/networking, README of verbs).
+
+The receiver asks for a tensor: its request says where in its region the tensor shall go and which shape it had the last time. The sender copies the tensor
+into its registered buffer and writes it there; where the shape is another one, it answers with the right one and the receiver asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness.remote._control import Control, MessageBuffers, TwoSidedMessages, Words
+from harness.remote._device import DeviceLink, Steps, flagged, need_device, until
+from harness.remote._plan import DESCRIPTION, Plan, describe, described, own_memory, rounded, view
+from harness.remote.base import Edge, Link
+from harness.transports.base import Array, OneSided, Transport, TwoSided
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
+
+REQUEST, METADATA = 1, 2
+MESSAGE = 4 + DESCRIPTION
+"""Words of a message: kind, edge, number of the tensor, place for it, description."""
+UNKNOWN = [0] * DESCRIPTION
+"""Description in the first request for an edge: no tensor has come yet."""
+
+
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
+    """See open_link."""
+    return RemoteCall(need_device(transport, "rpc"), edges, context)
+
+
+class RemoteCall(DeviceLink):
+    """See the module."""
+
+    receiver_acts = True
+
+    def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
+        super().__init__(transport, edges, context)
+        self._born = {edge.name: own_memory(edge) for edge in edges if edge.source == self.rank}
+        self._known: dict[Edge, Words] = {}
+        self._requests: dict[Edge, tuple[int, Words]] = {}
+        self._corrections: dict[Edge, Words] = {}
+        peers = sorted({rank for edge in edges for rank in (edge.source, edge.destination) if self.rank in (edge.source, edge.destination)} - {self.rank})
+        self._two_sided = isinstance(transport, TwoSided)
+        self._control: Control
+        if isinstance(transport, TwoSided):
+            self._control = TwoSidedMessages(transport, peers, self._take)
+        else:
+            self._control = MessageBuffers(transport, self.region, self.plan, peers, MESSAGE, self._take)
+
+    def places(self, plan: Plan, edge: Edge) -> None:
+        """Both ends: the tensor's place and its registered copy, and both directions of the control channel."""
+        plan.put(edge.source, ("registered", edge), edge.nbytes)
+        plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
+        MessageBuffers.places(plan, edge.source, edge.destination, MESSAGE)
+        MessageBuffers.places(plan, edge.destination, edge.source, MESSAGE)
+
+    def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
+        """See Link."""
+        return view(self._born[edge.name].reshape(-1).view(np.uint8), 0, edge.shape if shape is None else shape, edge.dtype)
+
+    def incoming(self, edge: Edge) -> Array:
+        """See Link."""
+        return view(self.memory, self.plan.at(self.rank, ("arrival", edge)), edge.shape, edge.dtype)
+
+    def advance(self) -> None:
+        """See Link."""
+        self._control.advance()
+        super().advance()
+
+    def move_out(self, edge: Edge, array: Array) -> Steps:
+        """See DeviceLink."""
+        number, description = self.sent[edge], describe(array.shape, edge.dtype)
+        while True:
+            while edge not in self._requests:
+                yield
+            place, wanted = self._requests.pop(edge)
+            if wanted == description:
+                break
+            self._post(METADATA, edge, number, 0, description, edge.destination)
+        registered = self.plan.at(self.rank, ("registered", edge))
+        self.copy(edge, array, view(self.memory, registered, array.shape, edge.dtype))
+        yield from until(self.put(edge, registered, array.nbytes, place, number))
+
+    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
+        """See DeviceLink. The flag's place depends on the shape, so it is cleared before the sender can know of it."""
+        number, place = self.taken[edge], self.plan.at(self.rank, ("arrival", edge))
+        known = self._known.get(edge, UNKNOWN)
+        while True:
+            shape, dtype = described(known)
+            array = view(self.memory, place, shape, dtype)
+            flag = place + rounded(array.nbytes)
+            view(self.memory, flag, (1,), "uint64")[0] = 0
+            self.costs.of(edge).round_trips += 1
+            self._post(REQUEST, edge, number, place, known, edge.source)
+            while self.transport.poll_word(self.region, flag) != number:
+                if edge in self._corrections:
+                    break
+                yield
+            else:
+                break
+            known = self._known[edge] = self._corrections.pop(edge)
+        arrival(array)
+
+    def let_go(self, edge: Edge) -> None:
+        """The next request tells it."""
+
+    def _post(self, kind: int, edge: Edge, number: int, place: int, description: Words, peer: int) -> None:
+        self._count(edge)
+        self._control.post([kind, self.number[edge], number, place, *description], peer)
+
+    def _take(self, peer: int, words: Words) -> None:
+        kind, edge, _, place, *description = words
+        if kind == REQUEST:
+            self._requests[self.edges[edge]] = place, description
+        else:
+            self._corrections[self.edges[edge]] = description
+        if not self._two_sided:
+            self._count(self.edges[edge])
+
+    def _count(self, edge: Edge) -> None:
+        """A control message or the acknowledgement of one."""
+        cost = self.costs.of(edge)
+        cost.messages += 1
+        cost.writes += not self._two_sided
