@@ -17,6 +17,14 @@ class Host:
     def __init__(self, interface: str) -> None:
         self.interface = interface
 
+    def obstacle(self) -> tuple[str, str] | None:
+        """Why ranks cannot stand here, and what to do; None when nothing is known to stand against it."""
+        try:
+            self.address()
+        except SpecError as error:
+            return str(error), "name one of these interfaces in the case"
+        return None
+
     def address(self) -> str:
         """The interface's IPv4 address; SpecError names the interfaces that exist."""
         found = psutil.net_if_addrs()

@@ -71,16 +71,21 @@ class Keeper:
             node.code = 255 if told is None else int(told["code"])
             if told is None:
                 self._died(node, "rank_killed" if node.up else "start_failed", how(gone))
+            else:
+                self._tell_for_ranks(node, "start_failed", f"the parent on node {node.number} ended with code {node.code} and did not tell how its ranks ended")
         elif not node.up and time.monotonic() - node.started > BOOT_S:
             os.killpg(node.process.pid, signal.SIGKILL)
             self._died(node, "start_failed", f"did not boot within {BOOT_S:g} s")
 
     def _died(self, node: Node, code: str, how: str) -> None:
-        """Its ranks cannot tell how they ended: the keeper tells for them."""
+        """Its ranks cannot tell how they ended."""
         node.code = 255
         last = self._last_words(node)
         message = f"node {node.number} {how}" + (f"; its console ends with: {last}" if last else "")
         print(message, flush=True)
+        self._tell_for_ranks(node, code, message)
+
+    def _tell_for_ranks(self, node: Node, code: str, message: str) -> None:
         for rank in self.plan.ranks[node.number] if self.plan.ranks else []:
             if not (self.folder / f"exit-{rank}.json").exists():
                 end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": code, "message": message}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import resource
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from harness.fabric.plan import ADDRESS, CLOCK, INTERFACE, NODE, GuestPlan, address, put, read_plan, take
 from harness.fabric.probe import probe

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from harness.fabric.plan import REPORT, take
 from harness.launch.advice import ADVICE
 from harness.launch.afterwards import disturbances, network_of, per_rank, silent_failure
 from harness.launch.agreement import agreement, common, own, unequal_hosts
@@ -62,6 +63,8 @@ def compose(
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": case.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
+    if case.fabric == "guests":
+        transport["fabric"] = take(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
     changing = {**around.load, "power_w": power_w(before, after, ended.wall_s)}
     return Record(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import harness
 from harness.launch.base import Launcher, scratch
+from harness.launch.processes import Here, OnNodes
 from harness.launch.stall import Seen, first_silent, look, look_again, stall_of
 from harness.launch.teardown import clean, end_processes, reap_session
 from harness.launch.watch import Sign, Watch, root_cause, signal_name
@@ -92,9 +93,11 @@ def prepare(folder: Path, orders: Orders) -> None:
     orders.write(folder)
 
 
-def new_watch(folder: Path, world_size: int) -> Watch:
+def new_watch(folder: Path, orders: Orders) -> Watch:
     """The watch over a folder that `prepare` made."""
-    return Watch(folder, Board(folder / "board", world_size))
+    ranks, nodes = int(orders.case["ranks"]), int(orders.case["nodes"])
+    processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if orders.case["fabric"] == "guests" else Here()
+    return Watch(folder, Board(folder / "board", ranks), processes)
 
 
 @contextmanager

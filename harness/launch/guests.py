@@ -70,8 +70,9 @@ class Ran:
 def run_in_guests(command: Sequence[str] | Sequence[Sequence[str]], *, timeout_s: float = 120.0, keep: Path | None = None, **plan: Any) -> Ran:
     """Run a command in every node of a network of guests (or one command per node), in this working directory with this environment.
 
-    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)), eth0 and rxe0; SCALEPROOF_SHARED is a folder that all nodes and this
-    machine share (`keep`, else a temporary one). `plan`: fields of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124: out of time."""
+    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)), eth0 and rxe0; SCALEPROOF_SHARED is a folder that all nodes and
+    this machine share (`keep`, else a temporary one). `plan`: fields of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124:
+    out of time."""
     launch, nodes = secrets.token_hex(8), int(plan.pop("nodes", 1))
     plan.setdefault("kind", os.environ.get(KIND, "uml"))
     commands = [list(map(str, command))] * nodes if command and isinstance(command[0], str) else [list(map(str, each)) for each in command]

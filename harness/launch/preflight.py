@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.fabric.host import Host
 from harness.programs.own import load_entry
 from harness.spec import registry
 from harness.spec.case import AnyCase, OwnCase, TrainCase
-from harness.spec.errors import SpecError
 
 Obstacle = tuple[str, str]
 """Reason and advice."""
@@ -23,10 +21,11 @@ def obstacle(case: AnyCase, programs: str = "") -> Obstacle | None:
             return f"{kind} {name}: {found.why}", found.advice
     if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():
         return "launcher mpirun: no mpirun beside this Python", "type `make env`"
-    try:
-        Host(case.interface).address()
-    except SpecError as error:
-        return str(error), "name one of these interfaces in the case"
+    hindrance: Obstacle | None = registry.load("fabric", case.fabric)(case.interface).obstacle()
+    if hindrance is not None:
+        return hindrance
+    if case.fabric == "guests" and case.launcher != "local":
+        return f"launcher {case.launcher} starts no ranks inside guests", "use launcher `local`, or fabric `host`"
     if isinstance(case, OwnCase) and hasattr(program := load_entry(Path(programs), case.entry), "obstacle"):
         found_here: Obstacle | None = program.obstacle(case)
         return found_here

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.launch.advice import ADVICE
-from harness.launch.base import Launcher
 from harness.launch.execute import execute, launch_environment, new_watch, prepare
+from harness.launch.guests import launcher_of
 from harness.launch.preflight_machine import checked
 from harness.rank.orders import PREFLIGHT, Orders
 from harness.record.schema import PreflightCheck
@@ -37,26 +37,28 @@ class Group:
     fabric: str
     interface: str
     ranks: int
+    nodes: int = 1
 
     @property
     def words(self) -> str:
         """For people."""
-        return f"{self.ranks} ranks by {self.launcher} on {self.interface}"
+        return f"{self.ranks} ranks by {self.launcher} on {self.interface}" + (f" of {self.nodes} nodes" if self.fabric == "guests" else "")
 
 
 def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
-    """One per launcher, fabric and interface, with the largest number of ranks."""
+    """One per launcher, fabric and interface, with the largest number of ranks and of nodes."""
     found: dict[tuple[str, str, str], Group] = {}
     for case in cases:
         key = (case.launcher, case.fabric, case.interface)
-        found[key] = Group(*key, max(min(case.ranks, MOST_RANKS), found[key].ranks if key in found else 1))
+        known = found.get(key, Group(*key, 1))
+        found[key] = Group(*key, max(min(case.ranks, MOST_RANKS), known.ranks), max(min(case.nodes, MOST_RANKS), known.nodes))
     return found
 
 
 def ask(group: Group, staging: Path) -> Told | PreflightCheck:
     """Start the ranks and let them look; a failed check when they did not come back."""
     values = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "preflight", "entry": "preflight", "ranks": group.ranks}
-    case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface})
+    case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes})
     address = registry.load("fabric", group.fabric)(group.interface).address()
     orders = Orders(
         launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
@@ -65,8 +67,8 @@ def ask(group: Group, staging: Path) -> Told | PreflightCheck:
     folder = staging / orders.launch
     try:
         prepare(folder, orders)
-        launcher: Launcher = registry.load("launcher", group.launcher)()
-        watch = new_watch(folder, group.ranks)
+        launcher = launcher_of(group.fabric, group.launcher)
+        watch = new_watch(folder, orders)
         ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
         watch.board.close()
         if ended.cause is not None:

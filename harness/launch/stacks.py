@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.launch.watch import process_state
+from harness.launch.processes import Processes
 
-ANSWER_S = 0.3
-"""Time for faulthandler to write all threads; it needs microseconds once the process runs."""
+ANSWER_S, ANSWER_NODES_S = 0.3, 1.0
+"""Time for faulthandler to write all threads; it needs microseconds once the process runs. On nodes the wish travels first."""
 SETTLED_S = 0.03
 """A log that has not grown for so long holds the whole answer."""
 SPY_S = 1.5
@@ -31,12 +31,14 @@ _HEAD = re.compile(r"^(Current thread|Thread) 0x[0-9a-f]+.*\(most recent call fi
 _FRAME = re.compile(r"^  (File \"|<no Python frame>|\.\.\.)")
 
 
-def take(folder: Path, pids: dict[int, int]) -> dict[int, list[str]]:
+def take(folder: Path, pids: dict[int, int], processes: Processes) -> dict[int, list[str]]:
     """Stacks of the ranks whose processes are given, also added to their logs; a line that begins with `no stack` says why there is none. Takes 2 s at most."""
-    stopped = {rank for rank, pid in pids.items() if process_state(pid)[0] in ("T", "t")}
-    found = _from_themselves(folder, {rank: pid for rank, pid in pids.items() if rank not in stopped})
+    stopped = {rank for rank, pid in pids.items() if processes.state(rank, pid, ())[0] in ("T", "t")}
+    asked = processes.ask_for_stacks(folder)
+    found = _from_themselves(folder, {rank: pid for rank, pid in pids.items() if rank not in stopped}, asked)
     missing = {rank: pid for rank, pid in pids.items() if not found.get(rank)}
-    for rank, (lines, reason) in _from_memory(missing).items():
+    unread = {rank: ([], "its node's memory is not read from outside") for rank in missing} if asked else _from_memory(missing)
+    for rank, (lines, reason) in unread.items():
         why = "the process is stopped" if rank in stopped else f"no answer to SIGUSR1 within {ANSWER_S:g} s"
         if lines:
             _append(folder / f"rank-{rank}.log", [f"Stacks read by py-spy ({why}):", *lines])
@@ -73,13 +75,13 @@ def parse_spy(text: str, main: int) -> list[str]:
     return found[:LINES]
 
 
-def _from_themselves(folder: Path, pids: dict[int, int]) -> dict[int, list[str]]:
+def _from_themselves(folder: Path, pids: dict[int, int], asked: bool) -> dict[int, list[str]]:
     logs = {rank: folder / f"rank-{rank}.log" for rank in pids}
     before = {rank: _size(log) for rank, log in logs.items()}
-    for pid in pids.values():
+    for pid in pids.values() if not asked else ():
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGUSR1)
-    until, settled = time.monotonic() + ANSWER_S, 0.0
+    until, settled = time.monotonic() + (ANSWER_NODES_S if asked else ANSWER_S), 0.0
     sizes = dict(before)
     while pids and time.monotonic() < until:
         time.sleep(0.01)

@@ -38,7 +38,7 @@ class Seen:
 def look(watch: Watch) -> list[Seen]:
     """All ranks, with the stacks of those whose process lives. Call before anything is killed."""
     seen = [Seen(rank, watch.board.read(rank), watch.still_s(rank), rank in watch.ends) for rank in watch.ranks]
-    stacks = take(watch.folder, watch.living())
+    stacks = take(watch.folder, watch.living(), watch.processes)
     return [replace(one, stack=stacks.get(one.rank, [])) for one in seen]
 
 

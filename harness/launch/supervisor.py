@@ -15,9 +15,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from harness.launch.base import Launcher
 from harness.launch.compose import Surroundings, compose, disk_full, not_started, refused
 from harness.launch.execute import Ended, execute, launch_environment, new_watch, prepare
+from harness.launch.guests import launcher_of
 from harness.launch.lock import locked
 from harness.launch.preflight import obstacle
 from harness.launch.preflight_experiment import Preflight, failed
@@ -169,9 +169,9 @@ class _Run:
 
     def _launch(self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck]) -> Record:
         prepare(folder, orders)
-        launcher: Launcher = registry.load("launcher", planned.case.launcher)()
+        launcher = launcher_of(planned.case.fabric, planned.case.launcher)
         variables = launch_environment(orders, launcher, folder)
-        watch = new_watch(folder, planned.case.ranks)
+        watch = new_watch(folder, orders)
         around = Surroundings(
             environment(variables) | {"difference": keep_difference(self.store.results)},
             _utc(),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from harness.launch.processes import Here, Processes
 from harness.rank.board import Board
 
 LOOK_S = 0.25
@@ -70,11 +68,11 @@ class Life:
         if mark != self.mark:
             self.mark, self.moved_at = mark, now
 
-    def look_at_work(self, pid: int, used_s: float, now: float) -> None:
+    def look_at_work(self, processes: Processes, rank: int, pid: int, used_s: float, now: float) -> None:
         """Processor time so far in s; what it read is asked for here."""
         if now > self.family_at:
-            self.family_s, self.family_at = family_s(pid), now + 1.0
-        used_s, read = used_s + self.family_s, disk_bytes(pid)
+            self.family_s, self.family_at = processes.family_s(rank, pid), now + 1.0
+        used_s, read = used_s + self.family_s, processes.disk_bytes(rank, pid)
         if self.used_s is None or used_s - self.used_s > BUSY * (now - self.worked_at) or read != self.read_bytes:
             self.used_s, self.read_bytes, self.worked_at = used_s, read, now
             self.family_at = now + FAMILY_S
@@ -86,6 +84,7 @@ class Watch:
 
     folder: Path
     board: Board
+    processes: Processes = field(default_factory=Here)
     ends: dict[int, dict[str, Any]] = field(default_factory=dict)
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
     _stopped_since: dict[int, float] = field(default_factory=dict)
@@ -158,11 +157,10 @@ class Watch:
 
     def _look_at_process(self, rank: int, pid: int) -> None:
         now = time.monotonic()
-        state, used_s = process_state(pid)
-        used_s -= sum(process_state(pid, thread)[1] for thread in self.board.pollers(rank))
+        state, used_s = self.processes.state(rank, pid, self.board.pollers(rank))
         life = self._life(rank)
         life.look_at_line(self.board.mark(rank), now)
-        life.look_at_work(pid, used_s, now)
+        life.look_at_work(self.processes, rank, pid, used_s, now)
         if state not in ("T", "t"):
             self._stopped_since.pop(rank, None)
             # A library that computes while it holds the interpreter's lock stops the heartbeat but is not silent.
@@ -183,6 +181,8 @@ class Watch:
 def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -> Sign | None:
     """What an ended rank's exit and report say; None when it ended well."""
     at = int(end["at_ns"])
+    if "code" in end:  # the rank's node died, and its keeper tells
+        return Sign(end["code"], rank, at, end["message"], end["signal"])
     if end["signal"] is not None:
         return Sign("rank_killed", rank, at, f"killed by {signal_name(end['signal'])}", end["signal"])
     if report is not None and report["status"] != "ok":
@@ -195,34 +195,6 @@ def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -
 def root_cause(signs: list[Sign]) -> Sign:
     """The sign that the others follow from."""
     return min(signs, key=Sign.weight)
-
-
-def process_state(pid: int, thread: int | None = None) -> tuple[str, float]:
-    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s, of one thread when it is named; ('', 0) when there is none such."""
-    place = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
-    try:
-        fields = Path(place).read_text().rpartition(")")[2].split()
-    except OSError:
-        return "", 0.0
-    return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def family_s(pid: int) -> float:
-    """Processor time in s of a process's descendants, those that it has waited for included."""
-    try:
-        process = psutil.Process(pid)
-        waited = process.cpu_times()
-        return float(waited.children_user + waited.children_system) + sum(process_state(child.pid)[1] for child in process.children(recursive=True))
-    except psutil.Error:
-        return 0.0
-
-
-def disk_bytes(pid: int) -> int:
-    """Bytes that a process read from storage; 0 where the kernel does not tell."""
-    try:
-        return int(Path(f"/proc/{pid}/io").read_text().partition("\nread_bytes: ")[2].split("\n")[0])
-    except (OSError, ValueError):
-        return 0
 
 
 def signal_name(number: int) -> str:

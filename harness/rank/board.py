@@ -114,6 +114,10 @@ class Board:
         """All of a line but its beat: it changes when the rank moves."""
         return self._memory[rank * LINE + 8 : (rank + 1) * LINE]
 
+    def line(self, rank: int) -> bytes:
+        """A rank's line as its bytes, which begin with the times `beat_ns` and `moved_ns`."""
+        return self._memory[rank * LINE : (rank + 1) * LINE]
+
     def close(self) -> None:
         """Unmap; posts of this board end with it."""
         self._words.release()

@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from harness.rank import place
 from harness.rank.board import Board
 from harness.rank.clock import compared
 from harness.rank.context import RankContext
@@ -23,7 +24,6 @@ from harness.rank.facts import open_sockets, rank_facts
 from harness.rank.orders import PREFLIGHT, Orders
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
-from harness.record.counters import network_namespace
 from harness.spec import registry
 from harness.spec.case import parse_case
 
@@ -37,7 +37,7 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
     context: RankContext | None = None
     failure: dict[str, str] | None = None
     try:
-        board = Board(folder / "board", int(orders.case["ranks"]))
+        board = Board(place.mapped(folder) / "board", int(orders.case["ranks"]))
         _start_heartbeat(board, rank)
         context = _context(folder, rank, orders, board)
         # A preflight finds out first whether ranks reach each other at all.
@@ -73,8 +73,8 @@ def describe(error: BaseException) -> dict[str, str]:
 def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
     return RankContext(
         case=parse_case(orders.case), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
-        address=orders.address, programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
-        recorder=Recorder(folder / f"rank-{rank}.events"), board=board,
+        address=place.address(orders.address), programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
+        recorder=Recorder(place.mapped(folder) / f"rank-{rank}.events"), board=board,
     )  # fmt: skip
 
 
@@ -118,8 +118,10 @@ def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[
     report: dict[str, Any] = {"rank": rank, "pid": os.getpid(), "status": "failed" if failure else "ok", "checks": [], "facts": rank_facts(), "artifacts": {}}
     report |= {"code": None, "message": ""} | (failure or {})
     if context is not None:
-        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": network_namespace()}
+        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": place.namespace()}
         report["facts"] |= context.facts
+        if (node := place.node()) is not None:
+            report["facts"] |= {"node": node, "address": context.address}
         report["facts"]["seeds"] = {"launch": context.seed, "hash": os.environ.get("PYTHONHASHSEED")} | context.facts.get("seeds", {})
         report["artifacts"] = {name: str(path) for name, path in context.artifacts.items()}
     draft = folder / f".rank-{rank}.json"

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.programs.own import preload_entry
+from harness.rank import place
 from harness.rank.main import run_rank
+from harness.rank.mirror import Mirror
 from harness.rank.orders import Orders, read_orders
 from harness.rank.tie import die_with_creator
 from harness.spec import registry
@@ -58,14 +60,16 @@ def fork_rank(folder: Path, rank: int, orders: Orders) -> int:
         os._exit(code)
 
 
-def reap(folder: Path, ranks: dict[int, int]) -> int:
+def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> int:
     """Write exit-R.json as each rank ends; returns 0 when all ended with 0."""
     worst = 0
     while ranks:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED)
         if ended is None or ended.si_pid not in ranks:
             continue
-        at, rank = time.monotonic_ns(), ranks.pop(ended.si_pid)
+        at, rank = time.monotonic_ns() + place.to_supervisor_ns(), ranks.pop(ended.si_pid)
+        if mirror is not None:
+            mirror.deliver(rank)
         exited = ended.si_code == os.CLD_EXITED
         end = {"pid": ended.si_pid, "exit_code": ended.si_status if exited else None, "signal": None if exited else ended.si_status, "at_ns": at}
         draft = folder / f".exit-{rank}.json"
@@ -76,10 +80,11 @@ def reap(folder: Path, ranks: dict[int, int]) -> int:
 
 
 def main() -> int:
-    """Fork all ranks, or the one whose number is in the environment variable of `--rank-from`."""
+    """Fork all ranks, those of `--ranks`, or the one whose number is in the environment variable of `--rank-from`."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--rank-from")
+    arguments.add_argument("--ranks", type=int, nargs="+")
     arguments.add_argument("--creator", type=int, default=os.getppid())
     given = arguments.parse_args()
     die_with_creator(given.creator)
@@ -90,8 +95,12 @@ def main() -> int:
     preload(orders.case, orders.programs)
     gc.freeze()  # what was imported stays shared between the ranks
     gc.enable()
-    mine = [int(os.environ[given.rank_from])] if given.rank_from else range(int(orders.case["ranks"]))
-    return reap(given.folder, {fork_rank(given.folder, rank, orders): rank for rank in mine})
+    mine = [int(os.environ[given.rank_from])] if given.rank_from else given.ranks or range(int(orders.case["ranks"]))
+    mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.node() is not None else None
+    ranks = {fork_rank(given.folder, rank, orders): rank for rank in mine}
+    if mirror is not None:
+        mirror.start({rank: pid for pid, rank in ranks.items()})
+    return reap(given.folder, ranks, mirror)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ Transport = Annotated[str, _registered("transport")]
 
 
 class CommonCase(BaseModel):
-    """What every program's case holds. `collective` is an algorithm's name over a point-to-point transport, else `native`."""
+    """What every program's case holds. `collective` is an algorithm's name over a transport's sends and receives, or `native` for its own collectives."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -70,13 +70,20 @@ class CommonCase(BaseModel):
             raise FieldError(wrong[0], f"{str(values[wrong[0]]).lower()} is neither a number nor a name")
         return values
 
+    @model_validator(mode="before")
+    @classmethod
+    def _interface_of_nodes(cls, values: Any) -> Any:
+        own = isinstance(values, dict) and values.get("fabric") == "guests"
+        return {"interface": "eth0", **values} if own else values
+
     @model_validator(mode="after")
     def _names_fit(self) -> CommonCase:
         if self.transport is None:
             return self
         transport = registry.entry("transport", self.transport)
         sends_only = isinstance(self, TransferCase) or (isinstance(self, OwnCase) and self.collective == NATIVE)
-        if transport.point_to_point == (self.collective == NATIVE) and not sends_only:
+        lifted = self.collective != NATIVE
+        if (lifted and not transport.sends) or (transport.point_to_point and not lifted and not sends_only):
             wanted = "an algorithm (" + ", ".join(registry.names("collective")) + ")" if transport.point_to_point else f"{NATIVE!r}"
             raise FieldError(self._given("collective"), f"collective {self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
         if (transport.launcher or "local") != self.launcher:
@@ -178,6 +185,8 @@ class TrainCase(CommonCase):
             raise FieldError("transport" if self.transport else "strategy", f"strategy {self.strategy!r} {wanted}")
         if self.framework == "tensorflow" and self.strategy == "sync_overlap":
             raise FieldError("strategy", "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'")
+        if self.framework == "tensorflow" and self.fusion_mib is not None:
+            raise FieldError("fusion_mib", "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'")
         if self.minibatch % self.ranks:
             raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")
         if self.strategy != "parameter_server" and (self.mechanism != "messages" or self.servers):

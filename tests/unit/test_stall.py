@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from harness.launch import stacks
+from harness.launch.processes import Here
 from harness.launch.stall import Seen, first_silent, stall_of
 from harness.launch.watch import Sign, Watch
 from harness.rank.board import Board, Line
+from harness.record.process import process_state
 
 FREE = Line(0, 0, 4, -1, "running", "forward", "all_reduce", 9, 9, 0, None, None)
 PARKED = "import time\ndef parked():\n    print(flush=True)\n    time.sleep(60)\nparked()"
@@ -125,14 +127,14 @@ def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(tmp_path: 
             assert process.stdout is not None
             process.stdout.readline()
             process.send_signal(signal.SIGSTOP)
-            while stacks.process_state(process.pid)[0] not in ("T", "t"):
+            while process_state(process.pid)[0] not in ("T", "t"):
                 time.sleep(0.01)
-            found = stacks.take(tmp_path, {0: process.pid})
+            found = stacks.take(tmp_path, {0: process.pid}, Here())
             assert any("in parked" in line for line in found[0]), found
             assert "in parked" in (tmp_path / "rank-0.log").read_text()
-            assert stacks.process_state(process.pid)[0] in ("T", "t")
+            assert process_state(process.pid)[0] in ("T", "t")
             monkeypatch.setattr(stacks, "_py_spy", lambda: None)
-            assert stacks.take(tmp_path, {0: process.pid}) == {0: ["no stack: the process is stopped; py-spy is not installed"]}
+            assert stacks.take(tmp_path, {0: process.pid}, Here()) == {0: ["no stack: the process is stopped; py-spy is not installed"]}
         finally:
             process.kill()
 
