@@ -12,7 +12,7 @@ from harness.collectives.engine import MessageEngine
 from harness.collectives.mapped import MappedEngine
 from harness.collectives.traced import Moved, TracedMappedEngine, TracedTransport
 from harness.spec import registry
-from harness.spec.case import Operation
+from harness.spec.case import NATIVE, Operation
 from harness.transports.base import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation, TransportError
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def open_group(context: RankContext) -> Collectives:
-    """Connects the transport of the context's case; a point-to-point one is lifted by the case's algorithm."""
+    """Connects the transport of the context's case; the case's algorithm, where it names one, runs over its sends and receives."""
     name = context.case.transport
     if name is None:
         raise TransportError("this case has no transport")
     transport = registry.load("transport", name).connect(context)
-    if registry.entry("transport", name).point_to_point:
+    if context.case.collective != NATIVE:
         return Group(transport, context.case.collective, context.post, context.trace if context.case.tracing == "full" else None)
     return cast(Collectives, transport)
 

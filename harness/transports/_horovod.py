@@ -29,8 +29,8 @@ CYCLE_MS = 1
 """Horovod's default, set so that it is in the record."""
 MIB = 1 << 20
 PEER_IS_GONE = ("has been shut down", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
-FUSED = "MEMCPY_IN_FUSION_BUFFER"
-"""What Horovod's timeline writes for a tensor that shares its all-reduce with others."""
+BEGUN = '"ph": "B", "name": "{}"'
+"""How Horovod's timeline says that something began for a tensor; only one that shares its all-reduce with others is copied into the fusion buffer."""
 
 
 class Binding(Protocol):
@@ -142,11 +142,11 @@ class HorovodTransport(ABC):
         os.environ["HOROVOD_CYCLE_TIME"] = str(CYCLE_MS)
         if context.case.fusion_mib is not None:
             os.environ["HOROVOD_FUSION_THRESHOLD"] = str(int(context.case.fusion_mib * MIB))
-        if context.case.tracing != "full" or context.rank != 0:
+        if context.case.tracing != "full":
             return None
         path = context.folder / "horovod-timeline.json"
-        os.environ["HOROVOD_TIMELINE"] = str(path)
-        return path
+        os.environ["HOROVOD_TIMELINE"] = str(path)  # on every rank, or they wait for each other for ever; rank 0 writes
+        return path if context.rank == 0 else None
 
     def _start(self, kind: str, buffer: Array, nbytes: int, call: Callable[[str], Handle]) -> Handle:
         if buffer.dtype.name not in self.capabilities.dtypes:
@@ -306,5 +306,5 @@ def translated() -> Iterator[None]:
 
 def fused_tensors(timeline: Path) -> dict[str, int]:
     """From Horovod's timeline of rank 0: tensors that were all-reduced, and how many of them in company."""
-    begun = [line for line in timeline.read_text().splitlines() if '"ph": "B"' in line]
-    return {"tensors": sum('"name": "ALLREDUCE"' in line for line in begun), "fused": sum(FUSED in line for line in begun)}
+    text = timeline.read_text()
+    return {"tensors": text.count(BEGUN.format("ALLREDUCE")), "fused": text.count(BEGUN.format("MEMCPY_IN_FUSION_BUFFER"))}
