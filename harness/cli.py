@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import calibrate, collect, compare, doctor, init_suite, judge, list_suites, preflight, report, run, show, trace
+from harness.commands import calibrate, collect, compare, doctor, fit, init_suite, judge, list_suites, preflight, report, run, show, trace
 from harness.spec.errors import SpecError
 
 COMMANDS = {
@@ -21,6 +21,7 @@ COMMANDS = {
     "show": show,
     "trace": trace,
     "collect": collect,
+    "fit": fit,
     "judge": judge,
     "report": report,
     "compare": compare,
@@ -39,6 +40,7 @@ from nothing to a report:
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again
   scaleproof collect das2016 throughput                one table of its launches
+  scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro's launches
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does

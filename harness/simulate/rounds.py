@@ -1,0 +1,47 @@
+"""A collective as rounds of messages and reduced bytes, counted from the schedules that the engine executes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from harness.collectives.schedule import Action, messages
+from harness.simulate.line import Segment, seconds
+from harness.spec.case import Operation
+
+PROBE = 1 << 10
+"""Elements per rank of the schedule that is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """What an array of one byte costs: the largest message of every round, in order, and the bytes that the busiest rank reduces."""
+
+    messages: tuple[float, ...]
+    reduced: float
+
+
+@lru_cache(maxsize=256)
+def rounds_of(algorithm: str, operation: Operation, ranks: int) -> Rounds:
+    """Counted from the schedule. For `ring` this is 2 (p - 1) messages of n / p and n (p - 1) / p reduced, as the comments of MPICH's source have it
+    (pairwise reduce-scatter and ring all-gather); for `halving_doubling` of p = 2^k Rabenseifner's 2 lg p messages."""
+    count = PROBE * ranks
+    largest: dict[int, int] = defaultdict(int)
+    reduced: dict[int, int] = defaultdict(int)
+    for message in messages(algorithm, operation, ranks, count):
+        size = message.stop - message.start
+        largest[message.round] = max(largest[message.round], size)
+        if message.action is Action.REDUCE:
+            reduced[message.destination] += size
+    return Rounds(tuple(largest[number] / count for number in sorted(largest)), max(reduced.values(), default=0) / count)
+
+
+def messages_s(segments: tuple[Segment, ...], rounds: Rounds, nbytes: np.ndarray) -> np.ndarray:
+    """Time in s of the rounds' messages alone, for arrays of `nbytes`; a round takes as long as its largest message."""
+    total = np.zeros(len(nbytes))
+    for share in rounds.messages:
+        total += seconds(segments, share * nbytes)
+    return total
