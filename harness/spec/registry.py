@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from harness.spec.errors import SpecError
@@ -27,6 +28,8 @@ class Entry:
     """A transport with send and recv of its own; without them it cannot run program transfer."""
     pins_memory: bool = False
     """A transport that locks its buffers in memory: the limit `memlock` must allow it."""
+    devices: str = ""
+    """A folder of the kernel that has an entry for each device that the name needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,15 @@ _TRANSPORTS = {
     "tcp": Entry("harness.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
     "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True),
     "grpc": Entry("harness.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
+    "rdma": Entry(
+        "harness.transports.rdma:Rdma", "our own: verbs, queue pairs over RoCE or InfiniBand", ("pyverbs",), point_to_point=True, pins_memory=True,
+        advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`", devices="/sys/class/infiniband",
+    ),  # fmt: skip
     "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
     "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False),
     "horovod-mpi": Entry("harness.transports.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False),
+    "tensorflow-grpc": Entry("harness.transports.tensorflow_grpc:TensorflowGrpc", "TensorFlow's own distributed runtime, ring over gRPC", ("tensorflow",)),
 }
 _COLLECTIVES = {
     "ring": Entry("harness.collectives.ring", "ring reduce-scatter and all-gather"),
@@ -85,6 +93,11 @@ _WORKLOADS = {
     "fcn5": Entry("harness.workloads.dnn:fcn5", "FCN-5, 784-4096x4-10, 53.6 M parameters"),
     "lstm": Entry("harness.workloads.recurrent:lstm", "LSTM 1024 to 1024 and softmax 1000, 9.4 M parameters"),
     "gru": Entry("harness.workloads.recurrent:gru", "GRU 1024 to 1024 and softmax 1000, 7.3 M parameters"),
+    "inception_v3": Entry("harness.workloads.inception:inception_v3", "Inception-v3 with auxiliary head, 3x299x299, 10 classes, 24.4 M parameters"),
+    "resnet50": Entry("harness.workloads.resnet:resnet50", "ResNet-50, 3x224x224, 25.6 M parameters"),
+    "mobilenet": Entry("harness.workloads.mobilenet:mobilenet", "MobileNet, 3x224x224, 4.2 M parameters"),
+    "mobilenet_v2": Entry("harness.workloads.mobilenet:mobilenet_v2", "MobileNetV2, 3x224x224, 3.5 M parameters"),
+    "nasnet_mobile": Entry("harness.workloads.nasnet:nasnet_mobile", "NASNet-A mobile, 3x224x224, 5.3 M parameters"),
     "dnn_digits": Entry("harness.workloads.dnn:dnn_digits", "small DNN-style net for 8x8 digits"),
 }
 _FRAMEWORKS = {
@@ -123,10 +136,13 @@ def load(kind: Kind, name: str) -> Any:
     return getattr(module, attribute) if attribute else module
 
 
-def availability(kind: Kind, name: str) -> Availability:
-    """Whether the name's libraries are installed here, without importing them."""
+def availability(kind: Kind, name: str, elsewhere: bool = False) -> Availability:
+    """Whether the name's libraries are installed here, without importing them, and its devices are there (`elsewhere`: where it runs has its own)."""
     found = entry(kind, name)
     missing = [module for module in found.requires if importlib.util.find_spec(module) is None]
     if missing:
         return Availability(kind, name, False, found.summary, f"Python package {', '.join(missing)} is not installed", found.advice)
+    if found.devices and not elsewhere and not any(Path(found.devices).glob("*")):
+        advice = "fabric `guests` has soft-RoCE devices; on a machine with a card load its driver (`ibv_devices` lists it)"
+        return Availability(kind, name, False, found.summary, "no verbs device here", advice)
     return Availability(kind, name, True, found.summary)

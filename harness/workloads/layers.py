@@ -88,8 +88,6 @@ class Conv(LayerSpec):
     active: bool = True
     fit: bool = False
     """The kernel becomes no larger than what is left of the image."""
-    exact: bool = False
-    """`width` leaves its features alone."""
 
     def kernel_on(self, shape: Shape) -> tuple[int, int]:
         """Height and width on an input of this shape."""
@@ -100,7 +98,7 @@ class Conv(LayerSpec):
         """See LayerSpec."""
         (shape,) = shapes
         high, wide = self.kernel_on(shape)
-        features = self.features if self.exact else reduced(self.features, width)
+        features = reduced(self.features, width)
         output = (features, _swept(shape[1], high, self.stride, self.pad), _swept(shape[2], wide, self.stride, self.pad))
         weight = Variable("weight", (features, shape[0], high, wide), "normal", shape[0] * high * wide)
         biases = (Variable("bias", (features,), "zeros"),) if self.bias else ()
@@ -157,6 +155,18 @@ class Pool(LayerSpec):
         """See LayerSpec."""
         (shape,) = shapes
         return Resolved((shape[0], *(_swept(side, *self.window(shape), self.pad) for side in shape[1:])))
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(LayerSpec):
+    """Every second pixel of both sides: from the first one on, or from the second with zeros behind the last."""
+
+    shift: bool
+
+    def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
+        """See LayerSpec."""
+        (shape,) = shapes
+        return Resolved((shape[0], *(_swept(side, 1, 2, "same") for side in shape[1:])))
 
 
 @dataclass(frozen=True, slots=True)

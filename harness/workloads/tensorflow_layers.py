@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from harness.workloads.layers import Activation, Active, Add, Concat, Conv, Depthwise, Embedding, Linear, Mean, Norm, Pool, Positions, Recurrent, pads
+from harness.workloads.layers import Activation, Active, Add, Concat, Conv, Depthwise, Embedding, Linear, Mean, Norm, Pick, Pool, Positions, Recurrent, pads
 from harness.workloads.networks import Layer
 
 _ACTIVATIONS: dict[Activation, Callable[[Any], Any]] = {"relu": tf.nn.relu, "relu6": tf.nn.relu6, "tanh": tf.tanh}
@@ -47,6 +47,11 @@ def _pool(layer: Layer, spec: Pool, inputs: Sequence[Any], _: Sequence[Any]) -> 
     kernel, stride = spec.window(layer.input_shape)
     even = not any(pads(layer.input_shape[1], kernel, stride, spec.pad))
     return (tf.nn.avg_pool2d if spec.average else tf.nn.max_pool2d)(inputs[0], kernel, stride, "VALID" if even else "SAME")
+
+
+def _pick(_: Layer, spec: Pick, inputs: Sequence[Any], __: Sequence[Any]) -> Any:
+    x = inputs[0]
+    return tf.pad(x, [[0, 0], [0, 1], [0, 1], [0, 0]])[:, 1::2, 1::2] if spec.shift else x[:, ::2, ::2]
 
 
 def _mean(layer: Layer, _: Mean, inputs: Sequence[Any], __: Sequence[Any]) -> Any:
@@ -95,7 +100,7 @@ def _gru(read: Sequence[Any], weights: Sequence[Any], state: Any, cell: Any) -> 
 
 
 _APPLY: dict[type, Callable[[Layer, Any, Sequence[Any], Sequence[Any]], Any]] = {
-    Conv: _conv, Depthwise: _depthwise, Norm: _norm, Pool: _pool, Mean: _mean, Linear: _linear, Recurrent: _recurrent,
+    Conv: _conv, Depthwise: _depthwise, Norm: _norm, Pool: _pool, Pick: _pick, Mean: _mean, Linear: _linear, Recurrent: _recurrent,
     Active: lambda layer, spec, inputs, values: inputs[0],
     Add: lambda layer, spec, inputs, values: tf.add_n(list(inputs)),
     Concat: lambda layer, spec, inputs, values: tf.concat(list(inputs), -1),

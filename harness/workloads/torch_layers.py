@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from harness.workloads.layers import Activation, Active, Add, Concat, Conv, Depthwise, Embedding, Linear, Mean, Norm, Pool, Positions, Recurrent, pads
+from harness.workloads.layers import Activation, Active, Add, Concat, Conv, Depthwise, Embedding, Linear, Mean, Norm, Pick, Pool, Positions, Recurrent, pads
 from harness.workloads.networks import Layer
 
 _ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {"relu": nn.ReLU, "relu6": nn.ReLU6, "tanh": lambda in_place: nn.Tanh()}
@@ -117,6 +117,10 @@ def _pool(layer: Layer, spec: Pool) -> nn.Module:
     return nn.MaxPool2d(kernel, stride, before, ceil_mode=uneven)
 
 
+def _pick(_: Layer, spec: Pick) -> nn.Module:
+    return _Function(lambda x: functional.pad(x, (0, 1, 0, 1))[:, :, 1::2, 1::2] if spec.shift else x[:, :, ::2, ::2])
+
+
 def _linear(layer: Layer, spec: Linear) -> nn.Module:
     features, fan_in = layer.weight_shape
     linear = nn.Linear(fan_in, features)
@@ -135,7 +139,7 @@ def _add(first: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
 
 
 _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
-    Conv: _conv, Depthwise: _depthwise, Norm: _Norm, Pool: _pool, Mean: _mean, Linear: _linear, Recurrent: _Recurrent,
+    Conv: _conv, Depthwise: _depthwise, Norm: _Norm, Pool: _pool, Pick: _pick, Mean: _mean, Linear: _linear, Recurrent: _Recurrent,
     Add: lambda layer, spec: _Function(_add),
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
     Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),
