@@ -47,6 +47,7 @@ class Availability:
 _TRANSPORTS = {
     "tcp": Entry("harness.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
     "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True),
+    "ucx": Entry("harness.transports.ucx:Ucx", "UCX's puts, gets and tagged messages, without CUDA", ("libucx",), point_to_point=True),
     "grpc": Entry("harness.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
     "rdma": Entry(
         "harness.transports.rdma:Rdma", "our own: verbs, queue pairs over RoCE or InfiniBand", ("pyverbs",), point_to_point=True, pins_memory=True,
@@ -55,6 +56,17 @@ _TRANSPORTS = {
     "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
     "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False),
+    "grpc+mpi": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, Open MPI delivers", ("grpc", "mpi4py"), True, launcher="mpirun"),
+    "grpc+shm": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, one-sided writes into shared memory deliver", ("grpc",), point_to_point=True),
+    "grpc+rdma": Entry(
+        "harness.transports.grpc_plus:GrpcPlus",
+        "gRPC asks, one-sided RDMA writes deliver",
+        ("grpc", "pyverbs"),
+        point_to_point=True,
+        pins_memory=True,
+        advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
+        devices="/sys/class/infiniband",
+    ),
     "horovod-mpi": Entry("harness.transports.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False),
     "tensorflow-grpc": Entry("harness.transports.tensorflow_grpc:TensorflowGrpc", "TensorFlow's own distributed runtime, ring over gRPC", ("tensorflow",)),
 }

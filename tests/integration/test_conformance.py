@@ -25,7 +25,7 @@ from harness.rank.testing import run_ranks
 from harness.spec import registry
 from harness.spec.case import NATIVE, TrainCase, parse_case
 from tests.integration.conformance import process_set
-from tests.integration.conformance.process_set import LEAVING, MESSAGES
+from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
 
 ROOT = Path(__file__).parents[2]
 RANKS = (1, 2, 3, 4, 5)
@@ -37,6 +37,8 @@ FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "t
 """Imported once here, before the ranks are forked."""
 VARIANTS = [*registry.names("transport"), "horovod/tensorflow"]
 """Transports, with a framework behind the slash where the binding follows it."""
+COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm")
+"""Made of parts that run with all numbers of ranks: a few are enough."""
 LISTENING = ("tcp", "grpc")
 """Transports of ours that accept connections."""
 
@@ -49,8 +51,12 @@ def ids() -> Iterator[tuple[str, str, int]]:
     """One per transport, collective (or other subject) and number of ranks; a process set serves all subjects of its transport and number."""
     for variant in VARIANTS:
         lifted = entry_of(variant).point_to_point
-        subjects = [*(registry.names("collective") if lifted else [NATIVE]), *([] if variant.startswith("horovod") else [MESSAGES]), LEAVING]
-        yield from ((variant, subject, ranks) for ranks in RANKS for subject in subjects)
+        messages = entry_of(variant).sends
+        subjects = [*(registry.names("collective") if lifted else [NATIVE]), *([MESSAGES] if messages else []), LEAVING]
+        for ranks in RANKS[:3] if variant in COMPOSED else RANKS:
+            yield from ((variant, subject, ranks) for subject in subjects)
+            if messages and not lifted and ranks <= LIFTED_RANKS:
+                yield variant, LIFTED, ranks
 
 
 @pytest.mark.parametrize(("variant", "subject", "ranks"), list(ids()))

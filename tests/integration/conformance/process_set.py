@@ -26,6 +26,8 @@ from tests.integration.conformance.checks import Checked, Checks, Messages
 MESSAGES, LEAVING = "messages", "leaving"
 """Names of the checks that concern no collective."""
 LOSS_S = 15.0
+LIFTED, LIFTED_RANKS = "ring", 3
+"""What also runs over the sends and receives of a transport with collectives of its own, and on how many ranks at most."""
 
 
 def check_everything(context: RankContext, results: Path) -> None:
@@ -38,7 +40,9 @@ def check_everything(context: RankContext, results: Path) -> None:
         threads, ports, files = set(threading.enumerate()), listening(), named_shared_memory()
         transport: Transport = registry.load("transport", context.case.transport or "").connect(context)
         opened = listening() - ports
-        names = [NATIVE] if context.case.collective == NATIVE else registry.names("collective")
+        names = registry.names("collective")
+        if context.case.collective == NATIVE:
+            names = [NATIVE, *([LIFTED] if transport.capabilities.point_to_point and context.world_size <= LIFTED_RANKS else [])]
         for name in names:
             group = cast(Collectives, transport) if name == NATIVE else Group(cast(PointToPoint, transport), name)
             Checks(context, group, name, keep).collectives()
