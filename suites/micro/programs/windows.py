@@ -23,6 +23,18 @@ from harness.transports.base import Array, Handle, PointToPoint
 WINDOW_BYTES = 8 << 20
 """Messages under way hold no more than this, but always one."""
 SECOND = 1e9
+WAIT_ONLY = ("gloo",)
+"""Transports whose messages do not say that they are done until they are waited for: torch's work.is_completed() of an isend or irecv over Gloo."""
+
+
+def obstacle(case: OwnCase) -> tuple[str, str] | None:
+    """See harness/programs/own.py. A receiver of several senders must see which of them came first, or it sets their pace itself."""
+    if case.options.get("flows") == "incast" and case.transport in WAIT_ONLY:
+        return (
+            f"a message over {case.transport} does not say that it has arrived before it is waited for, so nobody can serve several senders as they come",
+            "take another transport",
+        )
+    return None
 
 
 @dataclass(frozen=True, slots=True)
