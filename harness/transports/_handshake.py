@@ -27,13 +27,13 @@ class Refused(Exception):
     """The other side did not prove that it knows the token."""
 
 
-def connect_all(context: RankContext) -> dict[int, socket.socket]:
-    """One connected socket per peer: to lower ranks actively, from higher ranks by accepting."""
+def connect_all(context: RankContext, name: str = "tcp") -> dict[int, socket.socket]:
+    """One connected socket per peer: to lower ranks actively, from higher ranks by accepting. `name`: of whoever meets, unique in the launch."""
     deadline = time.monotonic() + CONNECT_S
     family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
     with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
         _tune(listener, context.address)
-        places = context.rendezvous.exchange("tcp.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]])
+        places = context.rendezvous.exchange(f"{name}.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]])
         sockets: dict[int, socket.socket] = {}
         try:
             for peer in range(context.rank):

@@ -39,7 +39,7 @@ VARIANTS = [*registry.names("transport"), "horovod/tensorflow"]
 """Transports, with a framework behind the slash where the binding follows it."""
 COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm")
 """Made of parts that run with all numbers of ranks: a few are enough."""
-LISTENING = ("tcp", "grpc")
+LISTENING = ("tcp", "ucx", "grpc")
 """Transports of ours that accept connections."""
 
 

@@ -1,0 +1,330 @@
+"""UCX: its one-sided puts and gets as a device with a memory, its tagged messages as sends and receives. Without CUDA and verbs: shared memory, or TCP.
+
+On interface `lo` ranks share a machine: UCX's posix and cma transports; on any other its tcp over that interface, which emulates puts and gets, so that the
+target has to make progress too. Peers prove the launch's token over plain connections, which then show, by their end, when a peer is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from ctypes import addressof, byref, c_uint64, c_void_p
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from harness.transports import _ucp
+from harness.transports._arena import LINE, as_bytes
+from harness.transports._barrier import dissemination
+from harness.transports._handshake import connect_all
+from harness.transports._waiting import CROWDED_SPINS, SPINS, wait_until
+from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, Region, Traffic, TransportError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.rank.context import RankContext
+
+DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+LEAVE_S = 1.0
+"""At most, for what a rank that leaves has sent to be on its way."""
+ALL = 2**64 - 1
+
+
+def transports_on(interface: str) -> str:
+    """UCX's names of the ways that bytes may take."""
+    return "self,posix,cma" if interface == "lo" else "self,tcp"
+
+
+class Ucx:
+    """Ranks of any machines. The caller drives progress inside `wait`, `test` and `poll_word`; the target of a put over tcp has to do so too."""
+
+    def __init__(self, context: RankContext) -> None:
+        self.rank, self.world_size = context.rank, context.world_size
+        self.traffic = Traffic()
+        ways, interface = transports_on(context.case.interface), context.case.interface
+        self.capabilities = Capabilities(
+            point_to_point=True, one_sided=True, collective=False, dtypes=DTYPES, progress="caller",
+            path="socket" if "tcp" in ways else "shared memory", library=f"UCX {_ucp.version()}",
+        )  # fmt: skip
+        context.facts["ucx"] = {"transports": ways, "device": interface}
+        self._post, self._rendezvous = context.post, context.rendezvous
+        self._library = _ucp.library()
+        self._lifelines = connect_all(context, "ucx")
+        self._context = _ucp.Context(ways, interface)
+        self._worker = _ucp.Worker(self._context)
+        self._regions = 0
+        self._registered: dict[int, _Mapped] = {}
+        self._under_way: set[Request] = set()
+        self._closed = False
+        self._spins = CROWDED_SPINS if context.world_size > len(os.sched_getaffinity(0)) else SPINS
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """See Transport.connect."""
+        transport = cls(context)
+        addresses = context.rendezvous.exchange("ucx.address", context.rank, context.world_size, transport._worker.address().hex())
+        for peer, address in enumerate(addresses):
+            if peer != context.rank:
+                transport._worker.connect(peer, bytes.fromhex(address), transport.capabilities.path == "socket")
+        transport.barrier()
+        return transport
+
+    def allocate(self, nbytes: int) -> Array:
+        """Plain memory: the transports in use need none registered."""
+        return np.empty(nbytes, np.uint8)
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        self.traffic.count(buffer.nbytes)
+        data = as_bytes(buffer)
+        sent = self._library.ucp_tag_send_nbx(self._worker.endpoints[peer], data.ctypes.data, data.size, self.rank, byref(_ucp.PLAIN))
+        return self._request(sent, peer, data)
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        data, received = as_bytes(buffer), _ucp.Received()
+        parameters = _ucp.RequestParam(mask=_ucp.RECEIVED, received=addressof(received))
+        request = self._library.ucp_tag_recv_nbx(self._worker.handle, data.ctypes.data, data.size, peer, ALL, byref(parameters))
+        return self._request(request, peer, data, received)
+
+    def register(self, nbytes: int) -> Region:
+        """See OneSided.register; flags lie before the bytes, one cache line per writer."""
+        memory = _ucp.Memory(self._context, self.world_size * LINE + nbytes)
+        own = {"address": memory.address, "key": memory.key.hex()}
+        known = self._rendezvous.exchange(f"ucx.region-{self._regions}", self.rank, self.world_size, own)
+        self._regions += 1
+        offset = self.world_size * LINE
+        region = _Mapped(self.rank, memory.address + offset, nbytes, memory.array[offset:], known)
+        self._registered[region.offset] = region
+        return region
+
+    def deregister(self, region: Region) -> None:
+        """See OneSided.deregister; the memory goes with the last array in it."""
+        assert isinstance(region, _Mapped)
+        for key in region.keys.values():
+            self._library.ucp_rkey_destroy(key)
+        region.keys.clear()
+        region.local = None
+        del self._registered[region.offset]
+
+    def remote(self, region: Region, peer: int) -> Region:
+        """See OneSided.remote."""
+        assert isinstance(region, _Mapped)
+        if peer not in region.keys:
+            region.keys[peer] = self._worker.key(peer, bytes.fromhex(region.known[peer]["key"]))
+        return _Mapped(peer, region.known[peer]["address"] + self.world_size * LINE, region.nbytes, None, region.known, region.keys)
+
+    def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
+        """See OneSided.write."""
+        self.traffic.count(source.nbytes)
+        return self._put(as_bytes(source), target, offset)
+
+    def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
+        """See OneSided.read; counts as traffic of the reader, who asked for it."""
+        self.traffic.count(target.nbytes)
+        data = as_bytes(target)
+        address, key = self._place(source, offset, data.size)
+        got = self._library.ucp_get_nbx(self._worker.endpoints[source.rank], data.ctypes.data, data.size, address, key, byref(_ucp.PLAIN))
+        return self._request(got, source.rank, data)
+
+    def set_flag(self, target: Region, value: int) -> None:
+        """See OneSided.set_flag."""
+        self._put_word(target, (self.rank - self.world_size) * LINE, value)
+
+    def poll_flag(self, region: Region, writer: int) -> int:
+        """See OneSided.poll_flag."""
+        return self.poll_word(region, (writer - self.world_size) * LINE)
+
+    def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
+        """See OneSided.write_flagged: two puts with a fence between them, counted as the one message that the caller asked for."""
+        self.traffic.count(source.nbytes + 8)
+        payload = self._put(as_bytes(source), target, offset) if source.size else Done()
+        flag = self._put_word(target, offset + source.nbytes, value)
+        return flag if isinstance(payload, Done) else _Both(payload, flag)
+
+    def poll_word(self, region: Region, offset: int) -> int:
+        """See OneSided.poll_word."""
+        self._worker.progress()
+        return c_uint64.from_address(region.offset + offset).value
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """See OneSided.wait_for."""
+        wait_until(ready, partial(self.check, peer), self._spins, self._post, peer)
+
+    def barrier(self) -> None:
+        """See Transport.barrier. Twice: who has left the first one may have a message of it left to push, who has entered the second one has not."""
+        dissemination(self)
+        dissemination(self)
+
+    def close(self) -> None:
+        """See Transport.close."""
+        if self._closed:
+            return
+        self._closed = True
+        self._drain()
+        for request in list(self._under_way):
+            request.cancel()
+        for region in list(self._registered.values()):
+            self.deregister(region)
+        self._worker.close()
+        self._context.leave()
+        for connection in self._lifelines.values():
+            connection.close()
+        self._lifelines = {}
+
+    def check(self, peer: int) -> None:
+        """Raises PeerLost when the peer has ended or has closed its transport."""
+        if self._gone(peer):
+            raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was waiting for it")
+
+    def advance(self) -> None:
+        """Let the library move what it can."""
+        self._worker.progress()
+
+    @property
+    def worker_handle(self) -> c_void_p:
+        """For calls about one request."""
+        return self._worker.handle
+
+    def under_way(self, request: Request, going: bool) -> None:
+        """Requests that the library still knows."""
+        (self._under_way.add if going else self._under_way.discard)(request)
+
+    def failure(self, peer: int, status: int) -> TransportError:
+        """What a request's status means."""
+        if status == _ucp.TRUNCATED:
+            return TransportError(f"rank {peer} sent a message with more bytes than its receiver expects")
+        if status in _ucp.PEER_STATUS:
+            return PeerLost(peer, f"rank {peer} is gone (UCX status {status})")
+        return TransportError(f"UCX: a call towards rank {peer} ended with status {status}")
+
+    def _put(self, data: Array, target: Region, offset: int) -> Handle:
+        address, key = self._place(target, offset, data.size)
+        put = self._library.ucp_put_nbx(self._worker.endpoints[target.rank], data.ctypes.data, data.size, address, key, byref(_ucp.PLAIN))
+        return self._request(put, target.rank, data)
+
+    def _put_word(self, target: Region, offset: int, value: int) -> Handle:
+        """Behind all puts before it."""
+        _ucp.check(self._library.ucp_worker_fence(self._worker.handle), "a fence")
+        word, key = c_uint64(value), self._key(target)
+        put = self._library.ucp_put_nbx(self._worker.endpoints[target.rank], addressof(word), 8, target.offset + offset, key, byref(_ucp.PLAIN))
+        return self._request(put, target.rank, word)
+
+    def _place(self, region: Region, offset: int, nbytes: int) -> tuple[int, c_void_p]:
+        if offset < 0 or offset + nbytes > region.nbytes:
+            raise TransportError(f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes")
+        return region.offset + offset, self._key(region)
+
+    def _key(self, region: Region) -> c_void_p:
+        assert isinstance(region, _Mapped)
+        return region.keys[region.rank]
+
+    def _request(self, pointer: int | None, peer: int, buffer: Any, received: _ucp.Received | None = None) -> Handle:
+        if not pointer and (received is None or received.nbytes == buffer.size):
+            return Done()
+        if pointer and pointer >= _ucp.FAILED:
+            raise self.failure(peer, pointer - 2**64)
+        return Request(self, pointer, peer, buffer, received)
+
+    def _drain(self) -> None:
+        """Push what is under way to peers that are still there."""
+        deadline = time.monotonic() + LEAVE_S
+        flush = self._library.ucp_worker_flush_nbx(self._worker.handle, byref(_ucp.PLAIN))
+        if not flush or flush >= _ucp.FAILED:
+            return
+        waiting = Request(self, flush, -1, None, None)
+        while time.monotonic() < deadline:
+            if any(self._gone(peer) for peer in self._lifelines) or waiting.ended():
+                return
+
+    def _gone(self, peer: int) -> bool:
+        poll = select.poll()
+        poll.register(self._lifelines[peer], select.POLLIN)
+        return bool(poll.poll(0))
+
+
+@dataclass(slots=True)
+class _Mapped(Region):
+    """A region of UCX's memory: `offset` is its address in its own process; `known` every rank's address and packed key, `keys` those unpacked here."""
+
+    known: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    keys: dict[int, c_void_p] = field(default_factory=dict, repr=False)
+
+
+class Request:
+    """A call that the library has not finished; it keeps the call's buffer alive."""
+
+    def __init__(self, transport: Ucx, pointer: int | None, peer: int, buffer: Any, received: _ucp.Received | None) -> None:
+        self._transport, self._pointer, self._peer = transport, pointer, peer
+        self._buffer, self._received = buffer, received
+        self._failed: TransportError | None = None
+        if pointer:
+            transport.under_way(self, True)
+        else:
+            self._finish(0)
+
+    def test(self) -> bool:
+        if self._failed is not None:
+            raise self._failed
+        return self._pointer is None or self._advance()
+
+    def wait(self) -> None:
+        if not self.test():
+            self._transport.wait_for(self.test, self._peer)
+
+    def ended(self) -> bool:
+        """Whether it is over, in whatever way."""
+        try:
+            return self.test()
+        except TransportError:
+            return True
+
+    def cancel(self) -> None:
+        """The transport closes: the library must not touch the buffer any more."""
+        library = _ucp.library()
+        if self._pointer is not None:
+            library.ucp_request_cancel(self._transport.worker_handle, self._pointer)
+            library.ucp_request_free(self._pointer)
+            self._pointer = None
+            self._failed = TransportError("the transport was closed before the call was done")
+
+    def _advance(self) -> bool:
+        self._transport.advance()
+        library = _ucp.library()
+        if self._received is None:
+            status = library.ucp_request_check_status(self._pointer)
+        else:
+            status = library.ucp_tag_recv_request_test(self._pointer, byref(self._received))
+        if status == _ucp.IN_PROGRESS:
+            return False
+        library.ucp_request_free(self._pointer)
+        self._transport.under_way(self, False)
+        self._pointer = None
+        self._finish(status)
+        return True
+
+    def _finish(self, status: int) -> None:
+        if status < 0:
+            self._failed = self._transport.failure(self._peer, status)
+        elif self._received is not None and self._received.nbytes != self._buffer.size:
+            self._failed = TransportError(f"rank {self._peer} sent {self._received.nbytes} bytes where {self._buffer.size} were expected")
+        if self._failed is not None:
+            raise self._failed
+
+
+class _Both:
+    """A payload and its flag."""
+
+    def __init__(self, payload: Handle, flag: Handle) -> None:
+        self._payload, self._flag = payload, flag
+
+    def test(self) -> bool:
+        return self._flag.test() and self._payload.test()
+
+    def wait(self) -> None:
+        self._payload.wait()
+        self._flag.wait()
