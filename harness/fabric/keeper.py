@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.fabric import _uml, kernels, wire
+from harness.fabric import _qemu, _uml, kernels, wire
 from harness.fabric.plan import REPORT, GuestPlan, put, read_plan, take
 
 BOOT_S = 90.0
@@ -49,10 +49,10 @@ class Keeper:
         for number in range(self.plan.nodes):
             program = [sys.executable, "-m", "harness.fabric.node", str(self.folder), str(number)]
             with (self.folder / f"node-{number}.console").open("wb") as console:
-                kernel = kernels.uml()
+                start, kernel = (_qemu.boot, kernels.qemu()) if self.plan.kind == "qemu" else (_uml.boot, kernels.uml())
                 if kernel is None:
-                    raise SystemExit(f"no guest kernel; {kernels.ADVICE}")
-                self.nodes.append(Node(number, _uml.boot(kernel, self.plan, self.folder, number, program, console), time.monotonic()))
+                    raise SystemExit(f"no {self.plan.kind} kernel in the cache; {kernels.ADVICE}")
+                self.nodes.append(Node(number, start(kernel, self.plan, self.folder, number, program, console), time.monotonic()))
 
     def wait(self) -> int:
         """Until every node has ended; the worst exit code of their commands."""
@@ -93,7 +93,8 @@ class Keeper:
 
     def _last_words(self, node: Node) -> str:
         text = (self.folder / f"node-{node.number}.console").read_bytes()[-4096:].decode(errors="replace")
-        return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")[:200]
+        said = [line.strip() for line in text.splitlines() if line.strip()]
+        return next((line for line in said if "Kernel panic" in line), said[-1] if said else "")[:200]
 
     def report(self) -> dict[str, Any]:
         """The network as it was set, and as each node found it before its command."""

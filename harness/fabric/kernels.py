@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 CONFIG = Path(__file__).with_name("guest.config")
@@ -28,7 +29,12 @@ def uml() -> Path | None:
     return built[-1] if built else None
 
 
+def stock_digest(script: str, modules: Sequence[str]) -> str:
+    """Of what the archive for QEMU is made with."""
+    return hashlib.sha256("\0".join([script, *modules]).encode()).hexdigest()[:12]
+
+
 def qemu() -> Path | None:
-    """Folder with the stock kernel `vmlinuz` and the archive `initrd` for QEMU; None when they are not there."""
+    """Folder with the stock kernel `vmlinux` and the archive `initrd` for QEMU; None when they are not there."""
     made = sorted(folder().glob("qemu-*/initrd"), key=lambda path: path.stat().st_mtime)
     return made[-1].parent if made else None

@@ -26,6 +26,8 @@ class GuestPlan:
     ranks: list[list[int]] = field(default_factory=list)
     kind: str = "uml"
     memory_mib: int = 1536
+    cpus: int = 1
+    """Of a node under QEMU; a User-Mode Linux kernel has one."""
     link_mbit: float | None = None
     link_delay_ms: float = 0.0
     capture: bool = False

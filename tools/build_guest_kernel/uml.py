@@ -1,0 +1,107 @@
+"""A User-Mode Linux kernel from Debian's linux-source: built once, kept under a key of configuration, source and compiler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.fabric import kernels
+from tools.build_horovod.build import MARK, end_leftovers, jobs
+from tools.setup.console import CommandError, SetupError, Steps, run
+
+PACKAGE = "linux-source-6.1"
+SOURCE = Path("/usr/src/linux-source-6.1.tar.xz")
+NEEDED = (PACKAGE, "flex", "bison", "bc", "gcc", "make", "xz-utils")
+FILES = 1400
+"""Compiled, about: for the progress line."""
+_OTHER_PROCESSORS = "alpha arc arm arm64 csky hexagon ia64 loongarch m68k microblaze mips nios2 openrisc parisc powerpc riscv s390 sh sparc xtensa"
+UNUSED = [
+    "*/boot/dts", *(f"*/arch/{name}/*.[chS]" for name in _OTHER_PROCESSORS.split()),
+    *(f"*/drivers/{name}/*.[chS]" for name in ("gpu", "media", "staging", "scsi", "net/ethernet", "net/wireless")),
+    "*/sound/*.[ch]", "*/Documentation", "*/tools/testing", "*/samples",
+]  # fmt: skip
+"""Two thirds of the source, never compiled here; what Kconfig reads stays."""
+
+
+def build_uml(log: Path, steps: Steps) -> Path:
+    """The kernel; SetupError when what it takes is missing. A build that was interrupted goes on where it stopped."""
+    if not SOURCE.exists() or (absent := [name for name in ("flex", "bison", "bc", "gcc", "make", "xz") if shutil.which(name) is None]):
+        missing = PACKAGE if not SOURCE.exists() else ", ".join(absent)
+        raise SetupError(f"the guests' kernel needs {missing}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}")
+    target = kernels.folder() / key()
+    if (target / "linux").exists():
+        return target / "linux"
+    work = kernels.folder() / f"build-{target.name}"
+    end_leftovers(work)
+    resumed = (work / "configured").exists()
+    try:
+        built = _compile(work, log, steps)
+    except CommandError:
+        if not resumed:
+            raise
+        shutil.rmtree(work)  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
+        return build_uml(log, steps)
+    return _keep(built, target, work)
+
+
+def key() -> str:
+    """Readable: digest of the configuration, version of the source, version of the compiler."""
+    source = _said("dpkg-query", "-W", "-f", "${Version}", PACKAGE) or "unpackaged"
+    return f"uml-{kernels.digest()}-{source}-gcc{_said('gcc', '-dumpfullversion')}".replace(":", "_")
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def _compile(work: Path, log: Path, steps: Steps) -> Path:
+    source, out = work / "source", work / "out"
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")} | {MARK: str(work)}
+    make = ["make", "-C", str(source), f"O={out}", "ARCH=um"]
+    if not (work / "configured").exists():
+        shutil.rmtree(work, ignore_errors=True)
+        source.mkdir(parents=True)
+        out.mkdir()
+        unused = [f"--exclude={pattern}" for pattern in UNUSED]
+        steps.tell("unpacking")
+        run(["tar", "xJf", str(SOURCE), "-C", str(source), "--strip-components=1", *unused], log, env=env, line=lambda _: steps.tell("unpacking"))
+        run([*make, f"KCONFIG_ALLCONFIG={kernels.CONFIG}", "allnoconfig"], log, env=env)
+        _check(out / ".config")
+        (work / "configured").touch()
+    run([*make, f"-j{jobs()}", "linux"], log, env=env, line=counted(steps.tell))
+    run(["strip", str(out / "linux")], log, env=env)
+    run([str(out / "linux"), "--version"], log, env=env)
+    return out / "linux"
+
+
+def _check(config: Path) -> None:
+    """Kconfig drops without a word what depends on something that is not chosen."""
+    chosen = set(config.read_text().splitlines())
+    dropped = [line for line in kernels.CONFIG.read_text().splitlines() if line.startswith("CONFIG_") and line not in chosen]
+    if dropped:
+        raise SetupError(f"this source does not take {', '.join(dropped)} of {kernels.CONFIG}")
+
+
+def counted(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """A reader of make's output that tells how many files are compiled."""
+    count = 0
+
+    def read(line: str) -> None:
+        nonlocal count
+        count += line.lstrip().startswith("CC ")
+        tell(f"{count} of about {FILES} files")
+
+    return read
+
+
+def _keep(built: Path, target: Path, work: Path) -> Path:
+    part = target.with_name(f".part-{os.getpid()}")
+    part.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(built, part / "linux")
+    shutil.rmtree(target, ignore_errors=True)
+    part.rename(target)
+    shutil.rmtree(work)
+    return target / "linux"
