@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 Shape: TypeAlias = tuple[int, ...]
@@ -37,6 +38,8 @@ class Births:
 class _Birth:
     """A buffer as an operation made it."""
 
+    storage: StorageWeakRef
+    """Keeps the identity of the buffer's storage, not its memory: an address alone may be another buffer's by now."""
     site: Site
     arguments: tuple[Shape, ...]
     shape: Shape
@@ -83,8 +86,8 @@ class Sites(TorchDispatchMode):
         torch.from_numpy(memory(shape)).view(shape).copy_(tensor)
         self.births.copied += 1
         self.births.copied_bytes += tensor.nbytes
-        born = self._born.get(tensor.data_ptr())
-        if born is not None and tensor.is_contiguous() and tensor.nbytes == tensor.untyped_storage().nbytes():
+        born = self._born.get(tensor.untyped_storage()._cdata)
+        if born is not None and not born.storage.expired() and tensor.is_contiguous() and tensor.nbytes == tensor.untyped_storage().nbytes():
             self._order(born, tensor, memory)
         return False
 
@@ -99,7 +102,8 @@ class Sites(TorchDispatchMode):
         if order is not None:
             return self._write(order, args, kwargs)
         result = func(*args, **kwargs)
-        self._born[result.data_ptr()] = _Birth(site, _shapes(args), tuple(result.shape))
+        storage = StorageWeakRef(result.untyped_storage())
+        self._born[storage.cdata] = _Birth(storage, site, _shapes(args), tuple(result.shape))
         return result
 
     def _order(self, born: _Birth, tensor: torch.Tensor, memory: Memory) -> None:

@@ -111,3 +111,11 @@ def test_a_part_of_a_buffer_is_copied_and_its_site_stays_as_it_is() -> None:
             whole = torch.ones(4, 4) + 1
         assert not sites.place(whole[:2], lambda shape: memory)
     assert (memory == 2).all() and sites.births == Births(0, 1, 32)
+
+
+def test_a_buffer_at_the_address_of_one_that_is_gone_is_not_taken_for_it() -> None:
+    sender = Sender(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1), nn.Flatten(), nn.Linear(8 * 9, 4)))
+    for step in range(8):
+        inputs = torch.randn(4 - step % 3, 3, 8, 8)
+        births = sender.step(inputs)
+        assert same_bits(sender, inputs) and births.copied == (6 if step == 0 else 4)
