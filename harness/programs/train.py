@@ -95,6 +95,7 @@ def _same_start(training: Training) -> None:
             group.broadcast(value.reshape(-1)).wait()
         training.model.load(values)
     _check_equal(training, "initial_parameters")
+    training.strategy.start(training.model)
 
 
 def _steps(training: Training) -> list[tuple[int, bool, int, float]]:

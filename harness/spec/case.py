@@ -18,7 +18,7 @@ ends; its writes from and into tensors that were born in registered memory; a me
 NATIVE = "native"
 
 
-_LATER = frozenset({"budget_mib", "nodes", "link_mbit", "link_delay_ms", "fusion_mib", "mechanism", "servers"})
+_LATER = frozenset({"budget_mib", "nodes", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers"})
 """Fields that earlier versions did not have."""
 
 
@@ -56,6 +56,8 @@ class CommonCase(BaseModel):
     """Delay set on every link, one way, ms."""
     fusion_mib: NonNegativeFloat | None = None
     """Tensor fusion of a transport that has it (Horovod), MiB; 0: off; None: strategies bucket, the transport does not."""
+    region_mib: PositiveFloat | None = None
+    """Memory that each rank registers with its device (transport rdma), MiB; None: a quarter of the node's, shared by its ranks, at most 1 GiB each."""
     threads_per_rank: PositiveInt = 1
     tracing: Literal["none", "full"] = "none"
     """`full` records every message of the engine too; such launches feed traces, never throughput or latency."""
@@ -99,6 +101,8 @@ class CommonCase(BaseModel):
             raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
         if self.fusion_mib is not None and not (self.transport or "").startswith("horovod"):
             raise FieldError("fusion_mib", f"transport {self.transport!r} fuses no tensors; horovod does")
+        if self.region_mib is not None and not (self.transport and registry.entry("transport", self.transport).pins_memory):
+            raise FieldError("region_mib", f"transport {self.transport!r} registers no memory; rdma does")
         return self
 
     def _given(self, field: str) -> str:
@@ -189,8 +193,12 @@ class TrainCase(CommonCase):
             raise FieldError("fusion_mib", "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'")
         if self.minibatch % self.ranks:
             raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")
-        if self.strategy != "parameter_server" and (self.mechanism != "messages" or self.servers):
-            raise FieldError("servers" if self.servers else "mechanism", f"strategy {self.strategy!r} has no servers; 'parameter_server' has")
+        if self.servers and not self.strategy.endswith("parameter_server"):
+            raise FieldError("servers", f"strategy {self.strategy!r} has no servers; 'parameter_server' has")
+        if self.mechanism != "messages" and self.strategy != "parameter_server":
+            raise FieldError("mechanism", f"strategy {self.strategy!r} leaves how tensors travel to its transport; 'parameter_server' has mechanisms")
+        if self.strategy == "tensorflow_parameter_server" and self.transport != "tensorflow-grpc":
+            raise FieldError(self._given("transport"), f"strategy {self.strategy!r} runs on the servers of transport 'tensorflow-grpc'")
         if self.servers > self.ranks:
             raise FieldError("servers", f"{self.servers} servers for {self.ranks} ranks; a server is one of them")
         return self

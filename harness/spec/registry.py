@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,8 @@ class Entry:
     advice: str = "type `make env`"
     sends: bool = True
     """A transport with send and recv of its own; without them it cannot run program transfer."""
+    probe: str = ""
+    """A function that says why this installation of what is required does not do, empty where it does; it may import that."""
     pins_memory: bool = False
     """A transport that locks its buffers in memory: the limit `memlock` must allow it."""
     devices: str = ""
@@ -54,6 +57,28 @@ _TRANSPORTS = {
         advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`", devices="/sys/class/infiniband",
     ),  # fmt: skip
     "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
+    "nccl": Entry(
+        "harness.transports.nccl:Nccl",
+        "torch.distributed with NCCL, arrays staged through a GPU a rank",
+        ("torch",),
+        advice="on a machine with a GPU for every rank install a torch with CUDA (https://pytorch.org/get-started); its wheels hold NCCL",
+        probe="harness.transports.nccl:why_not",
+    ),
+    "torch-mpi": Entry(
+        "harness.transports.torch_mpi:TorchMpi",
+        "torch.distributed with MPI",
+        ("torch",),
+        launcher="mpirun",
+        advice="build torch from source with USE_MPI=1 beside an Open MPI; without that use transport 'mpi'",
+        probe="harness.transports.torch_mpi:why_not",
+    ),
+    "ucc": Entry(
+        "harness.transports.ucc:Ucc",
+        "torch.distributed with UCC",
+        ("torch",),
+        advice="build torch from source with USE_UCC=1 beside UCX and UCC; without that use transport 'ucx'",
+        probe="harness.transports.ucc:why_not",
+    ),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
     "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False),
     "grpc+mpi": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, Open MPI delivers", ("grpc", "mpi4py"), True, launcher="mpirun"),
@@ -79,6 +104,11 @@ _STRATEGIES = {
     "sync_overlap": Entry("harness.strategies.sync_overlap:SyncOverlap", "synchronous all-reduce in buckets during the backward pass"),
     "sync": Entry("harness.strategies.sync:Sync", "synchronous all-reduce in buckets after the backward pass"),
     "parameter_server": Entry("harness.strategies.parameter_server:ParameterServer", "synchronous: servers sum gradients, step, give parameters back"),
+    "tensorflow_parameter_server": Entry(
+        "harness.strategies.tensorflow_parameter_server:TensorflowParameterServer",
+        "the same in TensorFlow's own runtime: variables, accumulators and optimiser on its servers",
+        ("tensorflow",),
+    ),
     "local_only": Entry("harness.strategies.local_only:LocalOnly", "no communication: the control arm"),
 }
 _PROGRAMS = {
@@ -149,7 +179,7 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def availability(kind: Kind, name: str, elsewhere: bool = False) -> Availability:
-    """Whether the name's libraries are installed here, without importing them, and its devices are there (`elsewhere`: where it runs has its own)."""
+    """Whether the name's libraries are installed here, without importing them (but for a `probe`), and its devices are there (`elsewhere`: where it runs has its own)."""
     found = entry(kind, name)
     missing = [module for module in found.requires if importlib.util.find_spec(module) is None]
     if missing:
@@ -157,4 +187,12 @@ def availability(kind: Kind, name: str, elsewhere: bool = False) -> Availability
     if found.devices and not elsewhere and not any(Path(found.devices).glob("*")):
         advice = "fabric `guests` has soft-RoCE devices; on a machine with a card load its driver (`ibv_devices` lists it)"
         return Availability(kind, name, False, found.summary, "no verbs device here", advice)
+    if found.probe and (why := _probed(found.probe)):
+        return Availability(kind, name, False, found.summary, why, found.advice)
     return Availability(kind, name, True, found.summary)
+
+
+@cache
+def _probed(probe: str) -> str:
+    module_name, _, attribute = probe.partition(":")
+    return str(getattr(importlib.import_module(module_name), attribute)())

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.strategies import buckets
-from harness.strategies.buckets import Parameter
+from harness.strategies.buckets import Bucket, Parameter
 from harness.transports.base import Collectives
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
+    from harness.workloads.model import Model
 
 MIB = 1 << 20
 
@@ -43,15 +44,21 @@ class Strategy(ABC):
         self.parameters = list(parameters)
         self.step = -1
         self.exchanges: list[Exchange] = []
-        memory = group.allocate if group else plain_memory
         self.fused = context.case.fusion_mib is not None
         """Whether the transport fuses: it gets every tensor by itself."""
-        self.buckets, self.gradients = buckets.allocate(self.parameters, 0 if self.fused else bucket_mib * MIB, memory)
+        self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB)
+
+    def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
+        """What is exchanged in one call each, and where the gradients go."""
+        return buckets.allocate(self.parameters, limit_nbytes, self.group.allocate if self.group else plain_memory)
 
     @property
     def gradient_scale(self) -> float:
         """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at no cost per element."""
         return 1.0 / self.context.world_size
+
+    def start(self, model: Model) -> None:  # noqa: B027  most strategies leave the parameters where they are
+        """Once, when all ranks hold the same parameters, before the first step: for strategies that keep the parameters elsewhere."""
 
     def begin(self, step: int) -> None:
         """A new step starts; all gradients are stale."""
