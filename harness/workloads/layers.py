@@ -138,7 +138,10 @@ class Norm(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Pool(LayerSpec):
-    """Pooling of the maximum or the average (padding does not count); `stride` 0: the kernel's, without overlap. A remainder of the side is cut off."""
+    """Pooling of the maximum, or the average (padded `same` or not at all; padding does not count). `stride` 0: the kernel's, without overlap.
+
+    A remainder of the side is cut off.
+    """
 
     kernel: int = 2
     average: bool = False
@@ -154,6 +157,8 @@ class Pool(LayerSpec):
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
         (shape,) = shapes
+        if self.average and self.pad not in (0, "same"):
+            raise ValueError(f"layer {self.name!r} cannot pad an average by {self.pad}")
         return Resolved((shape[0], *(_swept(side, *self.window(shape), self.pad) for side in shape[1:])))
 
 

@@ -45,8 +45,9 @@ def _norm(layer: Layer, spec: Norm, inputs: Sequence[Any], values: Sequence[Any]
 
 def _pool(layer: Layer, spec: Pool, inputs: Sequence[Any], _: Sequence[Any]) -> Any:
     kernel, stride = spec.window(layer.input_shape)
-    even = not any(pads(layer.input_shape[1], kernel, stride, spec.pad))
-    return (tf.nn.avg_pool2d if spec.average else tf.nn.max_pool2d)(inputs[0], kernel, stride, "VALID" if even else "SAME")
+    if spec.average:
+        return tf.nn.avg_pool2d(inputs[0], kernel, stride, "SAME" if spec.pad == "same" else "VALID")
+    return tf.nn.max_pool2d(inputs[0], kernel, stride, _padding(layer, (kernel, kernel), stride, spec.pad))
 
 
 def _pick(_: Layer, spec: Pick, inputs: Sequence[Any], __: Sequence[Any]) -> Any:
