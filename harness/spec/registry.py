@@ -179,7 +179,7 @@ def load(kind: Kind, name: str) -> Any:
 
 
 def availability(kind: Kind, name: str, elsewhere: bool = False) -> Availability:
-    """Whether the name's libraries are installed here, without importing them (but for a `probe`), and its devices are there (`elsewhere`: where it runs has its own)."""
+    """Whether the name's libraries are installed here, imported only by a `probe`, and its devices are there (`elsewhere`: where it runs has its own)."""
     found = entry(kind, name)
     missing = [module for module in found.requires if importlib.util.find_spec(module) is None]
     if missing:
