@@ -49,7 +49,7 @@ class Dynamic(DeviceLink):
             plan.put(rank, "pool", self._room(rank))
 
     def _room(self, rank: int) -> int:
-        return ROOM * sum(rounded(max(edge.nbytes, 1), PAGE) for edge in self.edges if edge.destination == rank)
+        return ROOM * sum((rounded(max(edge.nbytes, 1), PAGE) for edge in self.edges if edge.destination == rank), PAGE)
 
     def places(self, plan: Plan, edge: Edge) -> None:
         """See DeviceLink."""

@@ -26,8 +26,12 @@ class Model(Protocol):
     def backward(self) -> None:
         """Gradients of the last forward pass, written to the bound views."""
 
-    def update(self) -> None:
-        """One optimiser step with the gradients as they now are in the bound views."""
+    def update(self, only: Sequence[int] | None = None) -> None:
+        """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where some are given."""
+
+    def live_in(self, memory: Sequence[np.ndarray]) -> bool:
+        """Keep the parameters in this memory from now on (canonical shapes), with the values they have: who writes there changes them. False where the
+        framework keeps its own, and `load` tells it."""
 
     def values(self) -> list[np.ndarray]:
         """Parameters in canonical shape and order (views or copies)."""

@@ -53,9 +53,14 @@ class TensorflowModel:
             self._ready(index)
         del self._tape
 
-    def update(self) -> None:
-        """See Model."""
-        self._update_function([tf.convert_to_tensor(gradient) for gradient in self._gradients])
+    def update(self, only: Sequence[int] | None = None) -> None:
+        """See Model. Compiled once for each choice of parameters."""
+        chosen = tuple(range(len(self._variables)) if only is None else only)
+        self._update_function([tf.convert_to_tensor(self._gradients[index]) for index in chosen], chosen)
+
+    def live_in(self, memory: Sequence[np.ndarray]) -> bool:
+        """See Model: TensorFlow's variables have memory of their own."""
+        return False
 
     def values(self) -> list[np.ndarray]:
         """Copies in canonical shape."""
@@ -74,8 +79,9 @@ class TensorflowModel:
     def _loss_of(self, inputs: Any, labels: Any) -> Any:
         return loss(self._network, inputs, labels, self._variables)
 
-    def _update(self, gradients: list[Any]) -> None:
-        for variable, velocity, gradient in zip(self._variables, self._velocities, gradients, strict=True):
+    def _update(self, gradients: list[Any], chosen: tuple[int, ...]) -> None:
+        for index, gradient in zip(chosen, gradients, strict=True):
+            variable, velocity = self._variables[index], self._velocities[index]
             tf.raw_ops.ResourceApplyMomentum(var=variable.handle, accum=velocity.handle, lr=self._learning_rate, grad=gradient, momentum=self._momentum)
 
     def _outputs_of(self, inputs: Any) -> Any:

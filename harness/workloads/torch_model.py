@@ -44,12 +44,21 @@ class TorchModel:
         """See Model."""
         self._loss.backward()  # type: ignore[no-untyped-call]
 
-    def update(self) -> None:
+    def update(self, only: Sequence[int] | None = None) -> None:
         """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second of every launch."""
+        chosen = [self._parameters, self._gradients, self._velocities]
+        parameters, gradients, velocities = chosen if only is None else ([values[index] for index in only] for values in chosen)
         torch._fused_sgd_(
-            self._parameters, self._gradients, self._velocities,
+            parameters, gradients, velocities,
             weight_decay=0.0, momentum=self._momentum, lr=self._learning_rate, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
         )  # fmt: skip
+
+    def live_in(self, memory: Sequence[np.ndarray]) -> bool:
+        """See Model."""
+        for parameter, place in zip(self._parameters, memory, strict=True):
+            np.copyto(place, parameter.detach().numpy())
+            parameter.data = torch.from_numpy(place)
+        return True
 
     def values(self) -> list[np.ndarray]:
         """Views of the parameters."""
