@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.fabric import _qemu, _uml, kernels, wire
+from harness.fabric.capture import FILE, Capture
 from harness.fabric.plan import REPORT, GuestPlan, put, read_plan, take
 
 BOOT_S = 90.0
@@ -41,10 +42,13 @@ class Keeper:
     folder: Path
     plan: GuestPlan
     nodes: list[Node] = field(default_factory=list)
+    capture: Capture | None = None
 
     def boot(self) -> None:
         """Wire and nodes."""
         wire.make(self.plan)
+        if self.plan.capture:
+            self.capture = Capture(self.folder / FILE, [wire.tap(number) for number in range(self.plan.nodes)])
         put(self.folder / "environment.json", dict(os.environ) | {"real_minus_monotonic_ns": str(time.time_ns() - time.monotonic_ns())})
         for number in range(self.plan.nodes):
             program = [sys.executable, "-m", "harness.fabric.node", str(self.folder), str(number)]
@@ -102,6 +106,7 @@ class Keeper:
         return {
             "kind": self.plan.kind, "nodes": self.plan.nodes, "mtu": self.plan.mtu, "link_mbit": self.plan.link_mbit, "link_delay_ms": self.plan.link_delay_ms,
             "rdma": "soft-RoCE", "kernel": next((node["kernel"] for node in found if node), ""), "found": [node and node["link"] for node in found],
+            "wire": self.capture.stop() if self.capture else None,
         }  # fmt: skip
 
 
