@@ -16,7 +16,7 @@ import numpy as np
 
 from harness.strategies.base import Exchange, Strategy
 from harness.strategies.buckets import ITEM, Parameter
-from harness.transports._tensorflow_servers import Servers, check_size, translated
+from harness.transports._tensorflow_servers import Servers, check_size
 from harness.transports.base import Collectives, TransportError
 from harness.transports.tensorflow_grpc import TensorflowGrpc
 
@@ -106,13 +106,13 @@ class _Graph:
         """Begin with these parameters."""
         session = self._servers.session(self._graph)
         if self._initial is not None:
-            with translated():
+            with self._servers.calling():
                 session.run(self._initial, dict(zip(self._gradients, values, strict=True)))
         self._run = session.make_callable(self._fetches, [*self._gradients, self._step])
 
     def step(self, gradients: Sequence[np.ndarray], number: int) -> list[np.ndarray]:
         """One step of all ranks; the new parameters, flat."""
-        with translated():
+        with self._servers.calling():
             pulled: list[np.ndarray] = self._run(*gradients, number)[0]
         return pulled
 

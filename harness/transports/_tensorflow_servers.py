@@ -10,7 +10,7 @@ A tensor sent between two servers, as xue2019 and awan2019 measure it:
     if context.rank == 1:
         found = tensor.reduce_max()                       # time this: one RecvTensor from rank 0, reduce_max on rank 1's device
         assert (tensor.pull() == 1).all()                 # the content, outside of the timed region
-    servers.close()                                       # after a last barrier: a rank that leaves ends its peers' calls
+    servers.close()                                       # waits a little for peers that still take something
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ LIMIT = 2**31 - 1
 """Bytes of one gRPC message that TensorFlow's server takes: the largest 32-bit int; a tensor travels in one message."""
 OVERHEAD = 4096
 """Room that a message's own fields take beside the tensor's bytes."""
+GRACE_S = 2.0
+"""How long `close` waits for peers that may still be taking something from this rank."""
 PEER_IS_GONE = ("Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE")
 _TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
 
@@ -50,17 +53,19 @@ class Servers:
 
         self.tf: Any = tensorflow
         self.rank, self.world_size = context.rank, context.world_size
-        self._held, self._sessions, self._closed = context.held_sockets, list[Any](), False
+        self._rendezvous = context.rendezvous
+        self._sessions, self._joined, self._closed = list[Any](), False, False
         self._before = _sockets()
         self.config = self._configure(context)
         with _reserved(context.address) as port:
             places = [str(place) for place in context.rendezvous.exchange("tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}")]
-            with bound_to(context.address, port), translated():
+            with bound_to(context.address, port), self.calling():
                 cluster = self.tf.train.ClusterSpec({JOB: places})
                 self._server = self.tf.distribute.Server(cluster, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config)
         self._check_bound(context.address, port)
         # A session asks every server of the cluster for its devices, for ever.
         context.rendezvous.exchange("tensorflow.started", self.rank, self.world_size, True)
+        self._joined = True
         context.facts["tuning"] = self._tuning()
 
     @property
@@ -74,16 +79,33 @@ class Servers:
 
     def session(self, graph: Any) -> Any:
         """A session on the own server's master; `graph` is complete, since every change would be sent to all servers again."""
-        with translated():
+        with self.calling():
             session = self.tf.compat.v1.Session(self._server.target, graph=graph, config=self.config)
         self._sessions.append(session)
         return session
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """A call of TensorFlow: its errors become PeerLost or TransportError. It names the cause of an OpError in its text only."""
+        errors = self.tf.errors
+        try:
+            yield
+        except errors.OpError as error:
+            text = error.message.strip()
+            first = text.splitlines()[0] if text else type(error).__name__
+            if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(words in text for words in PEER_IS_GONE):
+                self._joined = False
+                task = _TASK.search(text)
+                raise PeerLost(int(task.group(1)) if task else -1, first) from error
+            raise TransportError(first) from error
 
     def close(self) -> None:
         """Idempotent. TensorFlow can shut no server down: the kernel ends its sockets, upon which gRPC closes the listening one and peers see the end."""
         if self._closed:
             return
         self._closed = True
+        if self._joined:
+            self._wait_for_peers()
         for session in self._sessions:
             with _ignored(self.tf.errors.OpError):
                 session.close()
@@ -92,6 +114,14 @@ class Servers:
                 opened = socket.socket(fileno=os.dup(descriptor))
                 with opened:
                     opened.shutdown(socket.SHUT_RDWR)
+
+    def _wait_for_peers(self) -> None:
+        """What this rank sent lies in its own memory until a peer has taken it."""
+        deadline = time.monotonic() + GRACE_S
+        self._rendezvous.put(f"tensorflow.leaving.{self.rank}", True)
+        for peer in range(self.world_size):
+            with _ignored(RuntimeError):  # one that does not leave in time
+                self._rendezvous.get(f"tensorflow.leaving.{peer}", max(deadline - time.monotonic(), 0), peer)
 
     def _configure(self, context: RankContext) -> Any:
         config = self.tf.compat.v1.ConfigProto(intra_op_parallelism_threads=context.case.threads_per_rank)
@@ -126,7 +156,7 @@ class HeldTensor:
 
     def __init__(self, servers: Servers, owner: int, name: str = "held") -> None:
         tf = servers.tf
-        self._owner, self._rank = owner, servers.rank
+        self._servers, self._owner = servers, owner
         graph = tf.Graph()
         with graph.as_default():
             with tf.device(servers.device(owner)):
@@ -143,20 +173,20 @@ class HeldTensor:
 
     def put(self, values: Array) -> None:
         """On the owner: hold these values (flat float32). MessageTooLarge before anything is tried when no RecvTensor could carry them."""
-        if self._rank != self._owner:
-            raise TransportError(f"rank {self._rank} cannot put into a tensor that rank {self._owner} holds")
+        if self._servers.rank != self._owner:
+            raise TransportError(f"rank {self._servers.rank} cannot put into a tensor that rank {self._owner} holds")
         check_size(values.nbytes)
-        with translated():
+        with self._servers.calling():
             self._put(values)
 
     def pull(self) -> Array:
         """The whole tensor, in the memory of this rank."""
-        with translated():
+        with self._servers.calling():
             return np.asarray(self._pull())
 
     def reduce_max(self) -> float:
         """Its largest element, found on this rank's device."""
-        with translated():
+        with self._servers.calling():
             return float(self._largest())
 
 
@@ -164,24 +194,6 @@ def check_size(nbytes: int) -> None:
     """A tensor travels in one message: refuse one that gRPC would, before it is tried."""
     if nbytes > LIMIT - OVERHEAD:
         raise MessageTooLarge(f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, which takes {LIMIT}")
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """TensorFlow names the cause of an OpError in its text only."""
-    import tensorflow
-
-    errors = tensorflow.errors
-    try:
-        yield
-    except errors.OpError as error:
-        text = error.message.strip()
-        first = text.splitlines()[0] if text else type(error).__name__
-        task = _TASK.search(text)
-        lost = isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(words in text for words in PEER_IS_GONE)
-        if lost:
-            raise PeerLost(int(task.group(1)) if task else -1, first) from error
-        raise TransportError(first) from error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from harness.transports._arena import as_bytes
-from harness.transports._tensorflow_servers import Servers, check_size, translated
+from harness.transports._tensorflow_servers import Servers, check_size
 from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class TensorflowGrpc:
         return _Call(self, self._submit(f"recv.{peer}", lambda: self._calls.dequeue(peer)), fits, peer)
 
     def close(self) -> None:
-        """See Transport.close. What a peer has not taken yet is lost: leave after a barrier."""
+        """See Transport.close. Calls that have no peer any more end with the server's sockets."""
         if self._closed:
             return
         self._closed = True
@@ -140,7 +140,8 @@ class _Calls:
 
     def __init__(self, servers: Servers, peers: list[int]) -> None:
         tf = servers.tf
-        graph, self._world_size = tf.Graph(), servers.world_size
+        self._servers, self._world_size = servers, servers.world_size
+        graph = tf.Graph()
         nodes: dict[str, tuple[Any, list[Any]]] = {}
         with graph.as_default():
             with tf.device(servers.device(servers.rank)):
@@ -165,7 +166,7 @@ class _Calls:
         return self._run(f"recv.{peer}")
 
     def _run(self, name: str, *feeds: Any) -> Array | None:
-        with translated():
+        with self._servers.calling():
             result: Array | None = self._made[name](*feeds)
             return result
 

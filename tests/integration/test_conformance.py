@@ -33,7 +33,7 @@ SET_S = 100
 LOSS_S = 5.0
 START_S = 20.0
 """At most, for mpirun and its ranks on busy cores."""
-FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch"}
+FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch", "tensorflow-grpc": "tensorflow"}
 """Imported once here, before the ranks are forked."""
 VARIANTS = [*registry.names("transport"), "horovod/tensorflow"]
 """Transports, with a framework behind the slash where the binding follows it."""
