@@ -16,7 +16,7 @@ Obstacle = tuple[str, str]
 def obstacle(case: AnyCase, programs: str = "") -> Obstacle | None:
     """Why the case is not runnable on this machine; None when nothing is known to stand against it."""
     for kind, name in named(case):
-        found = registry.availability(kind, name)
+        found = registry.availability(kind, name, elsewhere=case.fabric == "guests")
         if not found.available:
             return f"{kind} {name}: {found.why}", found.advice
     if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():

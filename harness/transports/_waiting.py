@@ -20,8 +20,9 @@ CHECK_NS = 2_000_000
 SLEEP_S = (20e-6, 500e-6)
 
 
-def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int, post: Post, peer: int) -> None:
-    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless. Only who sleeps says that it waits."""
+def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int, post: Post, peer: int, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless. Only who sleeps says that it waits;
+    `sleep` may return before its seconds are over, when something has happened."""
     for _ in range(spins):
         if ready():
             return
@@ -43,7 +44,7 @@ def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int,
             if not told:
                 post.wait(peer)
                 told = True
-            time.sleep(pause)
+            sleep(pause)
             pause = min(2 * pause, SLEEP_S[1])
     if told:
         post.go_on()

@@ -48,7 +48,7 @@ class Capabilities:
     collective: bool
     dtypes: frozenset[str]
     progress: Literal["caller", "background"]
-    path: Literal["shared memory", "socket", "library's choice"]
+    path: Literal["shared memory", "socket", "verbs", "library's choice"]
     library: str
     """Name and version of the library that moves the bytes, as loaded."""
 
