@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from harness.record.machine import MachineProfile
     from harness.record.store import Store
-    from harness.simulate.store import Costs
     from harness.spec.suite import Suite
 
 
@@ -98,16 +97,3 @@ def profile_of_this_machine(results: Path) -> MachineProfile | None:
     except ValidationError:
         path = results / "machines" / machine_id() / FILE
         raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` makes a new one") from None
-
-
-def costs_of_machine(results: Path, machine: str) -> Costs | None:
-    """What was fitted for a machine; None when nothing was, SpecError for a file of another form."""
-    from pydantic import ValidationError
-
-    from harness.simulate.store import costs_file, read_costs
-    from harness.spec.errors import SpecError
-
-    try:
-        return read_costs(results, machine)
-    except ValidationError:
-        raise SpecError(f"{costs_file(results, machine)}: no costs of this version; `scaleproof fit` makes new ones") from None

@@ -45,10 +45,10 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from harness.commands.common import costs_of_machine
     from harness.record.digest import code_digest, machine_id
+    from harness.simulate.store import read_costs
 
-    costs = costs_of_machine(given.results, machine_id())
+    costs = read_costs(given.results, machine_id())
     if costs is None:
         print(f"nothing was fitted for machine {machine_id()} in {given.results}; type `scaleproof fit`", file=sys.stderr)
         return 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.claims.judge import write_claims
-from harness.report import csvs, glossary, index, machine, run, suite
+from harness.report import costs, csvs, glossary, index, machine, run, suite
 from harness.report.data import load, tables
 from harness.report.pages import Pages
 from harness.spec.suite import Suite
@@ -21,6 +21,7 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
     pages = Pages(reports, size, [found.name for found in data])
     profiles = machine.profiles(results, data)
     machine.write(pages, profiles)
+    costs.write(pages, results, profiles)
     for found in data:
         suite.write(pages, found, profiles)
         for launch in found.launches.values():

@@ -70,11 +70,11 @@ def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: di
     panels, tables = [], []
     for quantity in quantities:
         values = _values(runs, frames, quantity)
-        series = {name: [_point(size, found, runs, name) for size, found in sizes_.items()] for name, sizes_ in values.items()}
+        series = {name: [point_of(size, found, runs, name) for size, found in sizes_.items()] for name, sizes_ in values.items()}
         panels.append(Panel(quantity.title, sizes(f"{quantity.title} by message size, {operation}, {ranks} ranks", series, looks, quantity.axis)))
-        tables.append(_table(values, quantity))
+        tables.append(table_of(values, quantity))
     if first := {name: found for name, found in _values(runs, frames, FIRST).items() if found}:
-        tables.append(_table(first, FIRST))
+        tables.append(table_of(first, FIRST))
     rows = [
         (experiment, operation, ranks, arm(run), run.launch, *row)
         for run in runs for row in frames[run.launch][["nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s"]].itertuples(index=False, name=None)
@@ -94,11 +94,13 @@ def _values(runs: list[Run], frames: dict[str, pd.DataFrame], quantity: Quantity
     return found
 
 
-def _point(size: int, found: Summary, runs: list[Run], name: str) -> SizePoint:
+def point_of(size: int, found: Summary, runs: list[Run], name: str) -> SizePoint:
+    """A mark of an arm; hollow where any of its launches is."""
     return SizePoint(size, found.median, found.low, found.high, any(run.hollow for run in runs if arm(run) == name))
 
 
-def _table(values: Values, quantity: Quantity) -> Table:
+def table_of(values: Values, quantity: Quantity) -> Table:
+    """Rows by message size, a column per arm."""
     every = sorted({size for found in values.values() for size in found})
     counts = {name: sorted({one.n for one in found.values()}) for name, found in values.items()}
     columns = ["message size", *(f"{name} (n = {'–'.join(map(str, counts[name]))})" for name in values)]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from harness.claims.metrics import METRICS, Metric, suite_metrics
 from harness.report.data import Run, SuiteData
+from harness.report.figures.sizes import sizes
 from harness.report.figures.style import Look
 from harness.report.groups import Summary, arm, by_arm, grouped, summary
+from harness.report.messages import Quantity, point_of, table_of
 from harness.report.numbers import bracket, nbytes, significant
-from harness.report.sections import Cell, Row, Section, Table, legend, section
+from harness.report.sections import Cell, Panel, Row, Section, Table, legend, section
 
 HOW = "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 launches."
+SWEPT = 3
+"""Message sizes from which a metric is drawn over them and has a table of its own."""
 ARROW = {"higher": "↑", "lower": "↓", None: ""}
 
 
@@ -43,15 +47,38 @@ def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
 
 def _section(experiment: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]) -> Section:
     columns = sorted({column for run in runs for column in values[run.launch]}, key=lambda column: (list(own).index(column[0]), column[1] or 0))
+    swept = [name for name in own if sum(column[0] == name for column in columns) >= SWEPT]
+    few = [column for column in columns if column[0] not in swept]
+    panels, tables = [], [_by_arm_table(runs, few, own, values)] if few else []
+    for name in swept:
+        found = {key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values))}
+        quantity = Quantity(name, name, own[name].unit, 1.0, ARROW[own[name].direction], name)
+        series = {key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in found.items()}
+        panels.append(Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis)))
+        tables.append(table_of(found, quantity))
+    lines = [(experiment, arm(run), run.launch, name, size, own[name].unit, value) for run in runs for (name, size), value in values[run.launch].items()]
+    header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
+    names = list(dict.fromkeys(name for name, _ in columns))
+    return section(
+        f"{experiment}-own", f"{experiment}: the suite's own metrics", HOW, names, panels, legend(looks, map(arm, runs)), header, lines, runs, tables
+    )
+
+
+def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
     rows = []
     for name, found in by_arm(runs).items():
         cells = [_cell(summary(given) if (given := [values[run.launch][c] for run in found if c in values[run.launch]]) else None) for c in columns]
         rows.append(Row("", [Cell(name), *cells, Cell(str(len(found)))]))
-    lines = [(experiment, arm(run), run.launch, name, size, own[name].unit, value) for run in runs for (name, size), value in values[run.launch].items()]
-    header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
-    tables = [Table("Median over n launches and its interval.", ["arm", *(_header(own[name], size) for name, size in columns), "n"], rows, len(columns) > 4)]
-    names = list(dict.fromkeys(name for name, _ in columns))
-    return section(f"{experiment}-own", f"{experiment}: the suite's own metrics", HOW, names, [], legend(looks, map(arm, runs)), header, lines, runs, tables)
+    return Table("Median over n launches and its interval.", ["arm", *(_header(own[name], size) for name, size in columns), "n"], rows, len(columns) > 4)
+
+
+def _by_size(name: str, launches: list[Run], values: Values) -> dict[int, Summary]:
+    found: dict[int, list[float]] = {}
+    for run in launches:
+        for (metric, size), value in values[run.launch].items():
+            if metric == name and size is not None:
+                found.setdefault(size, []).append(value)
+    return {size: summary(found[size]) for size in sorted(found)}
 
 
 def _header(metric: Metric, size: int | None) -> str:

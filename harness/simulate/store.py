@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.record.schema import Evidence
+from harness.spec.errors import SpecError
 
 FILE = "costs.json"
 
@@ -123,9 +124,12 @@ def costs_file(results: Path, machine: str) -> Path:
 
 
 def read_costs(results: Path, machine: str) -> Costs | None:
-    """A machine's costs; None when none were fitted. Raises pydantic's ValidationError for a file of another form."""
+    """A machine's costs; None when none were fitted, SpecError for a file of another form."""
     path = costs_file(results, machine)
-    return Costs.model_validate_json(path.read_bytes()) if path.exists() else None
+    try:
+        return Costs.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        raise SpecError(f"{path}: no costs of this version; `scaleproof fit` makes new ones") from None
 
 
 def write_costs(results: Path, costs: Costs) -> Path:
