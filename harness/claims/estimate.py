@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.claims.launch import Launch
-from harness.claims.metrics import Metric
+from harness.claims.metrics import Metric, PerBlock
 from harness.claims.noise import base_metric, fits
 from harness.claims.pool import Pool
 from harness.claims.schema import BaseOut
@@ -61,6 +61,8 @@ def answer(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
     if question.arms or question.along is not None:
         return _steps(question, pool, evidence)
     launches = _usable(question, pool, question.select, evidence)
+    if question.metric.block is not None:
+        return _blocks(question.metric.block, launches)
     if question.against is None:
         return _alone(question, launches)
     base = _usable(question, pool, question.against, evidence)
@@ -98,6 +100,15 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Found | None:
 def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Found:
     estimate = Estimate(median(values), median_interval(values), len(values), tuple(values))
     return Found(estimate, tuple(launch.record.launch for launch in launches), base)
+
+
+def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Found | None:
+    """One value per repetition, of all its launches together."""
+    blocks: dict[int, list[Launch]] = {}
+    for launch in launches:
+        blocks.setdefault(launch.record.plan_index, []).append(launch)
+    values = {index: value for index, block in sorted(blocks.items()) if (value := value_of(block)) is not None}
+    return _median(list(values.values()), [launch for index in values for launch in blocks[index]]) if values else None
 
 
 def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ Direction = Literal["higher", "lower"] | None
 PerLaunch = Callable[[Record, pd.DataFrame], float | None]
 PerSize = Callable[[Record, pd.DataFrame, int], float | None]
 PerPair = Callable[[Launch, Launch], float | None]
+PerBlock = Callable[[Sequence[Launch]], float | None]
+"""Of the selected launches of one repetition: several arms give one value."""
 Model = Callable[[Mapping[str, Any], Mapping[str, PublishedRow]], float]
 """Arithmetic on what the claim's `x` says and on the paper's rows by id; no launches."""
 
@@ -40,6 +42,7 @@ class Metric:
     launch: PerLaunch | None = None
     size: PerSize | None = None
     pair: PerPair | None = None
+    block: PerBlock | None = None
     ratio_of: str | None = None
     model: Model | None = None
     scaled_by_ranks: bool = False
