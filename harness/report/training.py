@@ -11,14 +11,14 @@ from harness.report.groups import Groups, Summary, arm, by_arm, by_network, grou
 from harness.report.numbers import bracket, significant
 from harness.report.sections import Cell, Panel, Row, Section, Table, dot, legend, section
 
-LEARNS = "digits"
-"""Data that can be learned: only there a loss curve means something, and there throughput is not the question."""
+RANDOM = "synthetic"
+"""Data that cannot be learned: elsewhere a loss curve means something, and throughput is not the question."""
 
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     """Those that the launches give something to show for."""
-    timed = by_network(run for run in runs if training(run).data != LEARNS)
-    learned = by_network(run for run in runs if training(run).data == LEARNS)
+    timed = by_network(run for run in runs if training(run).data == RANDOM)
+    learned = by_network(run for run in runs if training(run).data != RANDOM)
     found: list[Section] = []
     found += [_throughput(timed, looks), step_section(timed)] if timed else []
     found += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []

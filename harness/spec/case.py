@@ -170,7 +170,7 @@ class TrainCase(CommonCase):
     minibatch: PositiveInt
     steps: PositiveInt
     warmup: NonNegativeInt = 2
-    data: Literal["synthetic", "digits"] = "synthetic"
+    data: Literal["synthetic", "digits", "reversal", "topics"] = "synthetic"
     learning_rate: PositiveFloat = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     bucket_mib: PositiveFloat = 25.0

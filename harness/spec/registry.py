@@ -141,6 +141,9 @@ _WORKLOADS = {
     "mobilenet_v2": Entry("harness.workloads.mobilenet:mobilenet_v2", "MobileNetV2, 3x224x224, 3.5 M parameters"),
     "nasnet_mobile": Entry("harness.workloads.nasnet:nasnet_mobile", "NASNet-A mobile, 3x224x224, 5.3 M parameters"),
     "dnn_digits": Entry("harness.workloads.dnn:dnn_digits", "small DNN-style net for 8x8 digits"),
+    "cnn_digits": Entry("harness.workloads.convergence:cnn_digits", "small ReLU net with overlapping pooling for 8x8 digits"),
+    "seq2seq": Entry("harness.workloads.convergence:seq2seq", "small GRU encoder and decoder that learns to reverse sequences"),
+    "sentence_embedding": Entry("harness.workloads.convergence:sentence_embedding", "small mean of word vectors that learns the topic of sentences"),
 }
 _FRAMEWORKS = {
     "torch": Entry("harness.workloads.torch_model:TorchModel", "PyTorch, eager", ("torch",)),

@@ -1,4 +1,4 @@
-"""Data of a workload: synthetic tensors of the true shape, or scikit-learn's digits. A global minibatch depends on (seed, step) only."""
+"""Data of a workload: synthetic tensors of the true shape, or rows that can be learned. A global minibatch depends on (seed, step) only."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import numpy as np
 
 from harness.spec.case import TrainCase
 from harness.spec.errors import SpecError
+from harness.workloads.datasets import DATA_SETS, OWN_SHARE, REVERSED_LENGTH, REVERSED_TOKENS, SENTENCE, TOPICS, WORDS
 from harness.workloads.inputs.findings import BadInput
 from harness.workloads.layers import Embedding, Recurrent
-from harness.workloads.networks import DIGITS_TEST, Network
+from harness.workloads.networks import Network
 
 POOL = 2
 """Synthetic global minibatches made before the clock starts; step s uses number s modulo this."""
@@ -81,16 +82,14 @@ class Synthetic:
         return self._pool[step % POOL]
 
 
-class Digits:
-    """1797 images of 8x8 pixels, 10 classes; split and shuffled by the seed. An epoch is a permutation; its last, incomplete minibatch is left out."""
+class Table:
+    """Rows that are there from the start; split and shuffled by the seed. An epoch is a permutation; its last, incomplete minibatch is left out."""
 
-    def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
-        images, labels = load_digits()
-        order = np.random.default_rng([seed, 0]).permutation(len(labels))
-        images = images.reshape(-1, *network.input_shape)
-        self.rows = Batch(images, labels)
-        self.test = Batch(images[order[:DIGITS_TEST]], labels[order[:DIGITS_TEST]])
-        self.train = Batch(images[order[DIGITS_TEST:]], labels[order[DIGITS_TEST:]])
+    def __init__(self, rows: Batch, tests: int, minibatch: int, seed: int, rank: int, world_size: int) -> None:
+        order = np.random.default_rng([seed, 0]).permutation(len(rows.labels))
+        self.rows = rows
+        self.test = Batch(rows.inputs[order[:tests]], rows.labels[order[:tests]])
+        self.train = Batch(rows.inputs[order[tests:]], rows.labels[order[tests:]])
         self._seed, self._minibatch, self._mine = seed, minibatch, rank_slice(minibatch, rank, world_size)
         self._steps_per_epoch = len(self.train.labels) // minibatch
         self._epoch, self._permutation = -1, order
@@ -113,6 +112,40 @@ class Digits:
         return np.random.default_rng([self._seed, 1, epoch]).permutation(len(self.train.labels))
 
 
+class Digits(Table):
+    """1797 images of 8x8 pixels, 10 classes."""
+
+    def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
+        images, labels = load_digits()
+        super().__init__(Batch(images.reshape(-1, *network.input_shape), labels), DATA_SETS["digits"].test, minibatch, seed, rank, world_size)
+
+
+class Reversal(Table):
+    """Sequences of tokens, all different; the labels are the same backwards. An input is the sequence, a start token, and the answer but for its last token."""
+
+    def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
+        data = DATA_SETS["reversal"]
+        count = data.training + data.test
+        numbers = np.random.default_rng([seed, 5]).choice(REVERSED_TOKENS**REVERSED_LENGTH, count, replace=False)
+        sequences = np.stack([numbers // REVERSED_TOKENS**place % REVERSED_TOKENS for place in range(REVERSED_LENGTH)], 1)
+        answers = np.ascontiguousarray(sequences[:, ::-1])
+        inputs = np.concatenate([sequences, np.full((count, 1), REVERSED_TOKENS), answers[:, :-1]], 1)
+        super().__init__(Batch(inputs, answers), data.test, minibatch, seed, rank, world_size)
+
+
+class Topics(Table):
+    """Sentences of random words. A topic has words of its own; half the words of a sentence are drawn from them, the others from all."""
+
+    def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
+        data, generator = DATA_SETS["topics"], np.random.default_rng([seed, 6])
+        shape, own = (data.training + data.test, SENTENCE), WORDS // TOPICS
+        labels = generator.integers(TOPICS, size=shape[0])
+        words = np.where(
+            generator.random(shape) < OWN_SHARE, labels[:, None] * own + generator.integers(own, size=shape), generator.integers(WORDS, size=shape)
+        )
+        super().__init__(Batch(words, labels), data.test, minibatch, seed, rank, world_size)
+
+
 def read_digits() -> bytes:
     """The file inside scikit-learn: importing scikit-learn would cost each parent a second."""
     spec = importlib.util.find_spec("sklearn")
@@ -131,9 +164,12 @@ def load_digits() -> tuple[np.ndarray, np.ndarray]:
     return table[:, :-1] / 8 - 1, table[:, -1].astype(np.int64)
 
 
+_KINDS: dict[str, type[Synthetic | Digits | Reversal | Topics]] = {"synthetic": Synthetic, "digits": Digits, "reversal": Reversal, "topics": Topics}
+
+
 def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
     """The case's data for one rank."""
-    return (Digits if case.data == "digits" else Synthetic)(network, case.minibatch, seed, rank, case.ranks)
+    return _KINDS[case.data](network, case.minibatch, seed, rank, case.ranks)
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.spec import registry
 from harness.spec.errors import SpecError
+from harness.workloads.datasets import DATA_SETS
 from harness.workloads.layers import Activation, LayerSpec, Norm, Shape, Variable
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 
 INPUT = "input"
 """What layers call the network's own input."""
-DIGITS_PIXELS, DIGITS_CLASSES = 64, 10
-DIGITS_TRAINING, DIGITS_TEST = 1438, 359
-"""Four fifths of scikit-learn's 1797 images are for training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +161,13 @@ def network_of(case: TrainCase) -> Network:
 def check_workload(case: TrainCase) -> Network:
     """Everything about a case's workload that can be wrong before a process starts; raises SpecError, imports no framework."""
     network = network_of(case)
-    if case.data == "digits":
-        if prod(network.input_shape) != DIGITS_PIXELS or network.classes != DIGITS_CLASSES:
-            raise SpecError(f"workload {case.workload!r} does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits")
-        if case.minibatch > DIGITS_TRAINING:
-            raise SpecError(f"minibatch {case.minibatch} is larger than the training set of data 'digits', {DIGITS_TRAINING} images")
+    if case.data in DATA_SETS:
+        data = DATA_SETS[case.data]
+        takes = (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape)
+        if takes != (data.inputs, data.vocabulary, data.classes, data.label_shape):
+            raise SpecError(f"workload {case.workload!r} does not fit data {case.data!r} ({data.holds}); use {data.fits}")
+        if case.minibatch > data.training:
+            raise SpecError(f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows")
     if case.minibatch == case.ranks:
         single = next((layer.name for layer in network.layers if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1), None)
         if single is not None:

@@ -12,9 +12,10 @@ from harness.record.schema import InputCheck
 from harness.spec.case import TrainCase, parse_case
 from harness.workloads import data
 from harness.workloads.data import Batch, Digits, load_digits
-from harness.workloads.inputs import training
+from harness.workloads.inputs import tables, training
 from harness.workloads.inputs.findings import BadInput, Finding, Findings, settle
-from harness.workloads.inputs.training import checked_data, shared_rows, training_inputs
+from harness.workloads.inputs.tables import shared_rows
+from harness.workloads.inputs.training import checked_data, training_inputs
 from harness.workloads.networks import check_workload
 
 SEED = 20
@@ -29,6 +30,9 @@ def case_of(**fields: Any) -> TrainCase:
 
 DIGITS = case_of(workload="dnn_digits", data="digits")
 SYNTHETIC = case_of(workload="cd_dnn", width=0.1)
+TOKENS = case_of(workload="seq2seq")
+REVERSAL = case_of(workload="seq2seq", data="reversal")
+TOPICS = case_of(workload="sentence_embedding", data="topics")
 
 
 def digits() -> Digits:
@@ -43,7 +47,7 @@ def outcomes(findings: list[Finding]) -> dict[str, str]:
     return {f"{finding.check} {finding.name}": finding.outcome for finding in findings if finding.outcome not in ("pass", "not applicable")}
 
 
-@pytest.mark.parametrize("case", [DIGITS, SYNTHETIC], ids=["digits", "synthetic"])
+@pytest.mark.parametrize("case", [DIGITS, SYNTHETIC, TOKENS, REVERSAL, TOPICS], ids=["digits", "synthetic", "tokens", "reversal", "topics"])
 def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
     record: list[dict[str, Any]] = []
     checked_data(case, check_workload(case), SEED, 0, record)
@@ -127,7 +131,7 @@ def test_constant_pixels_and_repeated_images_warn() -> None:
 
 
 def test_labels_that_leak_into_the_null_warn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_shuffled", lambda batch, seed: batch)
+    monkeypatch.setattr(tables, "shuffled", lambda batch, seed: batch)
     assert outcomes(found_in(digits())) == {"D11 accuracy on the null": "warn"}
 
 
@@ -157,3 +161,19 @@ def test_findings_are_kept_when_one_fails() -> None:
         settle(record, found.found)
     assert [finding["outcome"] for finding in record] == ["warn", "fail"]
     assert BadInput.code == "bad_input"
+
+
+def test_a_reversal_that_is_none_is_refused() -> None:
+    network = check_workload(REVERSAL)
+    rows = data.Reversal(network, REVERSAL.minibatch, SEED, 0, 1)
+    rows.rows.labels[7] = rows.rows.labels[7][::-1].copy()
+    rows.rows.labels[7, 0] = (rows.rows.labels[7, 0] + 1) % network.classes
+    found = outcomes(training_inputs(REVERSAL, network, rows, SEED))
+    assert found["D12 labels are the sequence backwards"] == "fail"
+
+
+def test_sentences_that_do_not_tell_their_topic_warn() -> None:
+    network = check_workload(TOPICS)
+    rows = data.Topics(network, TOPICS.minibatch, SEED, 0, 1)
+    rows.rows.inputs[:] = np.random.default_rng(0).integers(256, size=rows.rows.inputs.shape)
+    assert outcomes(training_inputs(TOPICS, network, rows, SEED)) == {"D12 words of the sentence's own topic": "warn"}
