@@ -10,6 +10,7 @@ include: "workflows/common.smk"
 include: "workflows/calibrate.smk"
 include: "workflows/run.smk"
 include: "workflows/judge.smk"
+include: "workflows/fit.smk"
 include: "workflows/report.smk"
 
 
@@ -17,6 +18,7 @@ rule all:
     default_target: True
     input:
         verdicts(list(SUITES), SIZE),
+        fitted(list(SUITES)),
     log:
         f"logs/report/all.{SIZE}.log",
     conda:

@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import harness
-from harness.record.digest import code_digest
+from harness.record.digest import code_digest, machine_id
+from harness.simulate.store import FILE as COSTS_FILE
 from harness.spec.suite import FILE, SIZES, list_suites, load_suite
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.
@@ -59,6 +60,15 @@ def tables(wildcards):
 def verdicts(suites, size):
     """The verdicts of some suites at one size."""
     return expand("results/claims/{suite}.{size}.json", suite=suites, size=size)
+
+
+# What simulation reads of this machine.
+COSTS = f"results/machines/{machine_id()}/{COSTS_FILE}"
+
+
+def fitted(suites):
+    """The costs of this machine's transports where the suite that measures them is asked for."""
+    return [COSTS] if "micro" in suites else []
 
 
 def digest_of(*rooms):

@@ -7,6 +7,7 @@ for target, (suites, size) in TARGETS.items():
             target
         input:
             verdicts(suites, size),
+            fitted(suites),
         log:
             f"logs/report/{target}.{size}.log",
         conda:
