@@ -1,0 +1,178 @@
+"""Tensors born where they are sent from: a worker (rank 0) trains a network whose parameters lie on a server (rank 1), the analyser says how each tensor
+travels, allocation-site tracing where it is born. Batches differ in size from step to step, so the activations that the server looks at are dynamic.
+
+Every step counts which of the tensors sent were born in place and which had to be copied; the content of all is compared after the steps.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from harness.programs.common import leave, mark, timed_iterations
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.remote.base import Edge, Link, open_link
+from harness.spec import registry
+from harness.spec.case import OwnCase
+from harness.transports.base import Array, Handle
+from harness.workloads.networks import Network
+
+WORKER, SERVER = 0, 1
+LAST = "exp"
+"""The server's operation on the network's outputs."""
+MEET_S = 120.0
+SPREAD = 3
+"""Batches have so many sizes, one after the other."""
+PRELOAD = ("torch",)
+
+
+def run(context: RankContext) -> None:
+    """See the module. Options: workload, width, image_side (0: the network's own), batch (the largest)."""
+    case = context.case
+    assert isinstance(case, OwnCase) and case.transport is not None
+    context.at(-1, "analyser")
+    options = case.options
+    network: Network = registry.load("workload", str(options["workload"]))(int(options["image_side"]) or None, float(options["width"]))
+    worker = _Worker(context, network) if context.rank == WORKER else None
+    edges = [Edge(*found[:3], tuple(found[3]), *found[4:]) for found in _told(context, worker, int(options["batch"]))]
+    transport = registry.load("transport", case.transport).connect(context)
+    try:
+        fixed = open_link("zero_copy", transport, [edge for edge in edges if edge.static], context)
+        varying = open_link("dynamic", transport, [edge for edge in edges if not edge.static], context)
+        transport.barrier()
+        mark(context, "start", 0, transport)
+        sums = worker.steps(case, fixed, varying) if worker else _serve(context, case, fixed, varying)
+        mark(context, "end", 0, transport)
+        _compare(context, sums)
+        fixed.close()
+        varying.close()
+        transport.barrier()
+    finally:
+        leave(context, transport)
+
+
+def _told(context: RankContext, worker: _Worker | None, batch: int) -> list[list[Any]]:
+    """The worker reads the graph and tells the server what it found."""
+    own = worker.edges(batch) if worker else None
+    everyone: list[Any] = context.rendezvous.exchange("edges", context.rank, context.world_size, own, MEET_S)
+    return everyone[WORKER]  # type: ignore[no-any-return]
+
+
+def _serve(context: RankContext, case: OwnCase, fixed: Link, varying: Link) -> list[int]:
+    """Take what comes in every step."""
+    sums = []
+    for step in timed_iterations(context, case.warmup, case.iterations):
+        context.at(step, "tensors of a step", WORKER)
+        for link in (varying, fixed):
+            for edge, arrival in [(edge, link.recv(edge)) for edge in link.edges]:
+                sums.append(zlib.crc32(np.ascontiguousarray(arrival.wait()).data))
+                link.release(edge)
+    return sums
+
+
+def _compare(context: RankContext, sums: list[int]) -> None:
+    everyone = context.rendezvous.exchange("sums", context.rank, context.world_size, sums, MEET_S)
+    wrong = sum(one != other for one, other in zip(*everyone, strict=True))
+    context.check("content", not wrong, f"{wrong} of {len(sums)} tensors arrived otherwise than they were sent")
+
+
+class _Worker:
+    """The network, the edges of what it sends, and the sites where that is born."""
+
+    def __init__(self, context: RankContext, network: Network) -> None:
+        import torch
+
+        from harness.remote.allocation import Sites
+        from harness.workloads.data import initial_parameters
+        from harness.workloads.torch_model import module_of
+
+        torch.set_num_threads(context.case.threads_per_rank)
+        self.context, self.network, self.torch, self.sites = context, network, torch, Sites()
+        self.module = module_of(network)
+        values = initial_parameters(network, context.seed)
+        self.module.load_state_dict(dict(zip(self.module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
+        self.random = np.random.default_rng([context.seed, 6])
+
+    def edges(self, batch: int) -> list[tuple[Any, ...]]:
+        """As the analyser decides; the parameters and the last operation are the server's. What it found is kept."""
+        from harness.remote.analyse_torch import tensors_of
+        from harness.remote.analyser import decide
+
+        module = served(self.torch, self.network)
+        own = dict(module.named_parameters())
+        inputs = [self.torch.zeros((2, *self.network.input_shape), device="meta")]
+        decisions = decide(tensors_of(module, inputs, [{0: "batch"}], lambda name: SERVER if name in own or name == LAST else WORKER))
+        weights = [decision for decision in decisions if any(decision.tensor.name.endswith(name) for name in own)]
+        self.context.facts["found"] = {
+            "static_edges_share": sum(decision.placement == "static" for decision in weights) / len(weights),
+            "dynamic": {decision.tensor.name: decision.reason for decision in decisions if decision.placement == "dynamic"},
+        }
+        sent = [decision.edge({"batch": batch}) for decision in decisions if decision.tensor.source == WORKER]
+        return [(edge.name, edge.source, edge.destination, edge.shape, edge.dtype, edge.static) for edge in sent]
+
+    def steps(self, case: OwnCase, fixed: Link, varying: Link) -> list[int]:
+        """Forward and backward passes; a gradient is sent as soon as it is there. Sums of what was sent, in the order of the links' edges."""
+        sums = []
+        hooks = [self._send_gradient(parameter, edge, fixed) for parameter, edge in zip(self.module.parameters(), fixed.edges, strict=True)]
+        for step in timed_iterations(self.context, case.warmup, case.iterations):
+            self.context.at(step, "forward and backward", SERVER)
+            largest = int(case.options["batch"])
+            inputs = self.random.standard_normal((largest - step % SPREAD, *self.network.input_shape), np.float32)
+            self.sites.begin()
+            self.handles: list[Handle] = []
+            self.sent: dict[Edge, Array] = {}
+            start = now()
+            with self.sites:
+                found = self.module(self.torch.from_numpy(inputs))
+                activation = varying.edges[0]
+                self.sites.place(found, self._outgoing(activation, varying))
+                self.handles.append(varying.send(activation, self.sent[activation]))
+                found.square().mean().backward()
+            end = now()
+            for handle in self.handles:
+                handle.wait()
+            births = self.sites.births
+            self.context.recorder.add("born_placed", step, start, end, value=births.placed)
+            self.context.recorder.add("born_copied", step, start, end, births.copied_bytes, births.copied)
+            sums += [zlib.crc32(np.ascontiguousarray(self.sent[edge]).data) for edge in (*varying.edges, *fixed.edges)]
+        for hook in hooks:
+            hook.remove()
+        return sums
+
+    def _outgoing(self, edge: Edge, link: Link) -> Callable[[tuple[int, ...]], Array]:
+        """Where the edge's tensor of a shape is born; what is there is sent."""
+
+        def memory(shape: tuple[int, ...]) -> Array:
+            self.sent[edge] = link.outgoing(edge, None if edge.static else shape)
+            return self.sent[edge]
+
+        return memory
+
+    def _send_gradient(self, parameter: Any, edge: Edge, link: Link) -> Any:
+        memory = self._outgoing(edge, link)
+
+        def ready(found: Any) -> None:
+            self.sites.place(found.grad, memory)
+            found.grad = None
+            self.handles.append(link.send(edge, self.sent[edge]))
+
+        return parameter.register_post_accumulate_grad_hook(ready)
+
+
+def served(torch: Any, network: Network) -> Any:
+    """The network with the server's operation behind it, without memory."""
+    from harness.workloads.torch_model import module_of
+
+    class Served(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = module_of(network)
+
+        def forward(self, x: Any) -> Any:
+            return self.network(x).exp()
+
+    return Served()

@@ -1,0 +1,101 @@
+"""Messages above what a transport takes: whether they fail, and by which name. Option `what`:
+
+grpc_default  a call of gRPC with its own settings, one byte more than 4 MiB; one that fits goes before
+protobuf      TensorFlow's runtime is asked to hold a tensor of 2 GiB, which no message of protobuf can carry
+device        a tensor of `nbytes` by a mechanism of remote/ (`mechanism`): xue2019 recalls that gRPC.RDMA fails from 1 GB on
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from harness.programs.common import leave, mark
+from harness.programs.payload import differing, pattern
+from harness.rank.context import RankContext
+from harness.remote.base import Edge, open_link
+from harness.spec import registry
+from harness.spec.case import OwnCase
+from harness.transports.base import MessageTooLarge, TransportError
+
+DEFAULT = 4 << 20
+"""Bytes of a message that gRPC takes unless told otherwise."""
+PROTOBUF = 1 << 31
+ITEM = 4
+CALL_S = 30.0
+
+
+def run(context: RankContext) -> None:
+    """See the module; `fails` is kept."""
+    case = context.case
+    assert isinstance(case, OwnCase)
+    found = {"grpc_default": _grpc_default, "protobuf": _protobuf, "device": _device}[str(case.options["what"])](context, case)
+    context.facts["found"] = {"fails": float(found is not None), "as": found or "nothing failed"}
+
+
+def _grpc_default(context: RankContext, case: OwnCase) -> str | None:
+    """Rank 0 is server and client of its own."""
+    if context.rank:
+        return None
+    import grpc
+
+    threads = ThreadPoolExecutor(1)
+    server = grpc.server(threads)
+    handler = grpc.unary_unary_rpc_method_handler(lambda request, call: b"")
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("scaleproof.Limits", {"Take": handler}),))
+    port = server.add_insecure_port(f"{context.address}:0")
+    server.start()
+    try:
+        with grpc.insecure_channel(f"{context.address}:{port}", options=(("grpc.enable_http_proxy", 0),)) as channel:
+            take = channel.unary_unary("/scaleproof.Limits/Take")
+            context.check("fits", take(bytes(DEFAULT), timeout=CALL_S) == b"", f"{DEFAULT} bytes")
+            return _refused(context, lambda: take(bytes(DEFAULT + 1), timeout=CALL_S), grpc)
+    finally:
+        server.stop(None).wait()
+        threads.shutdown()
+
+
+def _refused(context: RankContext, call: Any, grpc: Any) -> str | None:
+    try:
+        call()
+    except grpc.RpcError as error:
+        context.check("named", error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED, str(error.details()))
+        return str(error.code().name)
+    return None
+
+
+def _protobuf(context: RankContext, case: OwnCase) -> str | None:
+    from harness.transports._tensorflow_servers import check_size
+
+    try:
+        check_size(PROTOBUF)
+    except MessageTooLarge as error:
+        context.check("named", error.code == "message_too_large", str(error))
+        return error.code
+    return None
+
+
+def _device(context: RankContext, case: OwnCase) -> str | None:
+    """One tensor, looked at in full."""
+    transport = registry.load("transport", str(case.transport)).connect(context)
+    try:
+        edge = Edge("tensor", 0, 1, (int(case.options["nbytes"]) // ITEM,))
+        link = open_link(case.options["mechanism"], transport, [edge], context)
+        expected = pattern(edge.shape[0], "float32", 3)
+        mark(context, "start", 0, transport)
+        if context.rank == 0:
+            tensor = link.outgoing(edge)
+            tensor[:] = expected
+            link.send(edge, tensor).wait()
+        else:
+            wrong = differing(link.recv(edge).wait(), expected)
+            link.release(edge)
+            context.check("content", not wrong, f"{wrong} elements differ")
+        mark(context, "end", 0, transport)
+        link.close()
+        transport.barrier()
+    except TransportError as error:
+        return str(getattr(error, "code", type(error).__name__))
+    finally:
+        leave(context, transport)
+    return None

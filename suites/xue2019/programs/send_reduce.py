@@ -1,0 +1,120 @@
+"""The paper's micro-benchmark: a tensor is sent from rank 0 to rank 1, which finds its largest element and tells it.
+
+A sample is the time on rank 0 from the start of the send until it has the answer, for any mechanism of remote/ over any transport. Content is verified
+before and after the samples of a size. What a tensor took (copies, messages, round trips) is counted over all tensors of the size, at both ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import numpy as np
+from suite_programs import tuning
+
+from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
+from harness.programs.payload import differing, pattern
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.remote.base import Cost, Edge, Link, open_link
+from harness.spec import registry
+from harness.spec.case import OwnCase
+from harness.transports.base import Array
+
+ITEM = 4
+PEERS = 2
+LEAST = 7.0
+"""More than any element of the pattern: where the largest element lies, and what it is, changes with every tensor."""
+
+
+def run(context: RankContext) -> None:
+    """See the module. Options: `mechanism`, and what programs/tuning.py knows."""
+    case = context.case
+    assert isinstance(case, OwnCase) and case.transport is not None
+    tuning.apply(context, case)
+    transport = registry.load("transport", case.transport).connect(context)
+    try:
+        transport.barrier()
+        mark(context, "start", 0, transport)
+        for nbytes in case.sizes:
+            context.at(-1, f"link for {nbytes} B")
+            tensor, answer = edges(case, nbytes)
+            link = open_link(case.options["mechanism"], transport, [tensor, answer], context)
+            _Size(context, case, link, tensor, answer).run()
+            link.close()
+        mark(context, "end", 0, transport)
+        transport.barrier()
+    finally:
+        leave(context, transport)
+
+
+def edges(case: OwnCase, nbytes: int) -> tuple[Edge, Edge]:
+    """The tensor's, and the answer's."""
+    static = case.options["mechanism"] != "dynamic"
+    return Edge("tensor", 0, 1, (nbytes // ITEM,), static=static), Edge("answer", 1, 0, (1,), static=static)
+
+
+class _Size:
+    """All tensors of one size."""
+
+    def __init__(self, context: RankContext, case: OwnCase, link: Link, tensor: Edge, answer: Edge) -> None:
+        self.context, self.case, self.link, self.tensor, self.answer = context, case, link, tensor, answer
+        self.born = link.outgoing(tensor if context.rank == 0 else answer, None)
+        self.place = 0
+
+    def run(self) -> None:
+        """Verify, time, verify."""
+        self._verified("first")
+        before = replace(self.link.costs.of(self.tensor))
+        processor = time.process_time()
+        for iteration in timed_iterations(self.context, self.case.warmup, repetitions(self.case, self.tensor.nbytes)):
+            self.context.at(iteration, f"tensor of {self.tensor.nbytes} B", 1 - self.context.rank)
+            if self.context.rank == 0:
+                self._ask(iteration)
+            elif self.context.rank < PEERS:
+                self._answer(iteration)
+        self._keep(before, time.process_time() - processor)
+        self._verified("last")
+
+    def _ask(self, iteration: int) -> None:
+        """On rank 0: make a tensor, send it, wait for the answer. Only sending and waiting are timed."""
+        self.born[self.place] = 0
+        self.place = iteration * 4099 % self.born.size
+        self.born[self.place] = wanted = LEAST + iteration
+        start = now()
+        sent = self.link.send(self.tensor, self.born)
+        found = float(self.link.recv(self.answer).wait()[0])
+        end = now()
+        self.link.release(self.answer)
+        sent.wait()
+        self.context.recorder.add("send_reduce", iteration, start, end, self.tensor.nbytes)
+        if found != wanted:
+            self.context.check(f"largest.{self.tensor.nbytes}.{iteration}", False, f"{found} instead of {wanted}")
+
+    def _answer(self, iteration: int) -> None:
+        """On rank 1."""
+        received = self.link.recv(self.tensor).wait()
+        with self.context.recorder.span("reduce", iteration, self.tensor.nbytes):
+            self.born[0] = received.max()
+        sent = self.link.send(self.answer, self.born)
+        self.link.release(self.tensor)
+        sent.wait()
+
+    def _verified(self, when: str) -> None:
+        """The whole content arrives; another one before than after the samples."""
+        expected = pattern(self.tensor.shape[0], "float32", len(when))
+        if self.context.rank == 0:
+            self.born[:] = expected
+            with first_use(self.context, self.tensor.nbytes) if when == "first" else self.context.recorder.span("verify", -1):
+                self.link.send(self.tensor, self.born).wait()
+        elif self.context.rank < PEERS:
+            wrong = differing(self.link.recv(self.tensor).wait(), expected)
+            self.link.release(self.tensor)
+            self.context.check(f"content.{self.tensor.nbytes}.{when}", not wrong, f"{wrong} of {self.tensor.shape[0]} elements differ")
+
+    def _keep(self, before: Cost, processor_s: float) -> None:
+        """What the tensors between the two verified ones took on this rank: the first tensor of an edge takes more where shapes have to be learnt."""
+        after = self.link.costs.of(self.tensor)
+        cost = {item.name: getattr(after, item.name) - getattr(before, item.name) for item in fields(Cost)}
+        self.context.facts.setdefault("costs", {})[str(self.tensor.nbytes)] = cost | {"processor_s": processor_s}

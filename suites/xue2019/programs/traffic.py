@@ -1,0 +1,104 @@
+"""Mini-batches of the paper's six models as traffic: every tensor's gradient goes from a worker (rank 0) to a parameter server (rank 1) and comes back as the
+new parameter; the worker sleeps for as long as the model computes. Mechanisms take turns within a launch, so that each gain is one of the same minutes.
+
+Tensors and compute times are smaller by the same factor, option `shrink`, which keeps the ratio of both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from suite_programs import tuning
+
+from harness.programs.common import leave, mark, timed_iterations
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.remote.base import Edge, Link, open_link
+from harness.spec import registry
+from harness.spec.case import Mechanism, OwnCase
+
+MECHANISMS: tuple[Mechanism, ...] = ("rpc", "copy", "zero_copy")
+WORKER, SERVER = 0, 1
+
+
+def run(context: RankContext) -> None:
+    """See the module. Options: workload, shrink, compute_ms (of the whole model, before it is shrunk)."""
+    case = context.case
+    assert isinstance(case, OwnCase) and case.transport is not None
+    tuning.apply(context, case)
+    transport = registry.load("transport", case.transport).connect(context)
+    try:
+        every = edges(str(case.options["workload"]), int(case.options["shrink"]))
+        links = {mechanism: open_link(mechanism, transport, every, context) for mechanism in MECHANISMS}
+        pause_s = float(case.options["compute_ms"]) / 1e3 / int(case.options["shrink"])
+        sent = sum(edge.nbytes for edge in every)
+        order = np.random.default_rng([context.seed, 5])
+        transport.barrier()
+        mark(context, "start", 0, transport)
+        for step in timed_iterations(context, case.warmup, case.iterations):
+            for mechanism in order.permutation(list(MECHANISMS)).tolist():
+                context.at(step, f"mini-batch by {mechanism}", 1 - context.rank)
+                start = now()
+                _minibatch(context.rank, links[mechanism], step, pause_s)
+                if context.rank == WORKER:
+                    context.recorder.add(f"minibatch_{mechanism}", step, start, now(), sent)
+        mark(context, "end", 0, transport)
+        for mechanism, link in links.items():
+            _verify(context, mechanism, link, case.warmup + case.iterations)
+            link.close()
+        transport.barrier()
+    finally:
+        leave(context, transport)
+
+
+def edges(workload: str, shrink: int) -> list[Edge]:
+    """Gradients in the order in which a backward pass makes them, then parameters."""
+    shapes = registry.load("workload", workload)(None, 1.0).parameter_shapes
+    sizes = [(name, (max(int(np.prod(shape)) // shrink, 1),)) for name, shape in shapes]
+    gradients = [Edge(f"{name}.gradient", WORKER, SERVER, shape) for name, shape in reversed(sizes)]
+    return gradients + [Edge(name, SERVER, WORKER, shape) for name, shape in sizes]
+
+
+def _minibatch(rank: int, link: Link, step: int, pause_s: float) -> None:
+    """One step on either side. The server's step costs nothing: what it received is not looked at."""
+    out = [edge for edge in link.edges if edge.source == rank]
+    back = [edge for edge in link.edges if edge.destination == rank]
+    if rank == WORKER:
+        time.sleep(pause_s)
+        _send(link, out, step)
+        _receive(link, back)
+    else:
+        _receive(link, back)
+        _send(link, out, step)
+
+
+def _send(link: Link, edges: Sequence[Edge], step: int) -> None:
+    handles = []
+    for edge in edges:
+        tensor = link.outgoing(edge)
+        tensor[0] = tensor[-1] = step
+        handles.append(link.send(edge, tensor))
+    for handle in handles:
+        handle.wait()
+
+
+def _receive(link: Link, edges: Sequence[Edge]) -> None:
+    for arrival in [(edge, link.recv(edge)) for edge in edges]:
+        arrival[1].wait()
+        link.release(arrival[0])
+
+
+def _verify(context: RankContext, mechanism: str, link: Link, salt: int) -> None:
+    """One more exchange, each tensor full of a number of its own, looked at in full."""
+    wrong = 0
+    for number, edge in enumerate(link.edges):
+        if edge.source == context.rank:
+            tensor = link.outgoing(edge)
+            tensor.fill(number + salt)
+            link.send(edge, tensor).wait()
+        else:
+            wrong += int(np.count_nonzero(link.recv(edge).wait() != number + salt))
+            link.release(edge)
+    context.check(f"content.{mechanism}", not wrong, f"{wrong} elements differ" if wrong else f"{len(link.edges)} tensors as sent")

@@ -1,0 +1,42 @@
+"""Settings of gRPC that were tried, and which of them an arm runs with: kept in the record of every launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.rank.context import RankContext
+from harness.spec.case import OwnCase
+
+TRIED = {
+    "grpc": (
+        "window 1, 4 and 16 MiB; HTTP/2 frames of 16 KiB and of 16 MiB; chunks of 64 KiB, 256 KiB, 1 MiB and 4 MiB; "
+        "message size limits lifted: experiment `tuning`"
+    ),
+}
+"""By transport; others have nothing to set, or say themselves what they use (TensorFlow's runtime)."""
+SETTINGS = ("window_kib", "frame_kib", "chunk_kib")
+COUNT = {"grpc": 8}
+
+
+def apply(context: RankContext, case: OwnCase) -> None:
+    """Set what the case's options ask for, before the transport connects; keep what is in use and how many settings were tried."""
+    used: dict[str, Any] = {}
+    if case.transport == "grpc":
+        used = _grpc({name: int(case.options[name]) for name in SETTINGS if name in case.options})
+    name = str(case.transport)
+    context.facts["tuning"] = {"in_use": used, "settings_tried": COUNT.get(name, 0), "tried": TRIED.get(name, "nothing to set")}
+
+
+def _grpc(asked: dict[str, int]) -> dict[str, Any]:
+    """Our gRPC transport reads its settings from its modules."""
+    from harness.transports import _streams, grpc
+
+    options = dict(grpc.OPTIONS)
+    if "window_kib" in asked:
+        options["grpc.http2.lookahead_bytes"] = asked["window_kib"] << 10
+    if "frame_kib" in asked:
+        options["grpc.http2.max_frame_size"] = min(asked["frame_kib"] << 10, (1 << 24) - 1)
+    if "chunk_kib" in asked:
+        _streams.CHUNK = asked["chunk_kib"] << 10
+    grpc.OPTIONS = tuple(options.items())  # type: ignore[assignment]
+    return {**options, "chunk_bytes": _streams.CHUNK}
