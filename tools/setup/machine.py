@@ -47,7 +47,21 @@ ALWAYS = (
     SystemPackage("python3-venv", _python_venv, "makes .venv"),
     SystemPackage("python3-dev", _python_headers, "builds Horovod"),
 )
+FOR_GUESTS = (
+    SystemPackage("linux-source-6.1", Path("/usr/src/linux-source-6.1.tar.xz").is_file, "builds the guests' kernel"),
+    SystemPackage("flex", _command("flex"), "builds the guests' kernel"),
+    SystemPackage("bison", _command("bison"), "builds the guests' kernel"),
+    SystemPackage("bc", _command("bc"), "builds the guests' kernel"),
+    SystemPackage("xz-utils", _command("xz"), "builds the guests' kernel"),
+    SystemPackage("iproute2", _command("rdma"), "links and soft-RoCE of guests"),
+    SystemPackage("ibverbs-providers", Path("/etc/libibverbs.d/rxe.driver").is_file, "transport rdma"),
+    SystemPackage("python3-pyverbs", Path("/usr/lib/python3/dist-packages/pyverbs").is_dir, "transport rdma"),
+)
+"""Without them fabric `guests` and transport `rdma` are not runnable, and nothing else is missing."""
 FOR_TESTS = (
+    SystemPackage("perftest", _command("ib_write_bw"), "stands beside transport rdma"),
+    SystemPackage("qemu-system-x86", _command("qemu-system-x86_64"), "guests without a kernel to build"),
+    SystemPackage("busybox-static", Path("/usr/share/doc/busybox-static").is_dir, "guests without a kernel to build"),
     SystemPackage("chromium", _command("chromium"), "browser tests"),
     SystemPackage("fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"),
 )
@@ -67,12 +81,17 @@ def check_processor(machine: str, system: str) -> None:
 
 def missing_packages(with_tests: bool) -> list[SystemPackage]:
     """System packages that are not there."""
-    return [package for package in (*ALWAYS, *(FOR_TESTS if with_tests else ())) if not package.present()]
+    return [package for package in (*ALWAYS, *((*FOR_GUESTS, *FOR_TESTS) if with_tests else ())) if not package.present()]
 
 
 def missing_tools() -> list[SystemPackage]:
     """Packages that are not there and that set-up can do without."""
-    return [package for package in FOR_COMPARISON if not package.present()]
+    return [package for package in (*FOR_COMPARISON, *FOR_GUESTS) if not package.present()]
+
+
+def missed(tools: list[SystemPackage]) -> str:
+    """What cannot be done without them."""
+    return ", ".join(f"{why} ({' '.join(tool.name for tool in tools if tool.why == why)})" for why in dict.fromkeys(tool.why for tool in tools))
 
 
 def install_command(names: list[str], prefix: str = "") -> str:

@@ -15,14 +15,14 @@ from pathlib import Path
 from types import FrameType
 
 from tools.build_horovod import build
-from tools.setup import machine, packages
+from tools.setup import guests, machine, packages
 from tools.setup.console import CommandError, SetupError, Steps, clock
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / ".scaleproof"
-STEPS = 5
+STEPS = 6
 PACKAGES_GB, HOROVOD_GB, VENV_GB = 5.5, 1.5, 0.3  # measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; build folder; the rest
 
 
@@ -77,7 +77,9 @@ def set_up(with_tests: bool) -> None:
     key = f"cp{sys.version_info.major}{sys.version_info.minor}-{packages.digest(LOCK)}"
     cache = Cache(key, build.wheel_key(pins, build.PATCH.read_bytes()))
     missing = machine.missing_packages(with_tests)
-    if not missing and ready(cache):
+    without_kernel = guests.lacking(with_tests) and (with_tests or _may_get_guests())
+    if not missing and not without_kernel and ready(cache):
+        guests.link_pyverbs(VENV)
         return
     machine.need_packages(missing, *_may_install())
     if " " in f"{ROOT}{cache.root}":
@@ -91,7 +93,10 @@ def set_up(with_tests: bool) -> None:
         _fetch(pins, cache, steps)
         _reference(pins, cache, steps)
         _horovod(cache, steps)
-        _lay_out(pins, cache, steps)
+        _guests(with_tests, cache, steps)
+        if not ready(cache):
+            _lay_out(pins, cache, steps)
+        guests.link_pyverbs(VENV)
     print(f"Environment ready in {clock(time.monotonic() - started)}: {VENV}")
 
 
@@ -122,8 +127,9 @@ def _say_what_it_takes(cache: Cache, pins: list[packages.Pin]) -> None:
     share = len(lacking) / len(pins)
     horovod = build.cached_wheel(cache.horovod) is None
     unpacked = (cache.reference / "unpacked").exists()
-    needed = PACKAGES_GB * share + HOROVOD_GB * horovod + VENV_GB
-    minutes = 2 * share + 7 * horovod + 1 * (not unpacked) + 0.3
+    kernel = guests.lacking(False)
+    needed = PACKAGES_GB * share + HOROVOD_GB * horovod + guests.BUILD_GB * kernel + VENV_GB
+    minutes = 2 * share + 7 * horovod + guests.BUILD_MIN * kernel + 1 * (not unpacked) + 0.3
     print(f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; log: {cache.log}", flush=True)
     machine.check_disk(cache.root, int(needed * machine.GB))
     machine.check_disk(ROOT, int(VENV_GB * machine.GB))
@@ -140,8 +146,13 @@ def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: 
             machine.install_packages(tools, cache.log, steps)
             names += [package.name for package in tools]
         except SetupError:  # set-up goes on without them
-            without = f"; not there, only suite crosscheck uses them: {' '.join(package.name for package in tools)}"
+            without = f"; missing: {machine.missed(tools)}"
     steps.end((", ".join(names) or "all there") + without)
+
+
+def _may_get_guests() -> bool:
+    """Whether the packages for guests are there, or can be."""
+    return not any(tool in machine.FOR_GUESTS for tool in machine.missing_tools()) or all(_may_install())
 
 
 def _may_install() -> tuple[bool, bool]:
@@ -184,6 +195,17 @@ def _horovod(cache: Cache, steps: Steps) -> None:
     if not cached:
         build.build_wheel(cache.python, cache.build, cache.horovod, cache.log, steps)
     steps.end("in the cache" if cached else "built")
+
+
+def _guests(with_tests: bool, cache: Cache, steps: Steps) -> None:
+    """Tests need the guests; without them everything else goes on."""
+    steps.begin("kernel of the guests")
+    try:
+        steps.end(guests.kernel(with_tests, cache.log, steps))
+    except (SetupError, CommandError) as error:
+        if with_tests:
+            raise
+        steps.end(f"not there, fabric guests is not runnable: {error}")
 
 
 def _lay_out(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
