@@ -1,0 +1,303 @@
+"""Tensors over a remote device on real processes: nothing torn, nothing overwritten, every copy and message counted, a lost peer told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.remote.base import Cost, Edge, Link, NotStatic, open_link
+from harness.spec import registry
+from harness.spec.case import Mechanism, parse_case
+from harness.transports import ucx
+from harness.transports.base import Array, Done, Handle, OneSided, PeerLost, Region, Transport, TransportError
+from harness.transports.shm import SharedMemory
+
+MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")
+DEVICES = ("shm", "ucx", "ucx over tcp")
+TRANSFERS = 100_000
+LOSS_S = 5.0
+TENSOR = Edge("tensor", 0, 1, (1000,))
+
+
+def on(device: str, body: Callable[[RankContext, OneSided], None], timeout_s: float = 60.0) -> list[str]:
+    """Run two ranks that are connected by a device."""
+    transport = device.partition(" ")[0]
+    if not registry.availability("transport", transport).available:
+        pytest.skip(f"{transport} is not installed")
+    case = parse_case({"program": "transfer", "suite": "test", "experiment": "remote", "arm": device, "transport": transport, "sizes": [8]})
+
+    def rank(context: RankContext) -> None:
+        if device == "ucx over tcp":
+            ucx.transports_on = lambda interface: "self,tcp"
+        connected = registry.load("transport", transport).connect(context)
+        try:
+            body(context, connected)
+        finally:
+            connected.close()
+
+    return run_ranks(case, rank, timeout_s)
+
+
+def say(context: RankContext, key: str, value: Any) -> Any:
+    """Both ranks tell each other something outside of the device."""
+    return context.rendezvous.exchange(key, context.rank, 2, value)
+
+
+def carry(link: Link, edge: Edge, rank: int, numbers: range, shape: Callable[[int], tuple[int, ...]] = lambda number: TENSOR.shape) -> None:
+    """Send or receive that many tensors; the receiver checks shape and every element."""
+    for number in numbers:
+        if rank == edge.source:
+            array = link.outgoing(edge, None if edge.static else shape(number))
+            array[...] = number
+            link.send(edge, array).wait()
+        else:
+            array = link.recv(edge).wait()
+            assert array.shape == shape(number)
+            assert (array == number).all(), f"tensor {number} is torn: {np.unique(array)}"
+            del array
+            link.release(edge)
+
+
+class FlagFirst(SharedMemory):
+    """The mistake that the flag's place must exclude: the value is there before the bytes."""
+
+    def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
+        super().write_flagged(source[:0], target, offset + source.nbytes, value)
+        time.sleep(0)
+        self.write(source, target, offset)
+        return Done()
+
+
+@pytest.mark.parametrize("transport", [SharedMemory, FlagFirst])
+def test_no_tensor_is_torn_and_a_broken_order_would_be_seen(transport: type[SharedMemory]) -> None:
+    """1e5 tensors in both directions at once over shared memory, every element looked at."""
+
+    def body(context: RankContext) -> None:
+        connected = transport.connect(context)
+        edges = [Edge("a", 0, 1, (67,), "int64"), Edge("b", 1, 0, (67,), "int64")]
+        link, number, rank = open_link("zero_copy", connected, edges, context), 0, context.rank
+        out, into = edges[rank], edges[1 - rank]
+        array = link.outgoing(out)
+        for number in range(TRANSFERS // 2):
+            array.fill(number)
+            sending, arrival = link.send(out, array), link.recv(into)
+            found = arrival.wait()
+            assert found[0] == number and found[-1] == number and (found == number).all(), f"tensor {number} is torn"
+            link.release(into)
+            sending.wait()
+        connected.barrier()
+        link.close()
+        connected.close()
+
+    case = parse_case({"program": "transfer", "suite": "test", "experiment": "remote", "arm": "torn", "transport": "shm", "sizes": [8]})
+    errors = run_ranks(case, body, 120)
+    if transport is SharedMemory:
+        assert errors == ["", ""]
+    else:
+        assert any("is torn" in error for error in errors), errors
+
+
+@pytest.mark.parametrize("mechanism", ["messages", "rpc", "dynamic"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_shapes_that_vary_arrive_intact(device: str, mechanism: Mechanism) -> None:
+    edge = Edge("varying", 0, 1, (300, 40), static=False)
+
+    def shape(number: int) -> tuple[int, ...]:
+        return tuple(int(size) for size in np.random.default_rng(number).integers(0, (301, 41)))
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link(mechanism, transport, [edge], context)
+        carry(link, edge, context.rank, range(150), shape)
+        transport.barrier()
+        link.close()
+
+    assert on(device, body) == ["", ""]
+
+
+SENT = {"tensors": 20, "nbytes": 80_000}
+COPIED = {"copies": 20, "copied_bytes": 80_000}
+COSTS: dict[tuple[Mechanism, bool], tuple[dict[str, int], dict[str, int]]] = {
+    ("messages", True): (SENT | {"messages": 20}, {}),
+    ("messages", False): (SENT | {"messages": 40}, {}),
+    ("copy", True): (SENT | COPIED | {"messages": 20, "writes": 20}, COPIED | {"releases": 20}),
+    ("zero_copy", True): (SENT | {"messages": 20, "writes": 20}, {"releases": 20}),
+    ("dynamic", False): (SENT | {"messages": 20, "writes": 20}, {"messages": 20, "reads": 20, "round_trips": 20, "releases": 20}),
+    # A request each, a correction and a second request for the first; each has an acknowledgement.
+    ("rpc", True): (SENT | COPIED | {"messages": 42, "writes": 42}, {"messages": 22, "writes": 22, "round_trips": 21}),
+}
+"""By mechanism and whether the edge is static: what 20 tensors of 4000 bytes cost the sender and the receiver."""
+
+
+@pytest.mark.parametrize(("mechanism", "static"), list(COSTS))
+@pytest.mark.parametrize("device", ["shm", "ucx"])
+def test_costs_are_exactly_as_documented(device: str, mechanism: Mechanism, static: bool) -> None:
+    edge = Edge("tensor", 0, 1, (1000,), static=static)
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link(mechanism, transport, [edge], context)
+        carry(link, edge, context.rank, range(20))
+        transport.barrier()
+        for _ in range(3):
+            link.advance()
+        expected = asdict(Cost(**COSTS[mechanism, static][context.rank]))
+        assert asdict(link.costs.total) == expected
+        assert asdict(link.costs.of(edge)) == expected
+
+    assert on(device, body) == ["", ""]
+
+
+def test_a_tensor_born_elsewhere_costs_a_copy() -> None:
+    """What allocation-site tracing saves."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link("zero_copy", transport, [TENSOR], context)
+        if context.rank == 0:
+            link.send(TENSOR, np.ones(TENSOR.shape, np.float32)).wait()
+        else:
+            assert (link.recv(TENSOR).wait() == 1).all()
+        assert (link.costs.total.copies, link.costs.total.copied_bytes) == ((1, 4000) if context.rank == 0 else (0, 0))
+        transport.barrier()
+
+    assert on("shm", body) == ["", ""]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_the_receiver_holds_is_not_overwritten(device: str, mechanism: Mechanism) -> None:
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link(mechanism, transport, [TENSOR], context)
+        if context.rank == 0:
+            for number in (1, 2, 3):
+                array = link.outgoing(TENSOR)
+                array[...] = number
+                link.send(TENSOR, array).wait()
+        else:
+            held = link.recv(TENSOR).wait()
+            with pytest.raises(TransportError, match="release|holds"):
+                link.recv(TENSOR)
+            until = time.monotonic() + 0.1
+            while time.monotonic() < until:
+                link.advance()
+                assert (held == 1).all()
+            link.release(TENSOR)
+            for number in (2, 3):
+                assert (link.recv(TENSOR).wait() == number).all()
+                link.release(TENSOR)
+        transport.barrier()
+        link.close()
+
+    assert on(device, body) == ["", ""]
+
+
+def test_one_tensor_goes_to_several_ranks_from_where_it_was_born() -> None:
+    case = parse_case({"program": "transfer", "suite": "test", "experiment": "remote", "arm": "fan", "transport": "shm", "ranks": 3, "sizes": [8]})
+    edges = [Edge("shared", 0, rank, (500,)) for rank in (1, 2)]
+
+    def body(context: RankContext) -> None:
+        transport = SharedMemory.connect(context)
+        link = open_link("zero_copy", transport, edges, context)
+        for number in range(50):
+            if context.rank == 0:
+                link.outgoing(edges[0])[...] = number
+                for sending in [link.send(edge, link.outgoing(edges[0])) for edge in edges]:
+                    sending.wait()
+            else:
+                assert (link.recv(edges[context.rank - 1]).wait() == number).all()
+                link.release(edges[context.rank - 1])
+        assert link.costs.total.copies == 0
+        transport.barrier()
+        transport.close()
+
+    assert run_ranks(case, body) == ["", "", ""]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_peer_that_dies_amid_transfers_is_told(device: str, mechanism: Mechanism, lost: int) -> None:
+    """The sender or the receiver is killed; who is left gets PeerLost soon."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link(mechanism, transport, [TENSOR], context)
+        carry(link, TENSOR, context.rank, range(5))
+        say(context, "five", True)
+        if context.rank == lost:
+            os.kill(os.getpid(), signal.SIGKILL)
+        start = time.monotonic()
+        with pytest.raises(PeerLost) as told:
+            while time.monotonic() - start < 2 * LOSS_S:
+                carry(link, TENSOR, context.rank, range(5, 6))
+        assert told.value.peer == lost and time.monotonic() - start < LOSS_S
+
+    outcomes = on(device, body, 30)
+    assert outcomes[1 - lost] == ""
+    assert outcomes[lost] == "did not finish in time"
+
+
+class Unconnected:
+    """Enough of a transport to be asked for a link."""
+
+    def __init__(self, one_sided: bool) -> None:
+        self.capabilities = SharedMemory.capabilities if one_sided else registry.load("transport", "tcp").capabilities
+        self.rank, self.world_size = 0, 2
+
+
+@pytest.mark.parametrize("mechanism", ["copy", "zero_copy"])
+def test_static_placement_of_a_varying_shape_is_refused_in_one_line(mechanism: Mechanism) -> None:
+    with pytest.raises(NotStatic) as refused:
+        open_link(mechanism, cast(Transport, Unconnected(True)), [Edge("state", 0, 1, (32, 10), static=False)], cast(RankContext, None))
+    assert str(refused.value) == f"mechanism {mechanism!r} places tensors in advance and cannot carry edge 'state', whose shape varies; use 'dynamic'"
+
+
+@pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])
+def test_a_transport_without_regions_is_refused(mechanism: Mechanism) -> None:
+    with pytest.raises(TransportError, match="needs one-sided writes"):
+        open_link(mechanism, cast(Transport, Unconnected(False)), [TENSOR], cast(RankContext, None))
+
+
+def test_misuse_is_one_line() -> None:
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link("zero_copy", transport, [TENSOR, Edge("back", 1, 0, (3,))], context)
+        if context.rank == 0:
+            with pytest.raises(NotStatic, match=r"always shape \(1000,\) of float32; this tensor has \(999,\)"):
+                link.send(TENSOR, np.zeros(999, np.float32))
+            with pytest.raises(NotStatic, match="float64"):
+                link.send(TENSOR, np.zeros(1000))
+            with pytest.raises(TransportError, match="no such end"):
+                link.recv(TENSOR)
+            with pytest.raises(TransportError, match="no tensor to release"):
+                link.release(link.edges[1])
+        transport.barrier()
+        with pytest.raises(TransportError, match="different edges"):
+            open_link("zero_copy", transport, [Edge("tensor", 0, 1, (5 + context.rank,))], context)
+
+    assert on("shm", body) == ["", ""]
+
+
+def test_a_tensor_beyond_the_region_has_its_code() -> None:
+    """Receivers that keep what they got until nothing is left."""
+    edge = Edge("large", 0, 1, (1 << 20,), static=False)
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link("dynamic", transport, [edge], context)
+        kept = []
+        if context.rank == 0:
+            for _ in range(3):
+                link.send(edge, link.outgoing(edge)).wait()
+            return
+        with pytest.raises(TransportError) as exhausted:
+            for _ in range(3):
+                kept.append(link.recv(edge).wait())
+                link.release(edge)
+        assert exhausted.value.code == "region_exhausted"
+
+    assert on("shm", body, 15)[1] == ""
