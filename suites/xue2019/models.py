@@ -1,4 +1,4 @@
-"""What only this paper needs: its micro-benchmark's times and ratios, what a tensor took, gains of a mini-batch, births of tensors, and the sizes of its models."""
+"""What only this paper needs: times and ratios of its micro-benchmark, what a tensor took, gains of a mini-batch, births, and the sizes of its models."""
 
 from __future__ import annotations
 
@@ -114,6 +114,7 @@ METRICS = [
     Metric("copied_share_first", "fraction", "lower", launch=partial(copied_share, first=True)),
     Metric("copied_share_later", "fraction", "lower", launch=partial(copied_share, first=False)),
     Metric("fails", "bool", "lower", launch=partial(fact_count, name="fails")),
+    Metric("refused", "bool", "higher", launch=partial(fact_count, name="refused")),
     Metric("static_edges_share", "fraction", "higher", launch=partial(fact_count, name="static_edges_share")),
     Metric("model_size", "MiB", None, model=model_size),
     Metric("tensor_count", "count", None, model=tensor_count),

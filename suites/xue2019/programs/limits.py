@@ -26,11 +26,11 @@ CALL_S = 30.0
 
 
 def run(context: RankContext) -> None:
-    """See the module; `fails` is kept."""
+    """See the module; what failed is kept, and by which name."""
     case = context.case
     assert isinstance(case, OwnCase)
     found = {"grpc_default": _grpc_default, "protobuf": _protobuf, "device": _device}[str(case.options["what"])](context, case)
-    context.facts["found"] = {"fails": float(found is not None), "as": found or "nothing failed"}
+    context.facts["found"] = {"fails" if case.options["what"] == "device" else "refused": float(found is not None), "as": found or "nothing failed"}
 
 
 def _grpc_default(context: RankContext, case: OwnCase) -> str | None:

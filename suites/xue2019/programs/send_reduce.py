@@ -7,10 +7,8 @@ before and after the samples of a size. What a tensor took (copies, messages, ro
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import fields, replace
 
-import numpy as np
 from suite_programs import tuning
 
 from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
@@ -20,7 +18,6 @@ from harness.rank.recorder import now
 from harness.remote.base import Cost, Edge, Link, open_link
 from harness.spec import registry
 from harness.spec.case import OwnCase
-from harness.transports.base import Array
 
 ITEM = 4
 PEERS = 2

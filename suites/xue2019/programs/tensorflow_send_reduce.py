@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 
-
 from harness.programs.common import mark, repetitions, timed_iterations
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
