@@ -1,0 +1,122 @@
+"""Metrics of the taxonomy: who wins per configuration, whether throughput follows the all-reduce, what the pointer cache saves, what a server moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import pandas as pd
+
+from harness.claims.launch import SECOND, Launch, timed
+from harness.claims.metrics import Metric
+from harness.claims.metrics_sizes import by_size
+from harness.claims.metrics_train import throughput
+from harness.record.schema import Record
+from harness.spec.case import CollectiveCase, OwnCase, TrainCase
+
+GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")
+"""Arms of the classes gRPC and gRPC+X."""
+NO_GRPC = ("baidu_ring_mpi", "horovod_mpi", "horovod_gloo", "nccl")
+MEMBERS = {
+    "baidu_ring_mpi": "ring_mpi_allreduce", "horovod_mpi": "horovod_mpi_allreduce", "horovod_gloo": "horovod_gloo_allreduce",
+    "mpi": "mpi_allreduce", "gloo": "gloo_allreduce",
+}  # fmt: skip
+"""No-gRPC arms that train, and the arms that measure their all-reduce alone."""
+
+
+def _throughputs(block: Sequence[Launch]) -> dict[tuple[str, str], float]:
+    """Samples per s by network and arm."""
+    found = {}
+    for launch in block:
+        case = launch.record.case
+        if isinstance(case, TrainCase) and (value := throughput(launch.record, launch.samples)) is not None:
+            found[case.workload, case.arm] = value
+    return found
+
+
+def _configurations(block: Sequence[Launch]) -> Iterator[bool]:
+    """Per network and pair of a No-gRPC and a gRPC-based arm that both trained it: whether the former was faster."""
+    found = _throughputs(block)
+    for network, ours, theirs in product(sorted({network for network, _ in found}), NO_GRPC, GRPC_BASED):
+        if (network, ours) in found and (network, theirs) in found:
+            yield found[network, ours] > found[network, theirs]
+
+
+def no_grpc_wins(block: Sequence[Launch]) -> float | None:
+    """Share of configurations won by No-gRPC."""
+    won = list(_configurations(block))
+    return sum(won) / len(won) if won else None
+
+
+def no_grpc_configurations(block: Sequence[Launch]) -> float | None:
+    """How many configurations there are."""
+    return float(len(list(_configurations(block)))) or None
+
+
+def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
+    """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC members; None below three."""
+    latency = {}
+    for launch in block:
+        case = launch.record.case
+        if isinstance(case, CollectiveCase):
+            table = by_size(launch.record, launch.samples)
+            latency[case.arm] = float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0]) if len(table) else None
+    trained = {arm: value for (_, arm), value in _throughputs(block).items()}
+    both = [(trained[arm], -seconds) for arm, alone in MEMBERS.items() if arm in trained and (seconds := latency.get(alone)) is not None]
+    if len(both) < 3:
+        return None
+    ranks = pd.DataFrame(both).rank()
+    found = ranks[0].corr(ranks[1])
+    return None if pd.isna(found) else float(found)
+
+
+def _asked(record: Record, nbytes: int | None = None) -> tuple[int, int] | None:
+    """Queries and messages of rank 0's timed calls."""
+    sizes = record.ranks[0].facts.get("pointer_cache", {}).get("sizes", {}) if record.ranks else {}
+    if not sizes:
+        return None
+    chosen = [counts for size, counts in sizes.items() if nbytes is None or int(size) == nbytes]
+    return sum(counts["queries"] for counts in chosen), sum(counts["messages"] for counts in chosen)
+
+
+def queries_per_message(record: Record, samples: pd.DataFrame) -> float | None:
+    """Queries of the driver over messages, in timed calls."""
+    asked = _asked(record)
+    return asked[0] / asked[1] if asked and asked[1] else None
+
+
+def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
+    """Median over calls of the slowest rank's all-reduce in an own program."""
+    if not isinstance(record.case, OwnCase):
+        return None
+    rows = timed(samples, "all_reduce")
+    rows = rows[rows["nbytes"] == nbytes]
+    return float((rows["end_ns"] - rows["start_ns"]).groupby(rows["step"]).max().median()) / SECOND if len(rows) else None
+
+
+def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Bytes that the busiest parameter server sends and receives per s of training, gradients and parameters."""
+    facts = record.ranks[0].facts.get("parameter_server") if record.ranks else None
+    steps = timed(samples, "step")
+    if not facts or not len(steps) or record.case.ranks < 2:
+        return None
+    sizes, servers = list(reversed(facts["tensor_nbytes"])), facts["servers"]  # buckets are in the order of the backward pass
+    most = max(sum(sizes[first::servers]) for first in range(servers))
+    return 2 * (record.case.ranks - 1) * most / (float((steps["end_ns"] - steps["start_ns"]).mean()) / SECOND)
+
+
+def fused_share(record: Record, samples: pd.DataFrame) -> float | None:
+    """Share of tensors that shared their all-reduce with others, of a traced launch."""
+    found = record.ranks[0].facts.get("horovod", {}).get("fusion") if record.ranks else None
+    return found["fused"] / found["tensors"] if found and found["tensors"] else None
+
+
+METRICS = [
+    Metric("no_grpc_wins", "fraction", "higher", block=no_grpc_wins, clocked=True),
+    Metric("no_grpc_configurations", "1", None, block=no_grpc_configurations),
+    Metric("allreduce_rank_correlation", "1", "higher", block=allreduce_rank_correlation, clocked=True),
+    Metric("queries_per_message", "1", "lower", launch=queries_per_message),
+    Metric("reduce_latency", "s", "lower", size=reduce_latency),
+    Metric("server_bytes_per_s", "B/s", "higher", launch=server_bytes_per_s),
+    Metric("fused_share", "fraction", None, launch=fused_share),
+]
