@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.rank.board import Board
@@ -30,15 +30,30 @@ def run_ranks(case: AnyCase, body: Callable[[RankContext], None], timeout_s: flo
         return [_outcome(folder / f"error-{rank}", folder / f"ok-{rank}") for rank in range(case.ranks)]
 
 
-def _fork(case: AnyCase, rank: int, folder: Path, launch_id: str, token: str, body: Callable[[RankContext], None]) -> int:
+def run_some_ranks(case: AnyCase, ranks: Sequence[int], shared: Path, address: str, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
+    """As `run_ranks`, for the ranks of one node: all nodes meet through the folder `shared`, which is empty before."""
+    (shared / "rendezvous").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="scaleproof-test-") as name:
+        folder = Path(name)
+        Board(folder / "board", case.ranks).close()
+        pids = [_fork(case, rank, folder, "test", "test", body, shared / "rendezvous", address) for rank in ranks]
+        _join(pids, time.monotonic() + timeout_s)
+        return [_outcome(folder / f"error-{rank}", folder / f"ok-{rank}") for rank in ranks]
+
+
+def _fork(
+    case: AnyCase, rank: int, folder: Path, launch_id: str, token: str, body: Callable[[RankContext], None],
+    meeting: Path | None = None, address: str = "127.0.0.1",
+) -> int:  # fmt: skip
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
         context = RankContext(
-            case=case, rank=rank, world_size=case.ranks, launch_id=launch_id, token=token, seed=0, folder=folder, address="127.0.0.1",
-            rendezvous=Rendezvous(folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"), board=Board(folder / "board", case.ranks),
+            case=case, rank=rank, world_size=case.ranks, launch_id=launch_id, token=token, seed=0, folder=folder, address=address,
+            rendezvous=Rendezvous(meeting or folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"),
+            board=Board(folder / "board", case.ranks),
         )  # fmt: skip
         body(context)
         (folder / f"ok-{rank}").touch()

@@ -34,7 +34,7 @@ class Lane:
         self._device, self._verbs, self._e = device, verbs, verbs.e
         self.depth, self.receives = depth, receives
         self.posted = self.retired = 0
-        self._signalled = 0
+        self._signalled = -1
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._operations = operations
         self._names = {
@@ -49,6 +49,11 @@ class Lane:
     def room(self) -> int:
         """Work requests that can be posted now."""
         return self.depth - (self.posted - self.retired)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether requests were posted whose completion nobody will be told of."""
+        return self.posted - 1 > self._signalled
 
     def describe(self) -> list[int]:
         """What the peer must know: queue pair number and first packet number."""

@@ -156,13 +156,13 @@ class Link:
     def flush(self) -> None:
         """Have the completion of everything posted seen."""
         for lane in self.lanes:
-            if lane.posted > lane.retired and lane.room and not self.lost:
+            if lane.unseen and lane.room and not self.lost:
                 self._touch(lane, _nothing)
 
     @property
     def quiet(self) -> bool:
         """Whether nothing is under way any more, or nothing can be."""
-        return self.lost is not None or all(lane.posted == lane.retired for lane in self.lanes)
+        return self.lost is not None or (not self._unsaid and all(lane.posted == lane.retired for lane in self.lanes))
 
     def close(self) -> None:
         """Destroy the queue pairs."""

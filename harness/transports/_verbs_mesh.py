@@ -36,6 +36,11 @@ class Peer:
         self.link = link
         self.outbox, self.inbox, self.one_sided = Outbox(link), Inbox(link), OneSided(link)
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is under way any more that has been asked for and can still be done."""
+        return self.link.quiet and (self.link.lost is not None or self.one_sided.empty)
+
     def push(self) -> None:
         """Post what can be posted."""
         if self.link.lost is None:
@@ -96,13 +101,11 @@ class Mesh:
     def close(self) -> None:
         """Have everything that is under way acknowledged, tell the peers, destroy everything."""
         links, deadline = [peer.link for peer in self.peers.values()], time.monotonic() + LEAVE_S
-        for link in links:
-            link.flush()
-        self._drain(links, deadline)
+        self._drain(deadline)
         for link in links:
             if link.may_say(paid=False):
                 link.say(Kind.LEAVING, done=_nothing)
-        self._drain(links, deadline)
+        self._drain(deadline)
         self.release()
 
     def release(self) -> None:
@@ -152,8 +155,10 @@ class Mesh:
         if not self.advance():
             self.device.sleep(max(seconds, NAP_S))
 
-    def _drain(self, links: list[Link], deadline: float) -> None:
-        while not all(link.quiet for link in links) and time.monotonic() < deadline:
+    def _drain(self, deadline: float) -> None:
+        while not all(peer.quiet for peer in self.peers.values()) and time.monotonic() < deadline:
+            for peer in self.peers.values():
+                peer.link.flush()
             self._nap(0)
 
 

@@ -112,6 +112,11 @@ class OneSided:
         on = self._link.bulk[lane % len(self._link.bulk)]
         self._queue(Transfer(self._link, on, np.empty(0, np.uint8), remote, None, value=value), on, True)
 
+    @property
+    def empty(self) -> bool:
+        """Whether everything is posted."""
+        return not self._waiting
+
     def push(self) -> None:
         """Post what can be posted. What carries a value waits until earlier writes on other lanes are acknowledged; its own lane keeps order."""
         while self._waiting:

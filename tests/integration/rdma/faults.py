@@ -1,0 +1,251 @@
+"""Checks of faults: each ends in a named failure within seconds, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.rank.context import RankContext
+from harness.transports._allocator import RegionExhausted
+from harness.transports._verbs_errors import DeviceMissing, MemlockTooSmall, MessageTooLarge, QueueOverflow, RemoteAccess
+from harness.transports.base import PeerLost, TransportError
+from harness.transports.rdma import Rdma
+from tests.integration.conformance import process_set
+from tests.integration.rdma.checks import Here, case_of, check, connect
+
+LOSS_S = 5.0
+WITHOUT_IPC_LOCK = ("setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock")
+"""Root may lock as much as it likes."""
+
+
+@check
+def a_wrong_key_is_refused(here: Here) -> None:
+    def body(context: RankContext) -> None:
+        transport = connect(context)
+        region = transport.register(4096)
+        link = transport.mesh.peers[1 - context.rank].link
+        if context.rank == 0:
+            link.key ^= 0x5555
+            with pytest.raises(RemoteAccess, match="wrong key"):
+                transport.write(np.ones(64, np.uint8), transport.remote(region, 1)).wait()
+            assert RemoteAccess.code == "remote_access"
+        else:
+            with pytest.raises(PeerLost):
+                transport.recv(np.empty(8, np.uint8), 0).wait()
+            assert region.local is not None and not region.local.any()
+        transport.close()
+
+    here.succeed(body, 2, 20)
+
+
+@check
+def bytes_beyond_a_region_are_refused(here: Here) -> None:
+    """By the transport, which knows its regions; and by the peer's device, which knows where registered memory ends."""
+
+    def body(context: RankContext) -> None:
+        transport = connect(context)
+        there = transport.remote(transport.register(4096), 1 - context.rank)
+        with pytest.raises(TransportError, match="outside of a region of 4096 bytes"):
+            transport.write(np.ones(64, np.uint8), there, 4090)
+        transport.barrier()
+        if context.rank == 0:
+            there.offset = transport.device.region.nbytes
+            with pytest.raises(RemoteAccess):
+                transport.write(np.ones(64, np.uint8), there).wait()
+        else:
+            with pytest.raises(PeerLost):
+                transport.recv(np.empty(8, np.uint8), 0).wait()
+        transport.close()
+
+    here.succeed(body, 2, 20)
+
+
+@check
+def a_queue_that_overflows_is_named(here: Here) -> None:
+    """More requests than it holds: refused by our own count, and by the device when nobody counts."""
+
+    def body(context: RankContext) -> None:
+        transport = connect(context)
+        link = transport.mesh.peers[1 - context.rank].link
+        transport.barrier()
+        if context.rank == 0:
+            lane, source = link.bulk[0], transport.allocate(1 << 20)
+            post = partial(lane.post, link.e.IBV_WR_RDMA_WRITE, [(source.ctypes.data, source.size)], (link.base, link.key))
+            link.base += transport.device.region.nbytes - source.size
+            for _ in range(lane.room):
+                post()
+            with pytest.raises(QueueOverflow, match="all of them are under way"):
+                post()
+            with pytest.raises(QueueOverflow, match="takes no more work requests"):
+                for _ in range(16 * lane.depth):
+                    lane.depth += 1
+                    post()
+        transport.close()
+
+    here.succeed(body, 2, 60)
+
+
+@check
+def a_message_too_large_for_one_request_is_named(here: Here) -> None:
+    """The transport splits messages; one work request cannot hold more than the port moves at once."""
+
+    def body(context: RankContext) -> None:
+        transport = connect(context)
+        most = transport.device.max_message
+        link = transport.mesh.peers[1 - context.rank].link
+        with pytest.raises(MessageTooLarge, match=f"longer than the {most} bytes"):
+            link.bulk[0].post(link.e.IBV_WR_RDMA_WRITE, [(transport.device.region.address, most + 1)], (link.base, link.key))
+        buffer = transport.allocate(most + 4096)
+        buffer[:] = context.rank
+        if context.rank == 0:
+            transport.send(buffer, 1).wait()
+        else:
+            transport.recv(buffer, 0).wait()
+            assert not buffer.any()
+        transport.barrier()
+        transport.close()
+
+    here.succeed(body, 2, 30)
+
+
+@check
+def an_exhausted_region_is_named(here: Here) -> None:
+    def body(context: RankContext) -> None:
+        transport = connect(context)
+        with pytest.raises(RegionExhausted, match="registered region of 67108864 bytes"):
+            transport.allocate(65 << 20)
+        kept = [transport.allocate(1 << 20) for _ in range(40)]
+        with pytest.raises(RegionExhausted):
+            kept += [transport.allocate(1 << 20) for _ in range(40)]
+        kept.clear()
+        transport.allocate(40 << 20)
+        transport.barrier()
+        transport.close()
+
+    here.succeed(body, 2, 20)
+
+
+@check
+def a_small_memlock_is_named(here: Here) -> None:
+    """In a process that may not lock memory without limit."""
+    command = [*WITHOUT_IPC_LOCK, sys.executable, "-c", "from tests.integration.rdma import faults; faults.locked_memory()"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def locked_memory() -> None:
+    """Register 64 MiB with 1 MiB allowed."""
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 20, 1 << 20))
+    with pytest.raises(MemlockTooSmall, match=r"RLIMIT_MEMLOCK\) is 1048576 bytes"):
+        _alone()
+
+
+def _alone(**fields: str) -> None:
+    """A launch of one rank, in this very process."""
+    import tempfile
+
+    from harness.rank.board import Board
+    from harness.rank.recorder import Recorder
+    from harness.rank.rendezvous import Rendezvous
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        case, board = case_of(1, **fields), Board(folder / "board", 1)
+        Rdma.connect(
+            RankContext(
+                case=case,
+                rank=0,
+                world_size=1,
+                launch_id="",
+                token="",
+                seed=0,
+                folder=folder,
+                address="",
+                rendezvous=Rendezvous(folder),
+                recorder=Recorder(folder / "events"),
+                board=board,
+            )  # fmt: skip
+        ).close()
+
+
+@check
+def what_does_not_exist_is_named_with_what_does(here: Here) -> None:
+    here_is = r"ports here: rxe0:1 \(Ethernet, ACTIVE, eth0\)"
+    for interface, said in (
+        ("lo", f"no verbs device on interface 'lo'; {here_is}"), ("mlx5_0", f"no verbs device on interface 'mlx5_0'; {here_is}"),
+        ("rxe0:2", f"'rxe0:2'; {here_is}"), ("rxe0:1:900", "no GID with index 900; its GIDs: 0 fe80"),
+    ):  # fmt: skip
+        with pytest.raises(DeviceMissing, match=said):
+            _alone(interface=interface)
+    _alone(interface="rxe0")
+    _alone(interface="rxe0:1:1")
+    assert not _rxe_left()
+
+
+@check
+def nothing_is_left_on_the_device(here: Here) -> None:
+    """After all of the above, also after ranks that were killed: no queue pair, no region, no completion queue."""
+    until = time.monotonic() + 5
+    while _rxe_left() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not _rxe_left(), _rxe_left()
+
+
+def _rxe_left() -> dict[str, int]:
+    """Objects of processes that still exist on the device, as the kernel counts them."""
+    shown = subprocess.run(["rdma", "-j", "resource", "show"], capture_output=True, text=True, timeout=10, check=True).stdout
+    found = json.loads(shown)[0]
+    return {name: count for name, count in found.items() if name in ("mr", "pd", "cq") and count > {"pd": 1, "cq": 1, "mr": 0}[name]}
+
+
+@check
+def a_peer_that_dies_is_lost_within_seconds(here: Here) -> None:
+    _lost(here, process_set.a_peer_dies)
+
+
+@check
+def a_peer_that_leaves_is_lost_within_seconds(here: Here) -> None:
+    _lost(here, process_set.a_peer_leaves)
+
+
+def _lost(here: Here, body: Callable[..., None]) -> None:
+    here.run(partial(body, results=here.shared), 3, 40)
+    for path in here.shared.glob("*.loss"):
+        outcome, seconds = json.loads(path.read_text())
+        assert outcome == "PeerLost" and seconds < LOSS_S, f"{path.stem} saw {outcome} after {seconds:.1f} s"
+    assert list(here.shared.glob("*.loss"))
+
+
+@check
+def a_peer_gone_in_mid_write_is_lost_within_seconds(here: Here) -> None:
+    """Rank 1 is killed while rank 0 writes into its region without its help."""
+
+    def body(context: RankContext) -> None:
+        transport = connect(context)
+        region = transport.register(16 << 20)
+        if context.rank == 1:
+            transport.set_flag(transport.remote(region, 0), 1)
+            transport.wait_for(lambda: transport.poll_word(region, 0) > 0, 0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        source, there = transport.allocate(16 << 20), transport.remote(region, 1)
+        source[:] = 1
+        start = time.monotonic()
+        with pytest.raises(PeerLost) as lost:
+            while time.monotonic() - start < 3 * LOSS_S:
+                transport.write(source, there).wait()
+        assert lost.value.peer == 1 and time.monotonic() - start < LOSS_S
+        transport.close()
+
+    errors = here.run(body, 2, 30)
+    assert not [error for error in errors if error and "did not finish" not in error], errors

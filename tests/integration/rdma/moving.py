@@ -1,0 +1,146 @@
+"""Checks of what moves: conformance, one-sided operations, counters, flow control, training."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from harness.rank.context import RankContext
+from harness.transports.base import OneSided, TwoSided
+from harness.transports.rdma import Rdma
+from tests.integration.conformance import process_set
+from tests.integration.rdma.checks import Here, check, connect
+
+COUNTERS = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters")
+
+
+@check
+def conforms_with_2_ranks(here: Here) -> None:
+    _conforms(here, 2)
+
+
+@check
+def conforms_with_3_ranks(here: Here) -> None:
+    _conforms(here, 3)
+
+
+@check
+def conforms_with_a_rank_per_node(here: Here) -> None:
+    _conforms(here, here.nodes)
+
+
+def _conforms(here: Here, ranks: int) -> None:
+    here.succeed(partial(process_set.check_everything, results=here.shared), ranks, 150)
+    lines = [json.loads(line) for path in sorted(here.shared.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    assert lines and not [f"{line['name']}: {line['detail']}" for line in lines if not line["passed"]][:10]
+
+
+@check
+def device_operations(here: Here) -> None:
+    here.succeed(_device_operations, 2)
+
+
+def _device_operations(context: RankContext) -> None:
+    transport, peer = connect(context), 1 - context.rank
+    assert isinstance(transport, TwoSided)
+    device: OneSided = transport
+    region = device.register(1 << 20)
+    there, own = device.remote(region, peer), region.local
+    assert own is not None and not own.any()
+    transport.barrier()
+    for source in (transport.allocate(300_001), np.empty(300_001, np.uint8)):
+        source[:] = context.rank + 1
+        device.write(source, there, 4096).wait()
+        device.set_flag(there, 70 + context.rank)
+        device.wait_for(lambda: device.poll_flag(region, peer) == 70 + peer, peer)
+        assert (own[4096 : 4096 + 300_001] == peer + 1).all() and not own[:4096].any()
+        transport.barrier()
+        own[:] = 0
+        device.set_flag(there, 0)
+        device.wait_for(lambda: device.poll_flag(region, peer) == 0, peer)
+        transport.barrier()
+    for nbytes in (0, 64, 4096, 524_280):
+        for source in (transport.allocate(nbytes), np.empty(nbytes, np.uint8)):
+            source[:] = nbytes % 251 + context.rank
+            handle = device.write_flagged(source, there, 8, (1 << 40) + nbytes)
+            device.wait_for(lambda at=8 + nbytes: device.poll_word(region, at) >= 1 << 40, peer)  # type: ignore[misc]
+            handle.wait()
+            assert device.poll_word(region, 8 + nbytes) == (1 << 40) + nbytes and (own[8 : 8 + nbytes] == nbytes % 251 + peer).all()
+            transport.barrier()
+            own[:] = 0
+            transport.barrier()
+    own[:] = np.arange(own.size) % 253
+    transport.barrier()
+    for target in (transport.allocate(400_000), np.empty(400_000, np.uint8)):
+        device.read(there, target, 1000).wait()
+        assert (target == (np.arange(1000, 401_000) % 253).astype(np.uint8)).all()
+    _notes(transport, peer)
+    transport.close()
+    transport.close()
+
+
+def _notes(transport: Rdma, peer: int) -> None:
+    for number in range(100):
+        transport.post_message(bytes([number]) * (number + 1), peer)
+    found: list[bytes] = []
+
+    def more() -> bool:
+        while (note := transport.next_message(peer)) is not None:
+            found.append(note)
+        return len(found) == 100
+
+    transport.wait_for(more, peer)
+    assert found == [bytes([number]) * (number + 1) for number in range(100)]
+
+
+@check
+def copies_and_requests_are_counted(here: Here) -> None:
+    """A registered message of 1 MiB is one write with immediate data and no copy; an unregistered one is copied once at each side."""
+    here.succeed(_counted, 2)
+
+
+def _counted(context: RankContext) -> None:
+    transport, size = connect(context), 1 << 20
+    inside, outside = transport.allocate(size), np.empty(size, np.uint8)
+    for buffer, copied, requests in ((inside, 0, 1), (outside, size, 4)):
+        transport.barrier()
+        transport.operations.clear()
+        transport.copies.clear()
+        if context.rank == 0:
+            transport.send(buffer, 1).wait()
+            assert (transport.operations["write_with_imm"], transport.operations["write_with_imm bytes"]) == (requests, size), transport.operations
+            assert transport.copies["staged to send"] == copied
+        else:
+            transport.recv(buffer, 0).wait()
+            assert transport.copies["received"] == copied
+            assert transport.operations["send"] in (requests, requests + 1), transport.operations
+    transport.barrier()
+    transport.close()
+
+
+@check
+def many_messages_never_overflow_a_queue(here: Here) -> None:
+    """Far more than the queues hold, before any receive is posted; credits hold the sender back and the device never has to."""
+    before = {name: int((COUNTERS / name).read_text()) for name in ("rcvd_rnr_err", "send_rnr_err")} if COUNTERS.exists() else {}
+    here.succeed(_flood, 2)
+    assert all(int((COUNTERS / name).read_text()) == count for name, count in before.items()), before
+
+
+def _flood(context: RankContext) -> None:
+    transport, peer = connect(context), 1 - context.rank
+    going = [np.full(700, number % 251, np.uint8) for number in range(1000)]
+    large = [np.full(40_000, number, np.uint8) for number in range(60)]
+    sends = [transport.send(buffer, peer) for buffer in (*going, *large)]
+    region = transport.register(8 * 500)
+    writes = [transport.write(np.full(8, 1, np.uint8), transport.remote(region, peer), 8 * number) for number in range(500)]
+    got = [np.empty(700, np.uint8) for _ in going] + [np.empty(40_000, np.uint8) for _ in large]
+    for handle in [transport.recv(buffer, peer) for buffer in got] + sends + writes:
+        handle.wait()
+    for sent, arrived in zip([*going, *large], got, strict=True):
+        assert (sent == arrived).all()
+    transport.barrier()
+    assert region.local is not None and region.local.all()
+    transport.close()

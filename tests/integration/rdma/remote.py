@@ -1,0 +1,101 @@
+"""Checks of the device's mechanisms over verbs: the same code as over shared memory, the same counts but for RPC's control messages, which are two-sided."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from harness.programs import train
+from harness.rank.context import RankContext
+from harness.rank.recorder import Recorder, read_events
+from harness.rank.rendezvous import Rendezvous
+from harness.remote.base import Cost, Edge, open_link
+from harness.spec.case import Mechanism, TrainCase, parse_case
+from harness.stats.equivalence import relative_difference
+from tests.integration.rdma.checks import Here, check, connect
+
+COUNT = 12
+SENT = {"tensors": COUNT, "nbytes": 4000 * COUNT}
+COPIED = {"copies": COUNT, "copied_bytes": 4000 * COUNT}
+COSTS: dict[Mechanism, tuple[dict[str, int], dict[str, int]]] = {
+    "messages": (SENT | {"messages": COUNT}, {}),
+    "copy": (SENT | COPIED | {"messages": COUNT, "writes": COUNT}, COPIED | {"releases": COUNT}),
+    "zero_copy": (SENT | {"messages": COUNT, "writes": COUNT}, {"releases": COUNT}),
+    "dynamic": (SENT | {"messages": COUNT, "writes": COUNT}, {"messages": COUNT, "reads": COUNT, "round_trips": COUNT, "releases": COUNT}),
+    # One correction of the shape; requests and corrections are two-sided and need no acknowledgement of ours.
+    "rpc": (SENT | COPIED | {"messages": COUNT + 2, "writes": COUNT}, {"messages": COUNT + 2, "round_trips": COUNT + 1}),
+}
+"""What that many tensors of 4000 bytes cost the sender and the receiver. A control message counts at both of its ends."""
+
+
+@check
+def mechanisms_carry_tensors_at_the_documented_cost(here: Here) -> None:
+    here.succeed(_carry, 2, 60)
+
+
+def _carry(context: RankContext) -> None:
+    transport = connect(context)
+    for mechanism, expected in COSTS.items():
+        edge, varying = Edge("fixed", 0, 1, (1000,)), Edge("varying", 0, 1, (300, 40), static=False)
+        link = open_link(mechanism, transport, [edge] if mechanism in ("copy", "zero_copy") else [edge, varying], context)
+        for number in range(COUNT):
+            for chosen in link.edges:
+                shape = edge.shape if chosen is edge else tuple(int(size) for size in np.random.default_rng(number).integers(0, (301, 41)))
+                if context.rank == 0:
+                    array = link.outgoing(chosen, None if chosen.static else shape)
+                    array[...] = number
+                    link.send(chosen, array).wait()
+                else:
+                    found = link.recv(chosen).wait()
+                    assert found.shape == shape and (found == number).all(), f"{mechanism}: tensor {number} of {chosen.name}"
+                    del found
+                    link.release(chosen)
+        transport.barrier()
+        counted = asdict(link.costs.of(edge))
+        assert counted == asdict(Cost(**expected[context.rank])), f"{mechanism}: {counted}"
+        link.close()
+    transport.close()
+
+
+@check
+def a_parameter_server_over_static_placement_trains_as_one_worker_does(here: Here) -> None:
+    _train(here, "zero_copy")
+
+
+@check
+def a_parameter_server_over_rpc_trains_as_one_worker_does(here: Here) -> None:
+    _train(here, "rpc")
+
+
+@check
+def a_parameter_server_over_dynamic_allocation_trains_as_one_worker_does(here: Here) -> None:
+    _train(here, "dynamic")
+
+
+def _train(here: Here, mechanism: Mechanism) -> None:
+    fields = {
+        "program": "train", "strategy": "parameter_server", "workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 8, "warmup": 0,
+        "learning_rate": 0.05, "mechanism": mechanism, "sizes": None,
+    }  # fmt: skip
+    here.succeed(partial(_beside_one_worker, folder=here.shared), 2, 120, **fields)
+
+
+def _beside_one_worker(context: RankContext, folder: Path) -> None:
+    train.run(context)
+    assert all(check["passed"] for check in context.checks), context.checks
+    alone = folder / f"alone-{context.rank}"
+    (alone / "rendezvous").mkdir(parents=True)
+    assert isinstance(context.case, TrainCase)
+    single = parse_case(context.case.model_dump() | {"ranks": 1, "strategy": "local_only", "transport": None, "collective": "native", "mechanism": "messages"})
+    one = replace(context, case=single, rank=0, world_size=1, folder=alone, rendezvous=Rendezvous(alone / "rendezvous"), recorder=Recorder(alone / "events"))
+    train.run(one)
+    assert relative_difference(_losses(context), _losses(one)) <= 1e-5
+
+
+def _losses(context: RankContext) -> np.ndarray:
+    rows = read_events(context.recorder.path)
+    found: np.ndarray = rows["value"][rows["event"] == b"loss"]
+    return found
