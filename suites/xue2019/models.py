@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from harness.claims.metrics_train import throughput
 from harness.claims.schema import PublishedRow
 from harness.record.schema import Record
 from harness.spec import registry
+from harness.spec.case import TrainCase
 from harness.workloads.networks import Network
 
 SECOND = 1e9
@@ -49,6 +50,19 @@ def extreme_speedup(launch: Launch, base: Launch, which: Any) -> float | None:
         if ours and theirs:
             found.append(theirs / ours)
     return which(found) if found else None
+
+
+def largest_gain(launches: Sequence[Launch], base: str, percent: bool) -> float | None:
+    """Of one repetition: training throughput by zero copy over that of another arm, for the model and batch size where it is largest."""
+    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    for launch in launches:
+        case, rate = launch.record.case, throughput(launch.record, launch.samples)
+        if isinstance(case, TrainCase) and rate:
+            found.setdefault((case.workload, case.width, case.image_side, case.minibatch), {})[case.arm] = rate
+    ratios = [rates["zero_copy"] / rates[base] for rates in found.values() if rates.keys() >= {"zero_copy", base}]
+    if not ratios:
+        return None
+    return 100 * (max(ratios) - 1) if percent else max(ratios)
 
 
 def throughput_gain(launch: Launch, base: Launch) -> float | None:
@@ -109,6 +123,8 @@ METRICS = [
     Metric("least_speedup", "x", "higher", pair=partial(extreme_speedup, which=min), clocked=True),
     Metric("largest_speedup", "x", "higher", pair=partial(extreme_speedup, which=max), clocked=True),
     Metric("throughput_gain", "%", "higher", pair=throughput_gain, clocked=True),
+    Metric("largest_training_speedup", "x", "higher", block=partial(largest_gain, base="tensorflow_grpc", percent=False), clocked=True),
+    Metric("largest_throughput_gain", "%", "higher", block=partial(largest_gain, base="rpc", percent=True), clocked=True),
     Metric("gain_over_rpc", "x", "higher", launch=partial(minibatch_gain, over="rpc"), clocked=True),
     Metric("gain_over_copy", "x", "higher", launch=partial(minibatch_gain, over="copy"), clocked=True),
     Metric("copied_share_first", "fraction", "lower", launch=partial(copied_share, first=True)),

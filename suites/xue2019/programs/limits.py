@@ -29,7 +29,11 @@ def run(context: RankContext) -> None:
     """See the module; what failed is kept, and by which name."""
     case = context.case
     assert isinstance(case, OwnCase)
-    found = {"grpc_default": _grpc_default, "protobuf": _protobuf, "device": _device}[str(case.options["what"])](context, case)
+    attempt = {"grpc_default": _grpc_default, "protobuf": _protobuf, "device": _device}[str(case.options["what"])]
+    mark(context, "start", 0)
+    with context.recorder.span("attempt", 0):
+        found = attempt(context, case)
+    mark(context, "end", 0)
     context.facts["found"] = {"fails" if case.options["what"] == "device" else "refused": float(found is not None), "as": found or "nothing failed"}
 
 
@@ -82,7 +86,6 @@ def _device(context: RankContext, case: OwnCase) -> str | None:
         edge = Edge("tensor", 0, 1, (int(case.options["nbytes"]) // ITEM,))
         link = open_link(case.options["mechanism"], transport, [edge], context)
         expected = pattern(edge.shape[0], "float32", 3)
-        mark(context, "start", 0, transport)
         if context.rank == 0:
             tensor = link.outgoing(edge)
             tensor[:] = expected
@@ -91,7 +94,6 @@ def _device(context: RankContext, case: OwnCase) -> str | None:
             wrong = differing(link.recv(edge).wait(), expected)
             link.release(edge)
             context.check("content", not wrong, f"{wrong} elements differ")
-        mark(context, "end", 0, transport)
         link.close()
         transport.barrier()
     except TransportError as error:
