@@ -16,6 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.fabric.guests import Guests
+from harness.fabric.plan import INTERFACE
+from harness.launch.lock import locked
+from harness.launch.teardown import clean, clean_leftovers
 from harness.rank.orders import ENVIRONMENT
 from harness.spec import registry
 from harness.spec.registry import Kind
@@ -54,7 +58,8 @@ def _finding(kind: Kind, name: str, broken: dict[str, str]) -> Finding:
     checks = [lambda: _implemented(entry), lambda: next((broken[module] for module in entry.requires if module in broken), "")]
     checks += [_CHECKS[kind, name]] if (kind, name) in _CHECKS else []
     why = next((found for found in (check() for check in checks) if found), "") if state.available else ""
-    return replace(row, available=False, why=why, advice=entry.advice) if why else row
+    advice = _guests()[1] if why and (kind, name) == ("fabric", "guests") else entry.advice
+    return replace(row, available=False, why=why, advice=advice) if why else row
 
 
 def _implemented(entry: registry.Entry) -> str:
@@ -92,6 +97,11 @@ def _loopback() -> str:
     return "" if state and state.isup else "interface lo is down"
 
 
+def _guests() -> tuple[str, str]:
+    """Why no guest can run here, and what to do; two empty texts where they can."""
+    return Guests(INTERFACE).obstacle() or ("", "")
+
+
 def _shared_memory() -> str:
     if platform.machine() not in ("x86_64", "AMD64"):
         return f"needs the store order of x86-64, this is {platform.machine()}"
@@ -104,6 +114,7 @@ _CHECKS: dict[tuple[str, str], Callable[[], str]] = {
     ("transport", "horovod"): _horovod,
     ("transport", "shm"): _shared_memory,
     ("fabric", "host"): _loopback,
+    ("fabric", "guests"): lambda: _guests()[0],
 }
 
 
@@ -186,10 +197,20 @@ def leftovers(results: Path) -> list[dict[str, str]]:
     return [{"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)} for kind, what, launch in found]
 
 
+def remove_leftovers(results: Path) -> list[str]:
+    """What `leftovers` names, ended and removed; told in words. SpecError when a run has meanwhile begun in this folder."""
+    left = leftovers(results)
+    with locked(results):
+        done = clean_leftovers(results / "staging")
+    for launch in dict.fromkeys(item["launch"] for item in left):
+        done += clean(launch)
+    return done + [item["what"] for item in left if item["kind"] == "shared memory"]
+
+
 def _advice(kind: str, what: str, staged: bool) -> str:
     if staged:
         return "the next `scaleproof run` into this folder removes it"
-    return f"type `kill {what}`" if kind == "process" else f"type `rm -r {what}`"
+    return "`scaleproof doctor --clean` ends it" if kind == "process" else "`scaleproof doctor --clean` removes it"
 
 
 def supervised(results: Path) -> bool:

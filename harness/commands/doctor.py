@@ -17,13 +17,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     parser.add_argument("--import", dest="import_libraries", action="store_true", help="also import every library, each in a process of its own (seconds)")
+    parser.add_argument("--clean", action="store_true", help="end and remove what dead launches left: processes, guests, shared memory, folders")
     results_argument(parser)
 
 
 def main(given: argparse.Namespace) -> int:
     """Always 0: what is absent is an answer, not a failure."""
-    from harness.doctor import leftovers, machine, survey
+    from harness.doctor import leftovers, machine, remove_leftovers, survey
 
+    if given.clean:
+        print("\n".join(["removed:", *remove_leftovers(given.results)]) if leftovers(given.results) else "no leftovers of dead launches")
+        return 0
     findings, here, left = survey(given.import_libraries), machine(given.results), leftovers(given.results)
     if given.json:
         print(json.dumps({"machine": here, "names": [dataclasses.asdict(row) for row in findings], "leftovers": left}, indent=2))

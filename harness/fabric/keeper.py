@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.fabric import _qemu, _uml, kernels, wire
 from harness.fabric.capture import FILE, Capture
-from harness.fabric.plan import REPORT, GuestPlan, put, read_plan, take
+from harness.fabric.plan import LINKS, REPORT, GuestPlan, put, read_plan, take
 
 BOOT_S = 90.0
 """From the start of a kernel to the first word of its node; 1 s on a quiet machine."""
@@ -43,6 +43,8 @@ class Keeper:
     plan: GuestPlan
     nodes: list[Node] = field(default_factory=list)
     capture: Capture | None = None
+    pulled: set[int] = field(default_factory=set)
+    """Nodes whose cable is out."""
 
     def boot(self) -> None:
         """Wire and nodes."""
@@ -61,11 +63,21 @@ class Keeper:
     def wait(self) -> int:
         """Until every node has ended; the worst exit code of their commands."""
         while any(node.code is None for node in self.nodes):
+            self._follow_links()
             for node in self.nodes:
                 if node.code is None:
                     self._look(node)
             time.sleep(POLL_S)
         return max(node.code or 0 for node in self.nodes)
+
+    def _follow_links(self) -> None:
+        """Pull cables or put them back, as links.json says."""
+        wanted = take(self.folder / LINKS) or {}
+        for number in (node.number for node in self.nodes):
+            up = bool(wanted.get(str(number), True))
+            if up == (number in self.pulled):
+                wire.set_link(number, up)
+                (self.pulled.discard if up else self.pulled.add)(number)
 
     def _look(self, node: Node) -> None:
         gone = node.process.poll()

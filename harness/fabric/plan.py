@@ -11,6 +11,8 @@ from typing import Any
 FILE = "guests.json"
 REPORT = "fabric.json"
 """What the keeper leaves at the end: the network as it was set and as it was found, and what a capture counted."""
+LINKS = "links.json"
+"""In the same folder, by anyone: node to whether its cable is in; the keeper follows it."""
 INTERFACE = "eth0"
 """Of every node; `rxe0` is soft-RoCE on it."""
 ADDRESS, NODE, CLOCK = "SCALEPROOF_ADDRESS", "SCALEPROOF_NODE", "SCALEPROOF_CLOCK_NS"
