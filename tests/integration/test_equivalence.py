@@ -16,13 +16,19 @@ from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
 from harness.spec import registry
 from harness.stats.equivalence import relative_difference
+from harness.strategies.parameter_server import ParameterServer
 from harness.strategies.sync import Sync
 
+MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 # Under mpirun only: the supervisor's tests run that one.
 TRANSPORTS = [name for name in registry.names("transport") if registry.entry("transport", name).launcher is None]
 GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
 GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm != "ring"]
+SERVED = [("tcp", "messages", 2, 1), ("grpc", "messages", 2, 1), *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS)]
+SERVED += [("shm", mechanism, *ranks_servers) for mechanism in MECHANISMS for ranks_servers in ((2, 1), (4, 0))]
 STEPS = 40
+TENSORS = 8
+"""Parameters of dnn_digits."""
 TOLERANCE = 1e-5
 """Rounding gives at most 5e-7, the mistake of the negative control 1e-3 and more (docs/workloads.md)."""
 
@@ -47,9 +53,25 @@ def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
 @pytest.mark.parametrize(("transport", "algorithm"), GROUPS)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_workers_train_as_one_does(transport: str, algorithm: str, ranks: int, folder: Path) -> None:
+    if transport == "tensorflow-grpc":
+        pytest.importorskip("tensorflow")
     fields: dict[str, Any] = {"ranks": ranks, "transport": transport, "collective": algorithm, "strategy": "sync_overlap", "steps": STEPS}
     outcome = launch(folder / f"{transport}-{algorithm}-{ranks}", case_of(**fields))
     assert_equivalent(outcome, reference("dnn_digits", folder))
+
+
+@pytest.mark.parametrize(("transport", "mechanism", "ranks", "servers"), SERVED)
+def test_workers_with_parameter_servers_train_as_one_does(transport: str, mechanism: str, ranks: int, servers: int, folder: Path) -> None:
+    fields: dict[str, Any] = {"ranks": ranks, "transport": transport, "collective": "ring", "servers": servers, "mechanism": mechanism, "steps": STEPS}
+    outcome = launch(folder / f"{transport}-{mechanism}-{ranks}", case_of(strategy="parameter_server", **fields))
+    assert_equivalent(outcome, reference("dnn_digits", folder))
+    assert outcome.count("communication") == outcome.count("queue") == STEPS * TENSORS
+
+
+def test_tensorflow_workers_with_parameter_servers_train_as_one_torch_worker_does(folder: Path) -> None:
+    pytest.importorskip("tensorflow")
+    fields = {"ranks": 2, "transport": "shm", "collective": "ring", "mechanism": "zero_copy", "framework": "tensorflow", "steps": STEPS}
+    assert_equivalent(launch(folder / "tensorflow-served", case_of(strategy="parameter_server", **fields)), reference("dnn_digits", folder))
 
 
 @pytest.mark.parametrize("strategy", ["sync", "sync_overlap"])
@@ -63,6 +85,30 @@ def test_tensorflow_workers_train_as_one_torch_worker_does(workload: str, folder
     pytest.importorskip("tensorflow")
     case = case_of(workload=workload, ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS, framework="tensorflow")
     assert_equivalent(launch(folder / f"tensorflow-{workload}", case), reference(workload, folder))
+
+
+TENSORFLOW_ARMS: dict[str, dict[str, Any]] = {
+    "ring over gRPC": {"transport": "tensorflow-grpc", "strategy": "sync"},
+    "a parameter server on every rank": {"transport": "tensorflow-grpc", "strategy": "tensorflow_parameter_server"},
+    "Horovod": {"transport": "horovod", "strategy": "sync"},
+}
+PARTS = {b"input", b"forward", b"backward", b"queue", b"communication", b"wait", b"update", b"step", b"loss"}
+
+
+@pytest.mark.parametrize("arm", TENSORFLOW_ARMS)
+def test_every_way_of_tensorflow_trains_as_one_torch_worker_does_and_shows_the_same_parts_of_a_step(arm: str, folder: Path) -> None:
+    pytest.importorskip("tensorflow")
+    outcome = launch(folder / arm, case_of(ranks=2, framework="tensorflow", steps=STEPS, **TENSORFLOW_ARMS[arm]))
+    assert_equivalent(outcome, reference("dnn_digits", folder))
+    for events in outcome.events:
+        assert set(events["event"]) >= PARTS
+
+
+def test_one_parameter_server_of_tensorflow_steps_for_all_ranks(folder: Path) -> None:
+    pytest.importorskip("tensorflow")
+    fields: dict[str, Any] = {"transport": "tensorflow-grpc", "strategy": "tensorflow_parameter_server", "servers": 1}
+    outcome = launch(folder / "server", case_of(ranks=4, steps=STEPS, **fields))
+    assert_equivalent(outcome, reference("dnn_digits", folder))
 
 
 class Forgetful(Sync):
@@ -82,6 +128,24 @@ def test_one_forgotten_exchange_is_seen(folder: Path, monkeypatch: pytest.Monkey
     base = reference("dnn_digits", folder)
     assert relative_difference(outcome.values("loss"), base.values("loss")) > 100 * TOLERANCE
     assert relative_difference(outcome.parameters, base.parameters) > 100 * TOLERANCE
+
+
+class Deaf(ParameterServer):
+    """Leaves out the gradients of the other workers in one step."""
+
+    def _sum(self, index: int) -> None:
+        if self.step == 5:
+            kept = self.gradients[index].copy()
+            super()._sum(index)
+            np.copyto(self.gradients[index], kept)
+        else:
+            super()._sum(index)
+
+
+def test_one_forgotten_worker_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.strategies.parameter_server.ParameterServer", Deaf)
+    outcome = launch(folder / "deaf", case_of(ranks=2, transport="shm", collective="ring", strategy="parameter_server", mechanism="zero_copy", steps=STEPS))
+    assert relative_difference(outcome.parameters, reference("dnn_digits", folder).parameters) > 100 * TOLERANCE
 
 
 def test_replicas_that_drift_apart_fail_the_launch_by_a_check() -> None:
