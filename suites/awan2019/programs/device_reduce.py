@@ -28,7 +28,9 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
         return "there is no GPU to reduce on", "run it on a machine with a GPU and its driver (libcuda.so.1)"
     import torch
 
-    return None if torch.cuda.is_available() else (f"torch {torch.__version__} cannot use the GPU", "install a torch with CUDA (https://pytorch.org/get-started)")
+    return (
+        None if torch.cuda.is_available() else (f"torch {torch.__version__} cannot use the GPU", "install a torch with CUDA (https://pytorch.org/get-started)")
+    )
 
 
 def run(context: RankContext) -> None:

@@ -1,0 +1,148 @@
+"""gRPC+X: a request over gRPC, a tensor over X; what arrives, what is counted, what a mistake does. Over MPI the supervisor's launches run it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from _training import case_of as training
+from _training import launch as alone
+
+from harness.launch.supervisor import run_plan
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.spec import registry
+from harness.spec.case import parse_case
+from harness.spec.plan import PlannedLaunch
+from harness.stats.equivalence import relative_difference
+from harness.transports.base import PointToPoint, TransportError
+from harness.transports.grpc_plus import WORDS, GrpcPlus
+
+COUNT, REQUEST = 5, 8 * WORDS
+STEPS, TOLERANCE = 8, 1e-5
+
+
+def case() -> Any:
+    fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": 2}
+    return parse_case({**fields, "transport": "grpc+shm", "collective": "ring"})
+
+
+def open_transport(context: RankContext) -> GrpcPlus:
+    return cast(GrpcPlus, registry.load("transport", "grpc+shm").connect(context))
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["inside the window", "elsewhere"])
+def test_every_tensor_is_asked_for_once_and_only_those_elsewhere_are_staged(inside: bool) -> None:
+    def body(context: RankContext) -> None:
+        transport, nbytes = open_transport(context), 4096
+        if context.rank == 0:
+            for number in range(COUNT):
+                transport.send(np.full(nbytes, number, np.uint8), 1).wait()
+            expected = {"requests": 0, "request_nbytes": 0, "tensors": COUNT, "tensor_nbytes": COUNT * nbytes, "staged": 0, "staged_nbytes": 0}
+        else:
+            target = transport.allocate(nbytes) if inside else np.empty(nbytes, np.uint8)
+            for number in range(COUNT):
+                transport.recv(target, 0).wait()
+                assert (target == number).all()
+            staged = 0 if inside else COUNT
+            expected = {
+                "requests": COUNT,
+                "request_nbytes": COUNT * REQUEST,
+                "tensors": 0,
+                "tensor_nbytes": 0,
+                "staged": staged,
+                "staged_nbytes": staged * nbytes,
+            }
+        assert context.facts["grpc_plus"] == expected
+        transport.barrier()
+        transport.close()
+
+    assert run_ranks(case(), body) == ["", ""]
+
+
+def test_nothing_moves_before_it_is_asked_for() -> None:
+    def body(context: RankContext) -> None:
+        transport = open_transport(context)
+        context.rendezvous.exchange("open", context.rank, 2, True)
+        if context.rank == 0:
+            sending = transport.send(np.ones(8, np.uint8), 1)
+            assert not any(sending.test() for _ in range(1000)) and transport.counts["tensors"] == 0
+            context.rendezvous.exchange("ask", 0, 2, True)
+            sending.wait()
+            assert transport.counts["tensors"] == 1
+        else:
+            context.rendezvous.exchange("ask", 1, 2, True)
+            transport.recv(np.empty(8, np.uint8), 0).wait()
+        transport.barrier()
+        transport.close()
+
+    assert run_ranks(case(), body) == ["", ""]
+
+
+def test_a_request_for_another_size_is_an_error_of_the_sender() -> None:
+    def body(context: RankContext) -> None:
+        transport: PointToPoint = open_transport(context)
+        if context.rank == 0:
+            with pytest.raises(TransportError, match="asks for tensor 0 of 16 bytes; rank 0 has 0 of 8"):
+                transport.send(np.ones(8, np.uint8), 1).wait()
+        else:
+            with pytest.raises(TransportError):
+                transport.recv(np.empty(16, np.uint8), 0).wait()
+        transport.close()
+
+    assert run_ranks(case(), body) == ["", ""]
+
+
+WAYS = [
+    ("grpc+mpi", "sync_overlap", "ring"),
+    ("grpc+mpi", "parameter_server", "ring"),
+    ("mpi", "sync_overlap", "ring"),
+    ("grpc+shm", "parameter_server", "ring"),
+]
+
+
+@cache
+def records(folder: Path) -> dict[tuple[str, str, str], Record]:
+    """A launch of each, all with one seed."""
+    common = {"ranks": 2, "steps": STEPS, "bucket_mib": 0.001}
+    cases = [
+        training(
+            **common,
+            arm=f"{name}-{strategy}",
+            transport=name,
+            launcher=registry.entry("transport", name).launcher or "local",
+            strategy=strategy,
+            collective=algorithm,
+        )
+        for name, strategy, algorithm in WAYS
+    ]
+    run_plan([PlannedLaunch(planned, 0, 0, order) for order, planned in enumerate(cases)], folder, size="ci", deadline_s=60)
+    return {(record.case.transport or "", record.case.strategy, record.case.collective): record for record in Store(folder).records()}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("plus")
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way))
+def test_workers_over_it_train_as_one_does(way: tuple[str, str, str], folder: Path) -> None:
+    record = records(folder)[way]
+    assert record.status == "ok", record.failure
+    samples = Store(folder).samples(record).to_pandas()
+    losses = samples[(samples["event"] == "loss") & (samples["rank"] == 0)].sort_values("step")["value"].to_numpy()
+    assert relative_difference(losses, alone(folder / "alone", training(steps=STEPS)).values("loss")) <= TOLERANCE
+
+
+def test_what_one_rank_asks_for_the_other_delivers(folder: Path) -> None:
+    for way in WAYS:
+        if not way[0].startswith("grpc+"):
+            continue
+        counts = [rank.facts["grpc_plus"] for rank in records(folder)[way].ranks]
+        assert counts[0]["requests"] == counts[1]["tensors"] > STEPS and counts[1]["requests"] == counts[0]["tensors"]
+        assert all(count["request_nbytes"] == REQUEST * count["requests"] for count in counts)
