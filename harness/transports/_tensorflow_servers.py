@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 JOB = "worker"
 MIB = 1 << 20
 CHUNK = 4 * MIB
-"""Bytes per piece of a RecvBuf answer. TensorFlow's default, 4 KiB, makes an all-reduce of 64 MiB take twice as long (docs/transports/tensorflow-grpc.md)."""
+"""Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time (docs/transports/tensorflow-grpc.md)."""
 LIMIT = 2**31 - 1
 """Bytes of one gRPC message that TensorFlow's server takes: the largest 32-bit int; a tensor travels in one message."""
 OVERHEAD = 4096
@@ -42,6 +42,8 @@ OVERHEAD = 4096
 GRACE_S = 2.0
 """How long `close` waits for peers that may still be taking something from this rank."""
 PEER_IS_GONE = ("Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE")
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
 _TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
 
 
@@ -49,6 +51,8 @@ class Servers:
     """This rank's server, and what all ranks agreed on. Needs TensorFlow 2; raises TransportError when a port or a peer is not there."""
 
     def __init__(self, context: RankContext) -> None:
+        for name in PROXIES:
+            os.environ.pop(name, None)
         import tensorflow
 
         self.tf: Any = tensorflow
@@ -104,24 +108,28 @@ class Servers:
         if self._closed:
             return
         self._closed = True
-        if self._joined:
-            self._wait_for_peers()
-        for session in self._sessions:
-            with _ignored(self.tf.errors.OpError):
-                session.close()
+        # A session that lost a peer would wait for it in its own close.
+        if self._joined and self._all("leaving"):
+            for session in self._sessions:
+                with _ignored(self.tf.errors.OpError):
+                    session.close()
+            self._all("closed")
         for descriptor in _sockets() - self._before:
             with _ignored(OSError):
                 opened = socket.socket(fileno=os.dup(descriptor))
                 with opened:
                     opened.shutdown(socket.SHUT_RDWR)
 
-    def _wait_for_peers(self) -> None:
-        """What this rank sent lies in its own memory until a peer has taken it."""
+    def _all(self, stage: str) -> bool:
+        """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a peer has taken it."""
         deadline = time.monotonic() + GRACE_S
-        self._rendezvous.put(f"tensorflow.leaving.{self.rank}", True)
+        self._rendezvous.put(f"tensorflow.{stage}.{self.rank}", True)
         for peer in range(self.world_size):
-            with _ignored(RuntimeError):  # one that does not leave in time
-                self._rendezvous.get(f"tensorflow.leaving.{peer}", max(deadline - time.monotonic(), 0), peer)
+            try:
+                self._rendezvous.get(f"tensorflow.{stage}.{peer}", max(deadline - time.monotonic(), 0), peer)
+            except RuntimeError:
+                return False
+        return True
 
     def _configure(self, context: RankContext) -> Any:
         config = self.tf.compat.v1.ConfigProto(intra_op_parallelism_threads=context.case.threads_per_rank)
@@ -133,10 +141,11 @@ class Servers:
     def _tuning(self) -> dict[str, Any]:
         variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith(("GRPC_", "TF_GRPC", "TF_NUM_"))}
         config = self.config
+        inter_op = config.inter_op_parallelism_threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
         return {
             "recv_buf_max_chunk_bytes": config.experimental.recv_buf_max_chunk, "message_limit_bytes": LIMIT,
             "num_channels_per_target": config.rpc_options.num_channels_per_target or 1, "compression": config.rpc_options.compression_algorithm or "none",
-            "intra_op_threads": config.intra_op_parallelism_threads, "inter_op_threads": config.inter_op_parallelism_threads or "as many as cores",
+            "intra_op_threads": config.intra_op_parallelism_threads, "inter_op_threads": inter_op or "as many as cores",
             "variables": variables,
         }  # fmt: skip
 

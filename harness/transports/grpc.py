@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from harness.transports import _streams
 from harness.transports._arena import as_bytes
 from harness.transports._barrier import dissemination
 from harness.transports._streams import CONSENT, Inbox, Metadata, Outbox, Receive
-from harness.transports.base import UFUNCS, Array, Capabilities, Handle, PeerLost, ReduceOperation, Traffic, TransportError
+from harness.transports.base import UFUNCS, Array, Capabilities, Handle, MessageTooLarge, PeerLost, ReduceOperation, Traffic, TransportError
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -29,6 +30,8 @@ WINDOW = 4 << 20
 """Bytes of a stream that may be under way before its receiver asked for them."""
 GRACE_S = 2.0
 """How long `close` waits for peers to take what was sent and to end their streams."""
+LIMITS = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
+"""Bytes of one message; -1: none. gRPC's own default for received ones is 4 MiB."""
 OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -51,6 +54,7 @@ class Grpc:
         import grpc
 
         self._grpc = grpc
+        _check_limits()
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
         self.capabilities = Capabilities(
@@ -58,6 +62,7 @@ class Grpc:
         )
         self._token, self._post = context.token, context.post
         self._peers = [peer for peer in range(self.world_size) if peer != self.rank]
+        context.facts.setdefault("tuning", {"chunk_bytes": _streams.CHUNK, "receive_threads": len(self._peers), **dict(OPTIONS)})
         self._inboxes = {peer: Inbox(peer, context.post) for peer in self._peers}
         self._threads = ThreadPoolExecutor(max(len(self._peers), 1), thread_name_prefix="grpc receive")
         self._server = grpc.server(self._threads, options=OPTIONS)
@@ -158,3 +163,12 @@ class Grpc:
             call.abort(self._grpc.StatusCode.ALREADY_EXISTS, f"no stream is open for rank {source}")
         self._inboxes[peer].taken = True
         return self._inboxes[peer]
+
+
+def _check_limits() -> None:
+    """Longer messages travel as chunks; a limit below a chunk would break the stream at the first one."""
+    limits = [value for name, value in OPTIONS if name in LIMITS and value >= 0]
+    if limits and min(limits) < _streams.CHUNK:
+        raise MessageTooLarge(
+            f"a chunk of {_streams.CHUNK} bytes does not fit gRPC's limit of {min(limits)} bytes per message; take smaller chunks or raise the limit"
+        )
