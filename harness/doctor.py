@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from harness.spec import registry
 from harness.spec.registry import Kind
 
 IMPORT_TIMEOUT_S = 120
+_ID = re.compile(r"[0-9a-f]{16}$")
 # The distribution that brings a module, where it has another name.
 _DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
 # What to run to know that a library works, where importing its top module does not tell. MPI is loaded and not started: a lone start leaves a segment behind.
@@ -202,9 +204,10 @@ def remove_leftovers(results: Path) -> list[str]:
     left = leftovers(results)
     with locked(results):
         done = clean_leftovers(results / "staging")
-    for launch in dict.fromkeys(item["launch"] for item in left):
+    dead = {item["launch"]: "" for item in left if _ID.match(item["launch"])}
+    for launch in dead:
         done += clean(launch)
-    return done + [item["what"] for item in left if item["kind"] == "shared memory"]
+    return done + [item["what"] for item in left if item["kind"] == "shared memory" and item["launch"] in dead]
 
 
 def _advice(kind: str, what: str, staged: bool) -> str:

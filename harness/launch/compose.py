@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from harness.fabric.capture import FILE as CAPTURED
 from harness.fabric.plan import REPORT, take
 from harness.launch.advice import ADVICE
 from harness.launch.afterwards import disturbances, network_of, per_rank, silent_failure
@@ -150,4 +151,5 @@ def _artifacts(watch: Watch) -> list[str]:
     """Names of files in the launch's folder that ranks want to keep; a path outside it is not theirs to give."""
     folder = watch.folder.resolve()
     paths = [Path(path) for _, report in sorted(watch.reports.items()) for path in report["artifacts"].values()]
-    return sorted({path.name for path in paths if path.resolve().parent == folder and path.is_file()})
+    kept = [folder / CAPTURED] if (folder / CAPTURED).is_file() else []
+    return sorted({path.name for path in (*kept, *paths) if path.resolve().parent == folder and path.is_file()})

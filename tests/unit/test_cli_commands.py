@@ -81,6 +81,24 @@ def test_doctor_finds_a_folder_that_a_dead_supervisor_left(folder: Path) -> None
     assert [item["kind"] for item in found] == ["folder"] and "scaleproof run" in found[0]["advice"]
 
 
+def test_doctor_cleans_what_dead_launches_left_and_nothing_else(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    staged, launch = folder / "results" / "staging" / "0123456789abcdef", "fedcba9876543210"
+    staged.mkdir(parents=True)
+    segment, foreign = Path("/dev/shm") / f"scaleproof-{launch}", Path("/dev/shm") / f"scaleproof-tests-{launch[:3]}"
+    try:
+        segment.mkdir()
+        foreign.touch()
+        known = (
+            {"launch": name, "kind": kind, "what": str(path)} for name, kind, path in [(launch, "shared memory", segment), ("tests", "shared memory", foreign)]
+        )
+        monkeypatch.setattr(doctor, "leftovers", lambda _results, found=list(known): found)  # other launches may live on this machine meanwhile
+        assert main(["doctor", "--clean"]) == 0
+        assert not staged.exists() and not segment.exists() and foreign.exists()
+        assert str(segment) in capsys.readouterr().out
+    finally:
+        foreign.unlink(missing_ok=True)
+
+
 def test_an_import_that_fails_is_found_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_library.py").write_text("raise ImportError('libfoo.so.1: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -1,0 +1,47 @@
+"""Launches in guests for tests: whether they can run here, their cases, and how to find a node's kernel."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.fabric import kernels
+from harness.fabric.guests import Guests
+from harness.fabric.plan import INTERFACE
+from harness.launch.teardown import processes
+from harness.spec.case import parse_case
+
+
+def need_guests() -> None:
+    """Fails where only the kernel is missing, which `make test` brings; skips on a machine that cannot have guests."""
+    hindrance = Guests(INTERFACE).obstacle()
+    if hindrance is None:
+        return
+    if kernels.uml() is None:
+        pytest.fail("; ".join(hindrance))
+    pytest.skip("not runnable here: " + "; ".join(hindrance))
+
+
+def guest_case(**fields: Any) -> Any:
+    """Ping-pong over tcp between two nodes, unless the fields say otherwise."""
+    base = {"suite": "tests", "experiment": "guests", "arm": "guests", "fabric": "guests", "transport": "tcp", "collective": "ring", "ranks": 2, "nodes": 2}
+    program = {"program": "transfer", "sizes": [8, 1 << 20], "iterations": 6} if "program" not in fields else {}
+    return parse_case({**base, **program, **fields})
+
+
+def kernel_of(launch: str, node: int, within_s: float = 30.0) -> psutil.Process:
+    """The process that is a node's User-Mode Linux kernel."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        for pid in processes(launch):
+            try:
+                process = psutil.Process(pid)
+                if f"umid=node{node}" in process.cmdline():
+                    return process
+            except psutil.Error:
+                continue
+        time.sleep(0.02)
+    raise AssertionError(f"node {node} of launch {launch} did not start")

@@ -1,0 +1,257 @@
+"""Launches on nodes with kernels of their own: what they record, what the wire gives, how they fail, and that nothing is left."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import pytest
+
+from harness.fabric.plan import LINKS
+from harness.launch.guests import run_in_guests
+from harness.launch.supervisor import run_plan
+from harness.launch.teardown import clean, processes, shared_memory
+from harness.rank.board import Board
+from harness.record.schema import Record
+from harness.record.store import Store
+from tests.integration.faulty.faulty_program import fault_of
+from tests.integration.guests import guest_case, kernel_of, need_guests
+from tests.integration.launches import Timekeeper, assert_nothing_left, launches, use_faulty_program
+
+MBIT, DELAY_MS = 100.0, 5.0
+PYTHON = sys.executable
+
+
+@pytest.fixture(scope="module", autouse=True)
+def guests() -> None:
+    """No test here runs without guests."""
+    need_guests()
+
+
+def run(results: Path, cases: list[Any], **options: Any) -> list[Record]:
+    """The records of a plan, one launch per case."""
+    outcome = run_plan(launches(cases), results, size="ci", **{"deadline_s": 120.0, **options})
+    assert_nothing_left(results, outcome.launches)
+    return [Store(results).load(launch)[0] for launch in outcome.launches]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record, Path]]:
+    """One launch in one node, between two, between four, and one over a shaped link."""
+    all_reduce = {"program": "collective", "operation": "all_reduce", "sizes": [65536], "iterations": 4}
+    results = tmp_path_factory.mktemp("guests")
+    cases = [
+        guest_case(arm="one", nodes=1),
+        guest_case(arm="two", tracing="full"),
+        guest_case(arm="four", ranks=4, nodes=4, **all_reduce),
+        guest_case(arm="shaped", link_mbit=MBIT, link_delay_ms=DELAY_MS),
+    ]
+    records = run(results, cases)
+    return {record.case.arm: (record, Store(results).folder(record)) for record in records}
+
+
+@pytest.mark.parametrize(("arm", "nodes"), [("one", 1), ("two", 2), ("four", 4), ("shaped", 2)])
+def test_a_launch_in_guests_is_recorded_as_any_other(recorded: dict[str, tuple[Record, Path]], arm: str, nodes: int) -> None:
+    record, folder = recorded[arm]
+    assert (record.status, record.failure, record.evidence) == ("ok", None, "emulated")
+    assert record.case.interface == "eth0"
+    network = record.transport["fabric"]
+    assert (network["kind"], network["nodes"], network["rdma"]) == ("uml", nodes, "soft-RoCE")
+    assert network["kernel"].startswith("6.1")
+    assert [status.facts["node"] for status in record.ranks] == [rank * nodes // record.case.ranks for rank in range(record.case.ranks)]
+    assert len({part.namespace for part in record.network}) == nodes
+    assert [check for check in record.checks if not check.passed] == []
+    assert set(pd.read_parquet(folder / "samples.parquet")["rank"]) == set(range(record.case.ranks))
+
+
+def test_clocks_of_nodes_are_compared(recorded: dict[str, tuple[Record, Path]]) -> None:
+    clocks = recorded["four"][0].clocks
+    assert [clock.rank for clock in clocks] == [0, 1, 2, 3]
+    assert all(abs(clock.offset_ns) > clock.uncertainty_ns for clock in clocks[1:]), "kernels started at different times"
+
+
+def test_set_delay_and_rate_are_in_effect(recorded: dict[str, tuple[Record, Path]]) -> None:
+    record, folder = recorded["shaped"]
+    network = record.transport["fabric"]
+    assert (network["link_mbit"], network["link_delay_ms"]) == (MBIT, DELAY_MS)
+    for found in network["found"]:
+        assert 2 * DELAY_MS <= found["rtt_ms"] < 4 * DELAY_MS
+        assert 0.3 * MBIT < found["mbit"] <= 1.1 * MBIT
+    for found in recorded["two"][0].transport["fabric"]["found"]:
+        assert found["rtt_ms"] < DELAY_MS
+    rows = pd.read_parquet(folder / "samples.parquet")
+    trips = rows[(rows["event"] == "transfer") & (rows["rank"] == 0) & ~rows["warmup"]]
+    took_ms = (trips["end_ns"] - trips["start_ns"]) / 1e6
+    large = took_ms[trips["nbytes"] == trips["nbytes"].max()]
+    assert large.min() > 0.8 * 2 * (1 << 20) * 8 / (MBIT * 1e3) + 2 * DELAY_MS
+    assert 2 * DELAY_MS <= took_ms[trips["nbytes"] == trips["nbytes"].min()].min() < 6 * DELAY_MS
+
+
+def test_a_traced_launch_counts_what_was_on_the_wire(recorded: dict[str, tuple[Record, Path]]) -> None:
+    record, folder = recorded["two"]
+    wire = record.transport["fabric"]["wire"]
+    asked = sum(part.asked_bytes for part in record.network)
+    assert wire["lost"] == 0
+    assert asked < wire["kinds"]["tcp"]["bytes"] < 1.1 * asked + (1 << 20)
+    assert (folder / "wire.pcap").stat().st_size > 0
+    assert recorded["shaped"][0].transport["fabric"]["wire"] is None
+
+
+class Living:
+    """A launch that runs in a thread; `launch` once its folder is there."""
+
+    def __init__(self, results: Path, case: Any, **options: Any) -> None:
+        self.results, self.records = results, list[Record]()
+        self.watch = Timekeeper()
+        self.thread = threading.Thread(target=self._run, args=(case, options))
+
+    def _run(self, case: Any, options: dict[str, Any]) -> None:
+        outcome = run_plan(launches([case]), self.results, size="ci", progress=self.watch, **{"deadline_s": 120.0, **options})
+        self.records = [Store(self.results).load(launch)[0] for launch in outcome.launches]
+
+    def folder(self, within_s: float = 90.0) -> Path:
+        """Of the launch itself, not of the preflight before it."""
+        until = time.monotonic() + within_s
+        while time.monotonic() < until:
+            for path in (self.results / "staging").glob("*/launch.json"):
+                if '"size": "ci"' in path.read_text():
+                    return path.parent
+            time.sleep(0.02)
+        raise AssertionError("no launch started")
+
+
+@contextmanager
+def living(results: Path, case: Any, **options: Any) -> Iterator[Living]:
+    launch = Living(results, case, **options)
+    launch.thread.start()
+    yield launch
+    launch.thread.join(60)
+    assert not launch.thread.is_alive()
+    assert_nothing_left(results, [record.launch for record in launch.records])
+
+
+def test_a_nodes_progress_is_seen_and_its_death_names_the_rank(tmp_path: Path) -> None:
+    with living(tmp_path, guest_case(sizes=[8], iterations=1_000_000)) as launch:
+        folder = launch.folder()
+        kernel = kernel_of(folder.name, 1)
+        board = Board(folder / "board", 2)
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not all(board.read(rank).state == "running" for rank in (0, 1)):
+            time.sleep(0.02)
+        time.sleep(1.0)  # beyond the clocks' comparison
+        before = [board.mark(rank) for rank in (0, 1)]
+        time.sleep(0.5)
+        assert [board.mark(rank) != before[rank] for rank in (0, 1)] == [True, True]
+        late_s = [abs(time.monotonic() - board.read(rank).beat_ns / 1e9) for rank in (0, 1)]
+        assert max(late_s) < 5.0, "beats are told on the supervisor's clock"
+        board.close()
+        kernel.kill()
+        killed = time.monotonic()
+    [record] = launch.records
+    assert record.failure is not None
+    assert (record.failure.code, record.failure.rank) == ("rank_killed", 1), record.failure
+    assert "node 1 was killed by SIGKILL" in record.failure.message
+    assert launch.watch.ended_at[record.launch] - killed < 10.0
+
+
+@pytest.mark.parametrize(("fault", "code", "deadline_s"), [("SIGSTOP", "rank_stopped", 120.0), ("raise", "rank_raised", 120.0)])
+def test_a_rank_that_fails_in_a_guest_is_named_with_the_stacks_of_the_other(tmp_path: Path, fault: str, code: str, deadline_s: float) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        use_faulty_program(patch, fault, tmp_path / "faults")
+        case = guest_case(program="collective", sizes=[4096], arm="faulty")
+        [record] = run(tmp_path / "results", [case], deadline_s=deadline_s)
+    assert record.failure is not None
+    assert (record.failure.code, record.failure.rank) == (code, fault_of(record.seed, 2)[0]), record.failure
+    assert record.stall is not None
+    other = record.stall.ranks[1 - record.failure.rank]
+    assert other.waits_for == record.failure.rank
+    assert any("faulty_program.py" in line for line in other.stack), other.stack
+
+
+def test_a_kernel_that_cannot_boot_fails_at_once_and_says_so() -> None:
+    started = time.monotonic()
+    ran = run_in_guests(["true"], memory_mib=6)
+    assert ran.code == 255
+    assert "node 0" in ran.log
+    assert time.monotonic() - started < 30
+
+
+PINGS = """
+import json, os, pathlib, socket, time
+node, shared = int(os.environ["SCALEPROOF_NODE"]), pathlib.Path(os.environ["SCALEPROOF_SHARED"])
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.bind((os.environ["SCALEPROOF_ADDRESS"], 5000))
+if node == 1:
+    while (got := here.recvfrom(64))[0] != b"end":
+        here.sendto(*got)
+else:
+    here.settimeout(0.1)
+    def answered():
+        here.sendto(b"ping", ("10.77.0.2", 5000))
+        try:
+            return here.recv(64) == b"ping"
+        except TimeoutError:
+            return False
+    def until(wanted):
+        return any(answered() is wanted for _ in range(100))
+    def pull(out):
+        (shared / "draft").write_text(json.dumps({"1": not out}))
+        (shared / "draft").rename(shared / "links.json")
+    said = [until(True)]
+    for out in (True, False):
+        pull(out)
+        said.append(until(not out))
+    print(said, all(answered() for _ in range(5)))
+    here.sendto(b"end", ("10.77.0.2", 5000))
+"""
+
+
+def test_a_cable_that_is_pulled_and_put_back(tmp_path: Path) -> None:
+    assert LINKS == "links.json"
+    ran = run_in_guests([PYTHON, "-c", PINGS], nodes=2)
+    assert ran.output[0].strip() == "[True, True, True] True", (ran.output, ran.log)
+
+
+def test_a_killed_keeper_takes_its_nodes_with_it() -> None:
+    code = "from harness.launch.guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
+    with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
+        until = time.monotonic() + 60
+        while time.monotonic() < until and len(kernels := _kernels(creator)) < 2:
+            time.sleep(0.05)
+        family = psutil.Process(creator.pid).children(recursive=True)
+        launch = next(process.environ()["SCALEPROOF_LAUNCH"] for process in kernels)
+        creator.send_signal(signal.SIGKILL)
+        creator.wait()
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+    clean(launch)
+    assert not [*processes(launch), *shared_memory(launch)]
+
+
+def _kernels(creator: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process(creator.pid).children(recursive=True):
+        try:
+            found += [process] if any(word.startswith("umid=") for word in process.cmdline()) and process.environ() else []
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_qemu_is_the_same_fabric_with_another_kernel() -> None:
+    ran = run_in_guests(["sh", "-c", "uname -r; cat /sys/class/infiniband/rxe0/ports/1/state"], kind="qemu", timeout_s=180)
+    assert ran.code == 0, ran.log
+    kernel, state = ran.output[0].split("\n")[:2]
+    assert kernel.endswith("amd64")
+    assert "ACTIVE" in state
+    assert ran.network is not None
+    assert (ran.network["kind"], ran.network["kernel"]) == ("qemu", kernel)
