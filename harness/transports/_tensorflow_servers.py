@@ -36,12 +36,13 @@ MIB = 1 << 20
 CHUNK = 4 * MIB
 """Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time (docs/transports/tensorflow-grpc.md)."""
 LIMIT = 2**31 - 1
-"""Bytes of one gRPC message that TensorFlow's server takes: the largest 32-bit int; a tensor travels in one message."""
+"""Bytes of one gRPC message that TensorFlow takes, protobuf's limit too; a tensor travels in one message."""
 OVERHEAD = 4096
 """Room that a message's own fields take beside the tensor's bytes."""
 GRACE_S = 2.0
 """How long `close` waits for peers that may still be taking something from this rank."""
 PEER_IS_GONE = ("Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE")
+TOO_LARGE = "exceeds the 2GB protobuf limit"
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
 _TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
@@ -101,6 +102,8 @@ class Servers:
                 self._joined = False
                 task = _TASK.search(text)
                 raise PeerLost(int(task.group(1)) if task else -1, first) from error
+            if TOO_LARGE in text:
+                raise MessageTooLarge(first) from error
             raise TransportError(first) from error
 
     def close(self) -> None:

@@ -46,6 +46,8 @@ def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_rec
                 assert np.array_equal(tensor.pull(), values)
             context.rendezvous.exchange(f"done.{elements}", context.rank, context.world_size, True)
         assert context.facts["tuning"]["recv_buf_max_chunk_bytes"] > 0
+        with pytest.raises(MessageTooLarge), servers.calling():
+            raise servers.tf.errors.InternalError(None, None, "Cannot encode a Tensor that exceeds the 2GB protobuf limit. Exceeded bytes: 4096")
         servers.close()
 
     assert run_ranks(parse_case(TWO | {"transport": "tensorflow-grpc"}), body) == ["", ""]
