@@ -53,7 +53,6 @@ class Device:
         self.place = place
         self.verbs = verbs = library()
         self._open: list[Any] = []
-        self._channel_fd = -1
         try:
             self.context = self._keep(_opened(verbs, place))
             self.limits, self.port = self.context.query_device(), self.context.query_port(place.port.number)
@@ -68,10 +67,10 @@ class Device:
 
     def open_queue(self, entries: int) -> None:
         """The completion queue of all queue pairs."""
-        before = _descriptors()
+        before = _channels()
         self.channel = self._keep(self.verbs.CompChannel(self.context))
         # pyverbs does not tell the channel's descriptor, and its own wait has no limit.
-        (self._channel_fd,) = [fd for fd in _descriptors() - before if "infinibandevent" in _target(fd)] or [-1]
+        (self._channel_fd,) = _channels() - before
         self.cq = self._keep(self.verbs.CQ(self.context, entries, None, self.channel))
 
     @property
@@ -95,7 +94,7 @@ class Device:
 
     def sleep(self, seconds: float) -> None:
         """Until a completion comes or the time is over."""
-        if self._channel_fd >= 0 and select.select([self._channel_fd], [], [], seconds)[0]:
+        if select.select([self._channel_fd], [], [], seconds)[0]:
             self.channel.get_cq_event(self.cq)
             self.cq.ack_events(1)
 
@@ -134,14 +133,15 @@ def _opened(verbs: SimpleNamespace, place: Place) -> Any:
         raise DeviceMissing(f"the verbs device {place.port.device!r} is listed by the kernel and cannot be opened: {error}") from error
 
 
-def _descriptors() -> set[int]:
-    return {int(name) for name in os.listdir("/proc/self/fd")}
+def _channels() -> set[int]:
+    """Descriptors of this process that are completion channels."""
+    return {int(name) for name in os.listdir("/proc/self/fd") if "infinibandevent" in _target(name)}
 
 
-def _target(descriptor: int) -> str:
+def _target(descriptor: str) -> str:
     try:
         return os.readlink(f"/proc/self/fd/{descriptor}")
-    except OSError:
+    except OSError:  # the listing's own descriptor
         return ""
 
 

@@ -15,9 +15,9 @@ from harness.transports.base import TransportError
 
 SIGNAL_EVERY = 8
 """A work request that nobody waits for is signalled when this many were not: its completion frees their places in the queue."""
-TIMEOUT, RETRIES, RNR_RETRIES, RNR_TIMER = 16, 6, 6, 12
-"""4.096 us * 2^16 = 268 ms without an answer, then again, 6 times: a peer that is gone is noticed within 2 s. 7 means for ever. A peer without a receive
-request is asked again after 0.64 ms, 6 times."""
+TIMEOUT, RETRIES, RNR_RETRIES, RNR_TIMER = 17, 6, 6, 12
+"""4.096 us * 2^17 = 537 ms without an answer, then again, 6 times: a peer that is gone is noticed within 4 s, and one whose machine is only busy is not given
+up. 7 means for ever. A peer without a receive request is asked again after 0.64 ms, 6 times."""
 INLINE = 256
 """Bytes that a work request may carry itself, where the device can: no registered memory needed, free at once."""
 HOPS = 64

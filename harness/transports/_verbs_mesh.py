@@ -16,13 +16,13 @@ from harness.transports._verbs_errors import FLUSHED, failure
 from harness.transports._verbs_link import BULK_LANES, BULK_RECEIVES, RECEIVES, SEND_DEPTH, Link
 from harness.transports._verbs_messages import Inbox, Outbox
 from harness.transports._verbs_transfer import OneSided
-from harness.transports._waiting import CROWDED_SPINS, SPINS, wait_until
+from harness.transports._waiting import CROWDED_SPINS, SPINS, YIELD_NS, wait_until
 from harness.transports.base import TransportError
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
 
-LEAVE_S = 2.0
+LEAVE_S = 4.0
 """At most, for what is under way to be acknowledged before the queue pairs go: as long as a silent peer is asked."""
 NAP_S = 0.005
 """How long a rank sleeps on the completion channel before it looks whether the peer is still there."""
@@ -58,7 +58,9 @@ class Mesh:
         self.operations: Counter[str] = Counter()
         self.copies: Counter[str] = Counter()
         self._context = context
-        self._spins = CROWDED_SPINS if local_ranks > len(os.sched_getaffinity(0)) else SPINS
+        self._spins = CROWDED_SPINS if device.place.port.software or local_ranks > len(os.sched_getaffinity(0)) else SPINS
+        # The core on which a software device would work is better given away at once.
+        self._yield_ns = 0 if device.place.port.software else YIELD_NS
         self.peers: dict[int, Peer] = {}
         self._by_number: dict[int, tuple[Peer, int]] = {}
 
@@ -90,7 +92,7 @@ class Mesh:
 
     def wait_for(self, ready: Callable[[], bool], rank: int) -> None:
         """Return when `ready()`, which may look at memory, whose change wakes nobody: sleeps are short."""
-        wait_until(partial(self._turned, ready), self.peers[rank].link.check, self._spins, self._context.post, rank)
+        wait_until(partial(self._turned, ready), self.peers[rank].link.check, self._spins, self._context.post, rank, yield_ns=self._yield_ns)
 
     def raise_lost(self, rank: int) -> None:
         """What broke the link to a rank."""
@@ -148,7 +150,7 @@ class Mesh:
         return ready()
 
     def _block(self, ready: Callable[[], bool], peer: int) -> None:
-        wait_until(ready, self.peers[peer].link.check, self._spins, self._context.post, peer, self._nap)
+        wait_until(ready, self.peers[peer].link.check, self._spins, self._context.post, peer, self._nap, self._yield_ns)
 
     def _nap(self, seconds: float) -> None:
         self.device.arm()

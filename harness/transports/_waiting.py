@@ -20,9 +20,17 @@ CHECK_NS = 2_000_000
 SLEEP_S = (20e-6, 500e-6)
 
 
-def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int, post: Post, peer: int, sleep: Callable[[float], None] = time.sleep) -> None:
+def wait_until(
+    ready: Callable[[], bool],
+    check: Callable[[], None],
+    spins: int,
+    post: Post,
+    peer: int,
+    sleep: Callable[[float], None] = time.sleep,
+    yield_ns: int = YIELD_NS,
+) -> None:
     """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless. Only who sleeps says that it waits;
-    `sleep` may return before its seconds are over, when something has happened."""
+    `sleep` may return before its seconds are over, when something has happened; before `yield_ns` have passed the core is only offered to others."""
     for _ in range(spins):
         if ready():
             return
@@ -38,7 +46,7 @@ def wait_until(ready: Callable[[], bool], check: Callable[[], None], spins: int,
                 # What we wait for may have been published between the last look and the peer's end.
                 if not ready():
                     raise
-        if now - start < YIELD_NS:
+        if now - start < yield_ns:
             _sched_yield()
         else:
             if not told:
