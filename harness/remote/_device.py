@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
 from harness.remote._plan import WORD, Plan, check_shape, rounded
-from harness.remote.base import Arrival, Costs, Edge
-from harness.transports.base import Array, Handle, OneSided, Transport, TransportError
+from harness.remote.base import Arrival, Cost, Costs, Edge
+from harness.transports.base import Array, Handle, OneSided, Region, Transport, TransportError
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -21,13 +22,15 @@ Steps = Iterator[None]
 """The way of one tensor on one rank; yields whenever it cannot go on yet."""
 MEET_S = 120.0
 _LINKS = itertools.count()
+M = TypeVar("M", bound="Moving")
 
 
 class Moving:
     """A tensor under way: a handle for its sender, an arrival for its receiver. A failure is told to whoever asks again."""
 
-    def __init__(self, steps: Steps, link: DeviceLink, peer: int) -> None:
-        self._steps = steps
+    steps: Steps
+
+    def __init__(self, link: DeviceLink, peer: int) -> None:
         self._link, self._peer = link, peer
         self.done = False
         self._failed: TransportError | None = None
@@ -39,7 +42,7 @@ class Moving:
         if self._failed is not None:
             raise self._failed
         try:
-            next(self._steps)
+            next(self.steps)
         except StopIteration:
             self.done = True
         except TransportError as error:
@@ -67,13 +70,29 @@ class Sending(Moving):
 class Receiving(Moving):
     """Arrival of a tensor."""
 
-    def __init__(self, steps: Steps, link: DeviceLink, peer: int) -> None:
-        super().__init__(steps, link, peer)
-        self.array = np.empty(0, np.uint8)
+    array: Array
 
     def wait(self) -> Array:
         self._finish()
         return self.array
+
+
+@dataclass(slots=True)
+class End:
+    """One rank's end of an edge. Offsets are relative to regions."""
+
+    edge: Edge
+    dtype: np.dtype
+    cost: Cost
+    peer: int
+    remote: Region
+    """The peer's region."""
+    freed: int
+    """Word in which the receiver tells how many tensors it has freed: in the own region for a sender, in the sender's for a receiver."""
+    number: int = 0
+    """Tensors sent or received so far, the one under way included."""
+    released: int = 0
+    last: Moving | None = None
 
 
 class DeviceLink(ABC):
@@ -85,26 +104,25 @@ class DeviceLink(ABC):
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         self.transport, self.edges, self.rank = transport, edges, transport.rank
         self.costs = Costs()
-        self.number = {edge: number for number, edge in enumerate(edges)}
-        if len(self.number) != len(edges):
+        if len(set(edges)) != len(edges):
             raise TransportError("two edges have the same name, source and destination")
         self.plan = Plan(transport.world_size)
         self.lay_out(self.plan)
         self.region = transport.register(self.plan.nbytes)
         assert self.region.local is not None
         self.memory = self.region.local
-        self.remote = {peer: transport.remote(self.region, peer) for peer in range(transport.world_size) if peer != self.rank}
         mine = hashlib.sha256(repr(edges).encode()).hexdigest()
         everyone = context.rendezvous.exchange(f"link-{next(_LINKS)}", self.rank, transport.world_size, mine, MEET_S)
         if len(set(everyone)) > 1:
             raise TransportError(f"ranks opened a link with different edges: {everyone}")
-        self.sent, self.taken, self._held = (dict.fromkeys(edges, 0) for _ in range(3))
-        self._last: dict[Edge, Moving] = {}
+        self.out = {edge: self._end(edge, edge.destination) for edge in edges if edge.source == self.rank}
+        self.into = {edge: self._end(edge, edge.source) for edge in edges if edge.destination == self.rank}
         self._active: list[Moving] = []
 
     def lay_out(self, plan: Plan) -> None:
         """Reserve what all edges need."""
         for edge in self.edges:
+            plan.put(edge.source, ("freed", edge), WORD)
             self.places(plan, edge)
 
     @abstractmethod
@@ -120,54 +138,52 @@ class DeviceLink(ABC):
         """See Link."""
 
     @abstractmethod
-    def move_out(self, edge: Edge, array: Array) -> Steps:
-        """What the sender does for tensor number `sent[edge]`."""
+    def move_out(self, end: End, array: Array) -> Steps:
+        """What the sender does for tensor number `end.number`."""
 
     @abstractmethod
-    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
-        """What the receiver does for tensor number `taken[edge]`; gives the array to `arrival`."""
+    def move_in(self, end: End, receiving: Receiving) -> Steps:
+        """What the receiver does for tensor number `end.number`; ends with `receiving.array`."""
 
-    def let_go(self, edge: Edge) -> None:
-        """What a release does: tell the sender how many tensors are released."""
-        self.tell_free(edge)
+    def let_go(self, end: End) -> None:
+        """What a release does: tell the sender how many tensors are freed."""
+        self.tell_free(end)
 
     def send(self, edge: Edge, array: Array) -> Handle:
         """See Link."""
-        check_shape(edge, array.shape, array.dtype.name)
-        self._expect(edge, edge.source)
-        last = self._last.get(edge)
-        if last is not None and not last.test():
+        end = self.out.get(edge)
+        if end is None:
+            raise self._no_end(edge)
+        if array.shape != edge.shape or array.dtype != end.dtype:
+            check_shape(edge, array.shape, array.dtype)
+        if end.last is not None and not end.last.test():
             raise TransportError(f"the last tensor of edge {edge.name!r} is still under way")
-        self.sent[edge] += 1
-        cost = self.costs.of(edge)
-        cost.tensors += 1
-        cost.nbytes += array.nbytes
-        sending = Sending(self.move_out(edge, array), self, edge.destination)
-        self._last[edge] = sending
-        self._start(sending, True)
-        return sending
+        end.number += 1
+        end.cost.tensors += 1
+        end.cost.nbytes += array.nbytes
+        end.last = sending = Sending(self, end.peer)
+        return self._start(sending, self.move_out(end, array), True)
 
     def recv(self, edge: Edge) -> Arrival:
         """See Link."""
-        self._expect(edge, edge.destination)
-        if self._held[edge] < self.taken[edge]:
+        end = self.into.get(edge)
+        if end is None:
+            raise self._no_end(edge)
+        if end.released < end.number:
             raise TransportError(f"edge {edge.name!r} still holds the tensor before; release it first")
-        self.taken[edge] += 1
-        receiving: Receiving
-
-        def arrived(array: Array) -> None:
-            receiving.array = array
-
-        receiving = Receiving(self.move_in(edge, arrived), self, edge.source)
-        self._start(receiving, self.receiver_acts)
-        return receiving
+        end.number += 1
+        receiving = Receiving(self, end.peer)
+        return self._start(receiving, self.move_in(end, receiving), self.receiver_acts)
 
     def release(self, edge: Edge) -> None:
         """See Link."""
-        if self._held[edge] == self.taken[edge]:
+        end = self.into.get(edge)
+        if end is None:
+            raise self._no_end(edge)
+        if end.released == end.number:
             raise TransportError(f"edge {edge.name!r} holds no tensor to release")
-        self._held[edge] += 1
-        self.let_go(edge)
+        end.released += 1
+        self.let_go(end)
 
     def advance(self) -> None:
         """See Link."""
@@ -176,43 +192,49 @@ class DeviceLink(ABC):
 
     def close(self) -> None:
         """See Link."""
-        self._active, self._last = [], {}
+        self._active, self.out, self.into = [], {}, {}
         self.memory = np.empty(0, np.uint8)
         self.transport.deregister(self.region)
 
-    def copy(self, edge: Edge, source: Array, target: Array) -> None:
+    def copy(self, end: End, source: Array, target: Array) -> None:
         """Copy a payload and count it."""
         np.copyto(target, source)
-        cost = self.costs.of(edge)
-        cost.copies += 1
-        cost.copied_bytes += source.nbytes
+        end.cost.copies += 1
+        end.cost.copied_bytes += source.nbytes
 
-    def put(self, edge: Edge, start: int, nbytes: int, target: int, value: int) -> Handle:
-        """Write own bytes with a value behind them into the receiver's region."""
-        cost = self.costs.of(edge)
-        cost.messages += 1
-        cost.writes += 1
-        return self.transport.write_flagged(self.memory[start : start + rounded(nbytes)], self.remote[edge.destination], target, value)
+    def put(self, end: End, source: Array, place: int, value: int) -> Handle:
+        """Write own bytes with a value behind them to a place of the receiver's region."""
+        end.cost.messages += 1
+        end.cost.writes += 1
+        return self.transport.write_flagged(source, end.remote, place, value)
 
-    def freed(self, edge: Edge) -> int:
-        """How many tensors of an edge the receiver does not need any more, as told to its sender."""
-        return self.transport.poll_word(self.region, self.plan.at(self.rank, ("freed", edge)))
+    def own(self, place: int, nbytes: int) -> Array:
+        """Bytes of the own region, in whole words."""
+        return self.memory[place : place + rounded(nbytes)]
 
-    def tell_free(self, edge: Edge) -> None:
+    def freed(self, end: End) -> int:
+        """How many tensors the receiver does not need any more, as told to this sender."""
+        return self.transport.poll_word(self.region, end.freed)
+
+    def tell_free(self, end: End) -> None:
         """Tell the sender that all tensors so far are not needed any more."""
-        self.costs.of(edge).releases += 1
-        place = self.plan.at(edge.source, ("freed", edge))
-        telling = self.transport.write_flagged(self.memory[:0], self.remote[edge.source], place, self.taken[edge])
+        end.cost.releases += 1
+        telling = self.transport.write_flagged(self.memory[:0], end.remote, end.freed, end.number)
         if not telling.test():
-            self._active.append(Sending(until(telling), self, edge.source))
+            self._start(Sending(self, end.peer), until(telling), True)
 
-    def _start(self, moving: Moving, drive: bool) -> None:
+    def _start(self, moving: M, steps: Steps, drive: bool) -> M:
+        moving.steps = steps
         if not moving.step() and drive:
             self._active.append(moving)
+        return moving
 
-    def _expect(self, edge: Edge, rank: int) -> None:
-        if rank != self.rank or edge not in self.number:
-            raise TransportError(f"rank {self.rank} has no such end of edge {edge.name!r} from {edge.source} to {edge.destination}")
+    def _end(self, edge: Edge, peer: int) -> End:
+        remote = self.transport.remote(self.region, peer)
+        return End(edge, np.dtype(edge.dtype), self.costs.of(edge), peer, remote, self.plan.at(edge.source, ("freed", edge)))
+
+    def _no_end(self, edge: Edge) -> TransportError:
+        return TransportError(f"rank {self.rank} has no such end of edge {edge.name!r} from {edge.source} to {edge.destination}")
 
 
 def until(handle: Handle) -> Steps:
@@ -226,11 +248,6 @@ def need_device(transport: Transport, mechanism: str) -> OneSided:
     if not transport.capabilities.one_sided:
         raise TransportError(f"mechanism {mechanism!r} needs one-sided writes and reads, which {transport.capabilities.library} has not; use 'messages'")
     return cast(OneSided, transport)
-
-
-def flag_place(nbytes: int) -> int:
-    """Where the flag lies behind a payload."""
-    return rounded(nbytes)
 
 
 def flagged(nbytes: int) -> int:

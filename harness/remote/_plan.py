@@ -84,12 +84,12 @@ def described(words: Sequence[int]) -> tuple[tuple[int, ...], str]:
     return tuple(int(size) for size in words[2 : 2 + int(words[1])]), DTYPES[int(words[0])]
 
 
-def check_shape(edge: Edge, shape: tuple[int, ...], dtype: str) -> None:
+def check_shape(edge: Edge, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Raises NotStatic for a tensor that its edge does not allow."""
     fits = shape == edge.shape if edge.static else len(shape) == len(edge.shape) and all(size <= most for size, most in zip(shape, edge.shape, strict=True))
     if not fits or dtype != edge.dtype:
         promise = "always" if edge.static else "at most"
-        raise NotStatic(f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; this tensor has {shape} of {dtype}")
+        raise NotStatic(f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; this tensor has {shape} of {dtype.name}")
 
 
 def all_static(edges: Sequence[Edge], mechanism: str) -> None:

@@ -39,6 +39,14 @@ class Edge:
     dtype: str = "float32"
     static: bool = True
     """Every tensor has exactly this shape; else shapes vary from send to send and travel with the tensor."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.name, self.source, self.destination, self.shape, self.dtype, self.static)))
+
+    def __hash__(self) -> int:
+        """Kept: an edge is a key in every call of a link."""
+        return self._hash
 
     @property
     def nbytes(self) -> int:

@@ -3,11 +3,10 @@ copies it out. What a device costs to a framework that keeps its own memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.remote._device import DeviceLink, Steps, flag_place, flagged, need_device, until
-from harness.remote._plan import WORD, Plan, all_static, own_memory, view
+from harness.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from harness.remote._plan import Plan, all_static, own_memory, rounded, view
 from harness.remote.base import Edge, Link
 from harness.transports.base import Array, OneSided, Transport
 
@@ -31,8 +30,7 @@ class Copying(DeviceLink):
 
     def places(self, plan: Plan, edge: Edge) -> None:
         """A bounce buffer at both ends."""
-        plan.put(edge.source, ("bounce", edge), flagged(edge.nbytes))
-        plan.put(edge.source, ("freed", edge), WORD)
+        plan.put(edge.source, ("bounce", edge), edge.nbytes)
         plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
@@ -43,22 +41,23 @@ class Copying(DeviceLink):
         """See Link."""
         return self._arrived[edge]
 
-    def move_out(self, edge: Edge, array: Array) -> Steps:
+    def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink. The last write is done, so the own bounce buffer is free; the receiver's may not be."""
-        number, bounce = self.sent[edge], self.plan.at(self.rank, ("bounce", edge))
-        self.copy(edge, array, view(self.memory, bounce, edge.shape, edge.dtype))
-        while self.freed(edge) < number - 1:
+        number, edge = end.number, end.edge
+        bounce = self.plan.at(self.rank, ("bounce", edge))
+        self.copy(end, array, view(self.memory, bounce, edge.shape, edge.dtype))
+        while self.freed(end) < number - 1:
             yield
-        yield from until(self.put(edge, bounce, edge.nbytes, self.plan.at(edge.destination, ("arrival", edge)), number))
+        yield from until(self.put(end, self.own(bounce, edge.nbytes), self.plan.at(edge.destination, ("arrival", edge)), number))
 
-    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
+    def move_in(self, end: End, receiving: Receiving) -> Steps:
         """See DeviceLink. The bounce buffer is free once its tensor is copied out."""
-        number, place = self.taken[edge], self.plan.at(self.rank, ("arrival", edge))
-        while self.transport.poll_word(self.region, place + flag_place(edge.nbytes)) < number:
+        number, edge, place = end.number, end.edge, self.plan.at(self.rank, ("arrival", end.edge))
+        while self.transport.poll_word(self.region, place + rounded(edge.nbytes)) < number:
             yield
-        self.copy(edge, view(self.memory, place, edge.shape, edge.dtype), self._arrived[edge])
-        self.tell_free(edge)
-        arrival(self._arrived[edge])
+        receiving.array = self._arrived[edge]
+        self.copy(end, view(self.memory, place, edge.shape, edge.dtype), receiving.array)
+        self.tell_free(end)
 
-    def let_go(self, edge: Edge) -> None:
+    def let_go(self, end: End) -> None:
         """The sender knows already."""

@@ -7,12 +7,11 @@ its region, pulls the tensor by a one-sided read and tells the sender that the b
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.remote._device import DeviceLink, Steps, flag_place, flagged, need_device, until
+from harness.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
 from harness.remote._plan import DESCRIPTION, WORD, Plan, address, describe, described, rounded, view
 from harness.remote.base import Edge, Link
 from harness.transports._allocator import PAGE, Allocator
@@ -55,7 +54,6 @@ class Dynamic(DeviceLink):
         """See DeviceLink."""
         plan.put(edge.source, ("born", edge.name), edge.nbytes)
         plan.put(edge.source, ("block", edge), BLOCK)
-        plan.put(edge.source, ("freed", edge), WORD)
         plan.put(edge.destination, ("metadata", edge), flagged(BLOCK))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
@@ -66,38 +64,37 @@ class Dynamic(DeviceLink):
         """No tensor has a place before it comes."""
         raise TransportError(f"edge {edge.name!r} has no fixed place: mechanism 'dynamic' allocates when a tensor comes")
 
-    def move_out(self, edge: Edge, array: Array) -> Steps:
+    def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink. The last tensor was pulled, so its metadata block was read."""
-        number, block = self.sent[edge], self.plan.at(self.rank, ("block", edge))
+        number, edge, block = end.number, end.edge, self.plan.at(self.rank, ("block", end.edge))
         place = address(array) - self._address
         if not (array.flags.c_contiguous and 0 <= place <= self.memory.nbytes - array.nbytes):
             born = self.outgoing(edge, array.shape)
-            self.copy(edge, array, born)
+            self.copy(end, array, born)
             place = address(born) - self._address
         view(self.memory, block, (DESCRIPTION + 1,), "uint64")[:] = [*describe(array.shape, edge.dtype), place]
-        yield from until(self.put(edge, block, BLOCK, self.plan.at(edge.destination, ("metadata", edge)), number))
-        while self.freed(edge) < number:
+        yield from until(self.put(end, self.own(block, BLOCK), self.plan.at(edge.destination, ("metadata", edge)), number))
+        while self.freed(end) < number:
             yield
 
-    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
+    def move_in(self, end: End, receiving: Receiving) -> Steps:
         """See DeviceLink."""
-        number, place = self.taken[edge], self.plan.at(self.rank, ("metadata", edge))
-        while self.transport.poll_word(self.region, place + flag_place(BLOCK)) < number:
+        number, place = end.number, self.plan.at(self.rank, ("metadata", end.edge))
+        while self.transport.poll_word(self.region, place + BLOCK) < number:
             yield
         *description, source = (int(word) for word in view(self.memory, place, (DESCRIPTION + 1,), "uint64"))
         shape, dtype = described(description)
-        array = self._holding[edge] = view(self._pool.allocate(math.prod(shape) * np.dtype(dtype).itemsize), 0, shape, dtype)
-        cost = self.costs.of(edge)
-        cost.messages += 1
-        cost.reads += 1
-        cost.round_trips += 1
-        yield from until(self.transport.read(self.remote[edge.source], array, source))
-        self.tell_free(edge)
-        arrival(array)
+        array = view(self._pool.allocate(math.prod(shape) * np.dtype(dtype).itemsize), 0, shape, dtype)
+        end.cost.messages += 1
+        end.cost.reads += 1
+        end.cost.round_trips += 1
+        yield from until(self.transport.read(end.remote, array, source))
+        self.tell_free(end)
+        receiving.array = self._holding[end.edge] = array
 
-    def let_go(self, edge: Edge) -> None:
+    def let_go(self, end: End) -> None:
         """The sender knows already; the memory is free for the next tensor once the receiver's views are gone."""
-        del self._holding[edge]
+        del self._holding[end.edge]
 
     def close(self) -> None:
         """See Link."""

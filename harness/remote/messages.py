@@ -45,7 +45,7 @@ class Messages:
 
     def send(self, edge: Edge, array: Array) -> Handle:
         """See Link."""
-        check_shape(edge, array.shape, array.dtype.name)
+        check_shape(edge, array.shape, array.dtype)
         last = self._last.get(edge)
         if edge.source != self.rank or (last is not None and not last.test()):
             raise TransportError(f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, or its last tensor is still under way")
@@ -131,7 +131,7 @@ class Receiving:
             if not self._header.test():
                 return False
             shape, dtype = described([int(word) for word in self._words.view(np.uint64)])
-            check_shape(edge, shape, dtype)
+            check_shape(edge, shape, np.dtype(dtype))
         self._array = view(self._memory, 0, shape, edge.dtype)
         self._payload = self._transport.recv(self._array, edge.source)
         return True

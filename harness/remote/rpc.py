@@ -6,15 +6,14 @@ into its registered buffer and writes it there; where the shape is another one, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harness.remote._control import Control, MessageBuffers, TwoSidedMessages, Words
-from harness.remote._device import DeviceLink, Steps, flagged, need_device, until
+from harness.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
 from harness.remote._plan import DESCRIPTION, Plan, describe, described, own_memory, rounded, view
-from harness.remote.base import Edge, Link
+from harness.remote.base import Cost, Edge, Link
 from harness.transports.base import Array, OneSided, Transport, TwoSided
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ class RemoteCall(DeviceLink):
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
         self._born = {edge.name: own_memory(edge) for edge in edges if edge.source == self.rank}
+        self._numbers = {edge: number for number, edge in enumerate(edges)}
         self._known: dict[Edge, Words] = {}
         self._requests: dict[Edge, tuple[int, Words]] = {}
         self._corrections: dict[Edge, Words] = {}
@@ -71,58 +71,57 @@ class RemoteCall(DeviceLink):
         self._control.advance()
         super().advance()
 
-    def move_out(self, edge: Edge, array: Array) -> Steps:
+    def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink."""
-        number, description = self.sent[edge], describe(array.shape, edge.dtype)
+        number, edge, description = end.number, end.edge, describe(array.shape, end.edge.dtype)
         while True:
             while edge not in self._requests:
                 yield
             place, wanted = self._requests.pop(edge)
             if wanted == description:
                 break
-            self._post(METADATA, edge, number, 0, description, edge.destination)
+            self._post(METADATA, end, number, 0, description)
         registered = self.plan.at(self.rank, ("registered", edge))
-        self.copy(edge, array, view(self.memory, registered, array.shape, edge.dtype))
-        yield from until(self.put(edge, registered, array.nbytes, place, number))
+        self.copy(end, array, view(self.memory, registered, array.shape, edge.dtype))
+        yield from until(self.put(end, self.own(registered, array.nbytes), place, number))
 
-    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
+    def move_in(self, end: End, receiving: Receiving) -> Steps:
         """See DeviceLink. The flag's place depends on the shape, so it is cleared before the sender can know of it."""
-        number, place = self.taken[edge], self.plan.at(self.rank, ("arrival", edge))
+        number, edge, place = end.number, end.edge, self.plan.at(self.rank, ("arrival", end.edge))
         known = self._known.get(edge, UNKNOWN)
         while True:
             shape, dtype = described(known)
-            array = view(self.memory, place, shape, dtype)
-            flag = place + rounded(array.nbytes)
+            receiving.array = view(self.memory, place, shape, dtype)
+            flag = place + rounded(receiving.array.nbytes)
             view(self.memory, flag, (1,), "uint64")[0] = 0
-            self.costs.of(edge).round_trips += 1
-            self._post(REQUEST, edge, number, place, known, edge.source)
+            end.cost.round_trips += 1
+            self._post(REQUEST, end, number, place, known)
             while self.transport.poll_word(self.region, flag) != number:
                 if edge in self._corrections:
                     break
                 yield
             else:
-                break
+                return
             known = self._known[edge] = self._corrections.pop(edge)
-        arrival(array)
 
-    def let_go(self, edge: Edge) -> None:
+    def let_go(self, end: End) -> None:
         """The next request tells it."""
 
-    def _post(self, kind: int, edge: Edge, number: int, place: int, description: Words, peer: int) -> None:
-        self._count(edge)
-        self._control.post([kind, self.number[edge], number, place, *description], peer)
+    def _post(self, kind: int, end: End, number: int, place: int, description: Words) -> None:
+        self._count(end.cost)
+        self._control.post([kind, self._numbers[end.edge], number, place, *description], end.peer)
 
     def _take(self, peer: int, words: Words) -> None:
-        kind, edge, _, place, *description = words
+        kind, index, _, place, *description = words
+        edge = self.edges[index]
         if kind == REQUEST:
-            self._requests[self.edges[edge]] = place, description
+            self._requests[edge] = place, description
         else:
-            self._corrections[self.edges[edge]] = description
+            self._corrections[edge] = description
         if not self._two_sided:
-            self._count(self.edges[edge])
+            self._count(self.costs.of(edge))
 
-    def _count(self, edge: Edge) -> None:
+    def _count(self, cost: Cost) -> None:
         """A control message or the acknowledgement of one."""
-        cost = self.costs.of(edge)
         cost.messages += 1
         cost.writes += not self._two_sided

@@ -6,11 +6,11 @@ clearing. The receiver writes back how many tensors it has released; the sender 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from harness.remote._device import DeviceLink, Steps, flag_place, flagged, need_device, until
-from harness.remote._plan import WORD, Plan, all_static, same_memory, view
+from harness.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from harness.remote._plan import Plan, all_static, rounded, same_memory, view
 from harness.remote.base import Edge, Link
 from harness.transports.base import Array, OneSided, Transport
 
@@ -29,14 +29,13 @@ class ZeroCopy(DeviceLink):
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
-        here, at = self.rank, self.plan.at
-        self._born = {edge: view(self.memory, at(here, ("born", edge.name)), edge.shape, edge.dtype) for edge in edges if edge.source == here}
-        self._arrivals = {edge: view(self.memory, at(here, ("arrival", edge)), edge.shape, edge.dtype) for edge in edges if edge.destination == here}
+        self._born = {edge: self._view("born", edge.name, edge) for edge in self.out}
+        self._sources = {edge: (self.own(self._at("born", edge.name), edge.nbytes), self.plan.at(edge.destination, ("arrival", edge))) for edge in self.out}
+        self._arrivals = {edge: (self._view("arrival", edge, edge), self._at("arrival", edge) + rounded(edge.nbytes)) for edge in self.into}
 
     def places(self, plan: Plan, edge: Edge) -> None:
         """A tensor's birthplace serves all its edges."""
-        plan.put(edge.source, ("born", edge.name), flagged(edge.nbytes))
-        plan.put(edge.source, ("freed", edge), WORD)
+        plan.put(edge.source, ("born", edge.name), edge.nbytes)
         plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
@@ -45,26 +44,31 @@ class ZeroCopy(DeviceLink):
 
     def incoming(self, edge: Edge) -> Array:
         """See Link."""
-        return self._arrivals[edge]
+        return self._arrivals[edge][0]
 
-    def move_out(self, edge: Edge, array: Array) -> Steps:
+    def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink."""
-        number = self.sent[edge]
-        while self.freed(edge) < number - 1:
+        number, born = end.number, self._born[end.edge]
+        while self.freed(end) < number - 1:
             yield
-        born = self._born[edge]
         if array is not born and not same_memory(array, born):
-            self.copy(edge, array, born)
-        yield from until(self.put(edge, self.plan.at(self.rank, ("born", edge.name)), edge.nbytes, self.plan.at(edge.destination, ("arrival", edge)), number))
+            self.copy(end, array, born)
+        yield from until(self.put(end, *self._sources[end.edge], number))
 
-    def move_in(self, edge: Edge, arrival: Callable[[Array], None]) -> Steps:
+    def move_in(self, end: End, receiving: Receiving) -> Steps:
         """See DeviceLink."""
-        number, flag = self.taken[edge], self.plan.at(self.rank, ("arrival", edge)) + flag_place(edge.nbytes)
-        while self.transport.poll_word(self.region, flag) < number:
+        number, poll, region = end.number, self.transport.poll_word, self.region
+        receiving.array, flag = self._arrivals[end.edge]
+        while poll(region, flag) < number:
             yield
-        arrival(self._arrivals[edge])
 
     def close(self) -> None:
         """See Link."""
-        self._born, self._arrivals = {}, {}
+        self._born, self._sources, self._arrivals = {}, {}, {}
         super().close()
+
+    def _at(self, *name: Hashable) -> int:
+        return self.plan.at(self.rank, name)
+
+    def _view(self, kind: str, name: Hashable, edge: Edge) -> Array:
+        return view(self.memory, self._at(kind, name), edge.shape, edge.dtype)

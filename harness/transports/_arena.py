@@ -67,6 +67,8 @@ class Arena:
 
 def as_bytes(array: Array) -> Array:
     """The bytes of a C-contiguous array, flat."""
+    if array.ndim == 1 and array.dtype.char == "B" and array.flags.c_contiguous:
+        return array
     if not array.flags.c_contiguous:
         raise TransportError("a buffer must be C-contiguous")
     return array.reshape(-1).view(np.uint8)
