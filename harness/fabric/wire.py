@@ -47,6 +47,7 @@ def make(plan: GuestPlan) -> None:
 
 
 def set_link(node: int, up: bool) -> None:
-    """Pull the node's cable, or put it back."""
+    """Pull the node's cable out of the switch, or put it back. A tap set down instead would leave the node's driver in an error for good."""
     with IPRoute() as route:
-        route.link("set", index=route.link_lookup(ifname=tap(node))[0], state="up" if up else "down")
+        bridge = route.link_lookup(ifname=BRIDGE)[0]
+        route.link("set", index=route.link_lookup(ifname=tap(node))[0], master=bridge if up else 0)
