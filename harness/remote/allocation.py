@@ -52,7 +52,6 @@ class _Order:
     memory: Memory
     write: Any
     output: str
-    dtype: torch.dtype
     sent_as: dict[Shape, Shape]
     """The shape of the tensor that is sent, where it is another view of the result."""
     shapes: dict[tuple[Shape, ...], Shape] = field(default_factory=dict)
@@ -64,13 +63,17 @@ class Sites(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.births = Births()
+        self._tracing, self._unknown = False, True
         self._calls: Counter[Any] = Counter()
         self._born: dict[int, _Birth] = {}
         self._given: set[int] = set()
         self._orders: dict[Site, _Order] = {}
+        self._ordered: set[Any] = set()
+        self._hopeless: set[int] = set()
 
     def begin(self) -> None:
-        """A new step starts: calls are counted from zero."""
+        """A new step starts: calls are counted from zero. It is traced when the last one copied something whose site was not looked for yet."""
+        self._tracing, self._unknown = self._unknown, False
         self.births = Births()
         self._calls.clear()
         self._born.clear()
@@ -83,18 +86,20 @@ class Sites(TorchDispatchMode):
             self.births.placed += 1
             return True
         shape = tuple(tensor.shape)
-        torch.from_numpy(memory(shape)).view(shape).copy_(tensor)
+        place = torch.from_numpy(memory(shape))
+        place.view(shape).copy_(tensor)
         self.births.copied += 1
         self.births.copied_bytes += tensor.nbytes
-        born = self._born.get(tensor.untyped_storage()._cdata)
-        if born is not None and not born.storage.expired() and tensor.is_contiguous() and tensor.nbytes == tensor.untyped_storage().nbytes():
-            self._order(born, tensor, memory)
+        if not self._tracing:
+            self._unknown |= place.data_ptr() not in self._hopeless
+        elif not self._order(tensor, memory):
+            self._hopeless.add(place.data_ptr())
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """Run an operation; where one is ordered, into given memory."""
         kwargs = kwargs or {}
-        if not _allocates(func):
+        if not (self._tracing and _allocates(func)) and func not in self._ordered:
             return func(*args, **kwargs)
         site = func, self._calls[func]
         self._calls[func] += 1
@@ -102,15 +107,23 @@ class Sites(TorchDispatchMode):
         if order is not None:
             return self._write(order, args, kwargs)
         result = func(*args, **kwargs)
-        storage = StorageWeakRef(result.untyped_storage())
-        self._born[storage.cdata] = _Birth(storage, site, _shapes(args), tuple(result.shape))
+        if self._tracing:
+            storage = StorageWeakRef(result.untyped_storage())
+            self._born[storage.cdata] = _Birth(storage, site, _shapes(args), tuple(result.shape))
         return result
 
-    def _order(self, born: _Birth, tensor: torch.Tensor, memory: Memory) -> None:
+    def _order(self, tensor: torch.Tensor, memory: Memory) -> bool:
+        """Have the tensor's site write into the memory from the next step on; False where that cannot be."""
+        born = self._born.get(tensor.untyped_storage()._cdata)
+        if born is None or born.storage.expired() or not tensor.is_contiguous() or tensor.nbytes != tensor.untyped_storage().nbytes():
+            return False
         writer = _writer(born.site[0])
-        if writer is not None:
-            renamed = {born.shape: tuple(tensor.shape)} if born.shape != tensor.shape else {}
-            self._orders[born.site] = _Order(memory, *writer, tensor.dtype, renamed, {born.arguments: born.shape})
+        if writer is None:
+            return False
+        renamed = {born.shape: tuple(tensor.shape)} if born.shape != tensor.shape else {}
+        self._orders[born.site] = _Order(memory, *writer, renamed, {born.arguments: born.shape})
+        self._ordered.add(born.site[0])
+        return True
 
     def _write(self, order: _Order, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
         arguments = _shapes(args)

@@ -22,6 +22,7 @@ from harness.transports.base import Collectives, Handle, Transport
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
+    from harness.remote.allocation import Sites
     from harness.workloads.model import Model
 
 
@@ -30,6 +31,7 @@ class ParameterServer(Strategy):
 
     def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
         assert group is not None and isinstance(context.case, TrainCase)
+        self.case, self._sites = context.case, cast("Sites | None", None)
         self.rank, ranks = group.rank, range(group.world_size)
         self.servers = context.case.servers or group.world_size
         self.mechanism = context.case.mechanism
@@ -62,7 +64,11 @@ class ParameterServer(Strategy):
         """See Strategy: the parameters move to where they are sent from or received into."""
         self._model = model
         self._memory = [self._place(index).reshape(value.shape) for index, value in enumerate(model.values())]
-        self._lives = model.live_in(self._memory)
+        if self.mechanism == "zero_copy" and self.case.framework == "torch":
+            from harness.remote.allocation import Sites
+
+            self._sites = Sites()
+        self._lives = model.live_in(self._memory, self._sites)
         self._holding: list[Edge] = []
 
     def begin(self, step: int) -> None:
@@ -103,6 +109,14 @@ class ParameterServer(Strategy):
         if not self._lives and arrivals:
             self.apply(lambda: self._model.load(self._memory))
         self.exchanges = [Exchange(self._ready[index], self._left[index], self._back[index], self.gradients[index].nbytes) for index in self.order]
+
+    def report(self) -> None:
+        """See Strategy; and which gradients were born in place."""
+        super().report()
+        if self._sites is not None and self.case.compute == "real":
+            moment, births = now(), self._sites.births
+            self.context.recorder.add("born_placed", self.step, moment, moment, value=births.placed)
+            self.context.recorder.add("born_copied", self.step, moment, moment, births.copied_bytes, births.copied)
 
     def close(self) -> None:
         """See Strategy."""

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from harness.workloads.data import Batch
 from harness.workloads.networks import Network
+
+
+class Births(Protocol):
+    """What has a backward pass's gradients born in given memory (remote/allocation.py): a context around its operations."""
+
+    def begin(self) -> None:
+        """A new pass starts."""
+
+    def place(self, tensor: Any, memory: Callable[[tuple[int, ...]], np.ndarray]) -> bool:
+        """The tensor lies in the memory afterwards; whether it was born there."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(self, *_: Any) -> object: ...
 
 
 class Model(Protocol):
@@ -29,9 +43,9 @@ class Model(Protocol):
     def update(self, only: Sequence[int] | None = None) -> None:
         """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where some are given."""
 
-    def live_in(self, memory: Sequence[np.ndarray]) -> bool:
+    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
         """Keep the parameters in this memory from now on (canonical shapes), with the values they have: who writes there changes them. False where the
-        framework keeps its own, and `load` tells it."""
+        framework keeps its own, and `load` tells it. With `births` the bound gradients are born in their views too, where the framework can."""
 
     def values(self) -> list[np.ndarray]:
         """Parameters in canonical shape and order (views or copies)."""

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from harness.workloads import tensorflow_layers
 from harness.workloads.data import Batch
+from harness.workloads.model import Births
 from harness.workloads.networks import AUXILIARY_WEIGHT, Network
 
 _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
@@ -58,7 +59,7 @@ class TensorflowModel:
         chosen = tuple(range(len(self._variables)) if only is None else only)
         self._update_function([tf.convert_to_tensor(self._gradients[index]) for index in chosen], chosen)
 
-    def live_in(self, memory: Sequence[np.ndarray]) -> bool:
+    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
         """See Model: TensorFlow's variables have memory of their own."""
         return False
 

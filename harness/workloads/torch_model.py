@@ -10,11 +10,13 @@ from torch import nn
 
 from harness.workloads import torch_layers
 from harness.workloads.data import Batch
+from harness.workloads.model import Births
 from harness.workloads.networks import AUXILIARY_WEIGHT, Network
 
 
 class TorchModel:
-    """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write; zeroing and accumulating take two of each."""
+    """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write; zeroing and accumulating take two of each.
+    With `births` (remote/allocation.py) gradients are born there instead, where torch can."""
 
     def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
         torch.set_num_threads(threads)
@@ -26,13 +28,14 @@ class TorchModel:
         self._learning_rate, self._momentum = learning_rate, momentum
         self._scale = 1.0
         self._loss = torch.zeros(())
+        self._births: Births | None = None
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
         """See Model."""
         self._scale = scale
         for index, (parameter, gradient) in enumerate(zip(self._parameters, gradients, strict=True)):
             self._gradients.append(torch.from_numpy(gradient).view_as(parameter))
-            parameter.register_post_accumulate_grad_hook(_hook(self._gradients[index], ready, index))
+            parameter.register_post_accumulate_grad_hook(self._hook(gradient, ready, index))
 
     def forward(self, batch: Batch) -> float:
         """See Model."""
@@ -42,7 +45,12 @@ class TorchModel:
 
     def backward(self) -> None:
         """See Model."""
-        self._loss.backward()  # type: ignore[no-untyped-call]
+        if self._births is None:
+            self._loss.backward()  # type: ignore[no-untyped-call]
+            return
+        self._births.begin()
+        with self._births:
+            self._loss.backward()  # type: ignore[no-untyped-call]
 
     def update(self, only: Sequence[int] | None = None) -> None:
         """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second of every launch."""
@@ -53,8 +61,9 @@ class TorchModel:
             weight_decay=0.0, momentum=self._momentum, lr=self._learning_rate, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
         )  # fmt: skip
 
-    def live_in(self, memory: Sequence[np.ndarray]) -> bool:
+    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
         """See Model."""
+        self._births = births
         for parameter, place in zip(self._parameters, memory, strict=True):
             np.copyto(place, parameter.detach().numpy())
             parameter.data = torch.from_numpy(place)
@@ -74,6 +83,20 @@ class TorchModel:
         with torch.inference_mode():
             found = logits(self._module, torch.from_numpy(batch.inputs))[0].argmax(dim=-1).numpy()
         return float((found == batch.labels).mean())
+
+    def _hook(self, gradient: np.ndarray, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:
+        view = self._gradients[index]
+
+        def gradient_done(parameter: torch.Tensor) -> None:
+            assert parameter.grad is not None
+            if self._births is None:
+                view.copy_(parameter.grad)
+            else:
+                self._births.place(parameter.grad, lambda shape: gradient)
+            parameter.grad = None  # the next backward pass brings a fresh one
+            ready(index)
+
+        return gradient_done
 
 
 class Graph(nn.Module):
@@ -109,13 +132,3 @@ def loss_of(module: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> to
     """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
     main, *auxiliary = (nn.functional.cross_entropy(found.flatten(0, -2), labels.flatten()) for found in logits(module, inputs))
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
-
-
-def _hook(view: torch.Tensor, ready: Callable[[int], None], index: int) -> Callable[[torch.Tensor], None]:
-    def gradient_done(parameter: torch.Tensor) -> None:
-        assert parameter.grad is not None
-        view.copy_(parameter.grad)
-        parameter.grad = None  # the next backward pass brings a fresh one
-        ready(index)
-
-    return gradient_done

@@ -92,7 +92,7 @@ class _Size:
     def _answer(self, iteration: int) -> None:
         """On rank 1."""
         received = self.link.recv(self.tensor).wait()
-        with self.context.recorder.span("reduce", iteration, self.tensor.nbytes):
+        with self.context.recorder.span("reduce_max", iteration, self.tensor.nbytes):
             self.born[0] = received.max()
         sent = self.link.send(self.answer, self.born)
         self.link.release(self.tensor)
