@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.strategies.base import Exchange, Strategy
-from harness.strategies.buckets import ITEM, Parameter
+from harness.strategies.buckets import ITEM, Bucket, Parameter
 from harness.transports._tensorflow_servers import Servers, check_size
 from harness.transports.base import Collectives, TransportError
 from harness.transports.tensorflow_grpc import TensorflowGrpc
@@ -42,6 +42,15 @@ class TensorflowParameterServer(Strategy):
         self._graph = _Graph(group.servers, context, self.parameters, self._owners)
         self._sent = self._messages()
         self._steps = 0
+        context.facts["parameter_server"] = {
+            "mechanism": "RecvTensor", "servers": servers, "tensor_nbytes": [parameter.elements * ITEM for parameter in self.parameters],
+            "messages_to": {"push": len([owner for owner in self._owners if owner != context.rank]),
+                            "pull": self._owners.count(context.rank) * (context.world_size - 1)},
+        }  # fmt: skip
+
+    def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
+        """A tensor each."""
+        return super().allocate(0)
 
     def start(self, model: Model) -> None:
         """See Strategy. A server's rank gives its variables their values; then all may use them."""
@@ -66,8 +75,7 @@ class TensorflowParameterServer(Strategy):
         for nbytes in self._sent:
             self._traffic.count(nbytes)
         context.recorder.add("wait", self.step, start, end)
-        moved = 2 * ITEM * sum(parameter.elements for parameter in self.parameters)
-        self.exchanges = [Exchange(start, start, end, moved)]
+        self.exchanges = [Exchange(start, start, end, ITEM * sum(parameter.elements for parameter in self.parameters))]
         self.apply(lambda: self._model.load([value.reshape(shape) for value, shape in zip(pulled, self._shapes, strict=True)]))
 
     def _messages(self) -> list[int]:
