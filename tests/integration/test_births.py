@@ -1,12 +1,10 @@
-"""Gradients of a parameter server's workers: by zero copy they are born in registered memory from the second step on, and training stays the same to the bit."""
+"""Gradients of a parameter server's workers: by zero copy they are born in registered memory from the second step on, and no bit changes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-
 from _training import Outcome, case_of, launch
 
 STEPS = 4
