@@ -142,6 +142,11 @@ class Clock(_Part):
     uncertainty_ns: int
 
 
+def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
+    """See Record.evidence_words."""
+    return f"{evidence}, soft-RoCE" if fabric == "guests" and "rdma" in (transport or "") else evidence
+
+
 class Record(_Part):
     """One launch."""
 
@@ -176,3 +181,8 @@ class Record(_Part):
     """What a person types to run this launch again."""
     artifacts: dict[str, str] = Field(default_factory=dict)
     """File name to SHA-256."""
+
+    @property
+    def evidence_words(self) -> str:
+        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's."""
+        return evidence_words(self.evidence, self.case.fabric, self.case.transport)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.record.schema import evidence_words
 from harness.report.figures.fits import FitPoint, fits
 from harness.report.figures.style import Look, looks
 from harness.report.numbers import NARROW, bracket, nbytes, percent, significant
@@ -48,7 +49,7 @@ def place(found: TransportCost) -> str:
     parts += [f"{found.nodes} nodes"] if found.nodes > 1 else []
     parts += [f"{found.link_mbit:g} Mbit/s"] if found.link_mbit else []
     parts += [f"{found.link_delay_ms:g} ms"] if found.link_delay_ms else []
-    return ", ".join([*parts, *([found.evidence] if found.evidence != "measured" else [])])
+    return ", ".join([*parts, *([evidence_words(found.evidence, found.fabric, found.transport)] if found.evidence != "measured" else [])])
 
 
 def _rows(found: TransportCost) -> list[Row]:

@@ -90,6 +90,12 @@ class SuiteData:
         chosen = {record.launch for record in good if record.case.program == program and record.case.tracing == "none"}
         return [run for run in self.runs if run.launch in chosen]
 
+    def evidence_of(self, claim: ClaimResult) -> str | None:
+        """A claim's level of evidence for a reader, with what its launches add to it (record/schema.py: `evidence_words`)."""
+        launches = self.launches
+        words = {run.record.evidence_words for launch in claim.runs if (run := launches.get(launch)) is not None and run.record is not None}
+        return max((word for word in words if claim.evidence and word.startswith(claim.evidence)), key=len, default=claim.evidence)
+
     def counts(self) -> dict[str, int]:
         """Planned launches by status; they add up to `planned`."""
         found = Counter(run.status for run in self.runs)

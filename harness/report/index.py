@@ -49,6 +49,7 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[t
     launches = [{"name": suite.name, "title": suite.suite.title, "counts": suite.counts()} for suite in data]
     order = {word: place for place, word in enumerate(verdicts.ORDER)}
     values = {"groups": groups, "launches": launches, "order": order, "any_claims": bool(claims), "meanings": list(verdicts.MEANING.items())}
+    values |= {"evidence": {(claim.suite, claim.id, claim.evidence): suite.evidence_of(claim) for suite in data for claim in suite.claims}}
     return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
 
 
@@ -56,7 +57,7 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     """What a reader must know of where the numbers come from; several machines are all named."""
     records = [run.record for suite in data for run in suite.runs if run.record]
     described = list(dict.fromkeys(_describe(record) for record in records))
-    evidence = sorted({record.evidence for record in records})
+    evidence = sorted({record.evidence_words for record in records})
     crowded = sum(record.oversubscribed for record in records)
     facts: list[tuple[str, str]] = []
     for name, description in described:

@@ -98,6 +98,6 @@ def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
 def dot(run: Run, x: float, y: float, unit: str) -> Dot:
     """A launch in a panel of a suite page."""
     assert run.record is not None
-    mark = f", {run.record.evidence}" if run.record.evidence != "measured" else ""
+    mark = f", {run.record.evidence_words}" if run.record.evidence != "measured" else ""
     mark += ", oversubscribed" if run.record.oversubscribed else ""
     return Dot(x, y, run.hollow, f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {unit}{mark}", f"runs/{run.launch}.html")

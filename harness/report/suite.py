@@ -16,7 +16,7 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
     """<suite>.html."""
     ids = [claim.id for claim in data.claims]
     settled, advice = settling.table(data)
-    values = {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
+    values = {"evidence_of": data.evidence_of, "claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
     pages.write(
         f"{data.name}.html",
         "suite.html.j2",

@@ -1,0 +1,157 @@
+"""Nodes and their wire without booting any: plan, shaping, command lines, what a capture counts, where ranks stand, how a level of evidence reads."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from harness.fabric import _qemu, _uml, capture, wire
+from harness.fabric.guests import Guests
+from harness.fabric.node import shaping
+from harness.fabric.plan import GuestPlan, address, put, read_plan, take
+from harness.launch.guests import ranks_of
+from harness.launch.processes import OnNodes
+from harness.launch.watch import ended_badly
+from harness.rank import place
+from harness.rank.mirror import processes_file
+from harness.record.schema import evidence_words
+from harness.spec.case import parse_case
+
+TRANSFER = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [8]}
+
+
+@pytest.mark.parametrize(("ranks", "nodes", "placed"), [(2, 1, [[0, 1]]), (2, 2, [[0], [1]]), (5, 2, [[0, 1, 2], [3, 4]]), (4, 4, [[0], [1], [2], [3]])])
+def test_ranks_fill_nodes_in_order_and_no_node_stays_empty(ranks, nodes, placed):
+    assert [ranks_of(node, nodes, ranks) for node in range(nodes)] == placed
+
+
+def test_a_case_in_guests_means_eth0_unless_it_says_otherwise():
+    assert parse_case({**TRANSFER, "fabric": "guests"}).interface == "eth0"
+    assert parse_case({**TRANSFER, "fabric": "guests", "interface": "eth1"}).interface == "eth1"
+    assert parse_case(TRANSFER).interface == "lo"
+    hindrance = Guests("eth1").obstacle()
+    assert hindrance is not None and "no interface 'eth1'" in hindrance[0]
+
+
+def test_a_plan_comes_back_as_it_was_written(tmp_path):
+    plan = GuestPlan(nodes=2, commands=[["a"], ["b"]], ranks=[[0], [1]], link_mbit=100, link_delay_ms=1.5, capture=True)
+    plan.write(tmp_path)
+    assert read_plan(tmp_path) == plan
+
+
+def test_addresses_are_distinct_over_many_nodes():
+    assert address(0) == "10.77.0.1"
+    assert len({address(node) for node in range(1000)}) == 1000
+    assert len({wire.mac(node) for node in range(1000)}) == 1000
+
+
+@pytest.mark.parametrize(
+    ("mbit", "delay_ms", "lines"),
+    [
+        (None, 0, []),
+        (None, 2.5, ["root handle 1: netem delay 2.5ms limit 100000"]),
+        (100, 0, ["root handle 2: tbf rate 100000000bit burst 65536 limit 4194304"]),
+        (1000, 1, ["root handle 1: netem delay 1ms limit 100000", "parent 1:1 handle 2: tbf rate 1000000000bit burst 500000 limit 4194304"]),
+    ],
+)
+def test_what_a_node_sends_is_delayed_and_then_shaped(mbit, delay_ms, lines):
+    assert shaping(GuestPlan(nodes=2, commands=[], link_mbit=mbit, link_delay_ms=delay_ms)) == lines
+
+
+def test_command_lines_name_memory_tap_and_first_program():
+    plan = GuestPlan(nodes=2, commands=[], memory_mib=700)
+    words = _uml.command(Path("/k/linux"), plan, 1, Path("/s/init-1"), Path("/s"))
+    assert words[:2] == ["/k/linux", "mem=700M"] and "init=/s/init-1" in words
+    assert f"vec0:transport=tap,ifname={wire.tap(1)},depth=64,mac={wire.mac(1)},mtu=4500" in words
+    words = _qemu.command(Path("/k"), plan, 1, Path("/s/start-1"))
+    assert words[words.index("-m") + 1] == "700"
+    assert words[words.index("-append") + 1].endswith("scaleproof.start=/s/start-1")
+
+
+def ethernet(protocol: int, body: bytes) -> bytes:
+    return bytes(12) + struct.pack(">H", protocol) + body
+
+
+def ipv4(protocol: int, ports: tuple[int, int], body: bytes, sender: int = 1) -> bytes:
+    transport = struct.pack(">HHHH", *ports, 8 + len(body), 0) if protocol == 17 else struct.pack(">HH", *ports) + bytes(16)
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(transport) + len(body), 0, 0, 64, protocol, 0)
+    return ethernet(0x0800, head + bytes([10, 77, 0, sender, 10, 77, 0, 3]) + transport + body)
+
+
+def roce(opcode: int, number: int, headers: int, payload: int, padding: int = 0) -> bytes:
+    base = struct.pack(">BBHII", opcode, padding << 4, 0xFFFF, 17, number)
+    return ipv4(17, (49152, 4791), base + bytes(headers + payload + padding + 4))
+
+
+def pcap(path: Path, frames: list[bytes]) -> Path:
+    head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
+    path.write_bytes(head + b"".join(struct.pack("<IIII", 0, 0, min(len(frame), 96), len(frame)) + frame[:96] for frame in frames))
+    return path
+
+
+def test_a_capture_counts_operations_messages_and_payload(tmp_path):
+    write = [roce(6, 0, 16, 4096), roce(7, 1, 0, 4096), roce(9, 2, 4, 101, 3)]
+    frames = [*write, roce(17, 2, 4, 0), roce(12, 3, 16, 0), roce(16, 3, 4, 300), roce(10, 4, 16, 8), roce(4, 5, 0, 64)]
+    found = capture.count(pcap(tmp_path / "wire.pcap", frames))
+    assert found["frames"] == 8 and found["bytes"] == sum(map(len, frames))
+    assert found["roce"] == {
+        "operations": {
+            "ACKNOWLEDGE": 1, "READ_REQUEST": 1, "READ_RESPONSE_ONLY": 1, "SEND_ONLY": 1,
+            "WRITE_FIRST": 1, "WRITE_LAST_WITH_IMM": 1, "WRITE_MIDDLE": 1, "WRITE_ONLY": 1,
+        },
+        "messages": 4, "payload_bytes": 2 * 4096 + 101 + 300 + 8 + 64, "again": 0,
+    }  # fmt: skip
+
+
+def test_what_is_sent_again_counts_once_as_payload(tmp_path):
+    found = capture.count(pcap(tmp_path / "wire.pcap", [roce(10, 7, 16, 512), roce(10, 7, 16, 512), roce(17, 7, 4, 0), roce(17, 7, 4, 0)]))
+    assert (found["roce"]["payload_bytes"], found["roce"]["again"]) == (512, 1)
+
+
+def test_other_traffic_is_counted_apart_from_the_fabrics_own_probe(tmp_path):
+    frames = [
+        ipv4(6, (40000, 5000), b"data"),
+        ipv4(6, (40001, 9), b"rate"),
+        ipv4(17, (40002, 7), b"echo"),
+        ethernet(0x0806, bytes(28)),
+        ethernet(0x86DD, bytes(60)),
+    ]
+    kinds = capture.count(pcap(tmp_path / "wire.pcap", frames))["kinds"]
+    assert {kind: found["frames"] for kind, found in kinds.items()} == {"arp": 1, "ipv6": 1, "probe": 2, "tcp": 1}
+
+
+def test_what_is_no_capture_is_refused(tmp_path):
+    (tmp_path / "x").write_bytes(b"no pcap")
+    with pytest.raises(ValueError, match="no pcap file"):
+        capture.count(tmp_path / "x")
+
+
+def test_a_rank_on_a_node_maps_in_its_memory_and_binds_its_nodes_address(tmp_path, monkeypatch):
+    assert (place.node(), place.mapped(tmp_path), place.address("127.0.0.1"), place.to_supervisor_ns()) == (None, tmp_path, "127.0.0.1", 0)
+    for name, value in {"SCALEPROOF_NODE": "1", "SCALEPROOF_ADDRESS": "10.77.0.2", "SCALEPROOF_CLOCK_NS": "-5", "TMPDIR": "/dev/shm/x"}.items():
+        monkeypatch.setenv(name, value)
+    assert (place.node(), place.mapped(tmp_path), place.address("127.0.0.1"), place.to_supervisor_ns()) == (1, Path("/dev/shm/x/mapped"), "10.77.0.2", -5)
+    assert place.namespace().startswith("node1/")
+
+
+def test_processes_of_nodes_are_what_their_nodes_tell(tmp_path):
+    put(processes_file(tmp_path, 1), {"2": {"state": "T", "used_s": 1.5, "read_bytes": 7}})
+    processes = OnNodes(tmp_path, [0, 0, 1])
+    assert (processes.state(2, 99, ()), processes.disk_bytes(2, 99)) == (("T", 1.5), 7)
+    assert processes.state(0, 99, ()) == ("", 0.0)
+    assert take(tmp_path / "absent") is None
+
+
+def test_a_rank_of_a_dead_node_failed_as_its_keeper_says():
+    sign = ended_badly(1, {"pid": 0, "exit_code": None, "signal": 9, "at_ns": 5, "code": "rank_killed", "message": "node 1 was killed by SIGKILL"}, None)
+    assert sign is not None
+    assert (sign.code, sign.rank, sign.message) == ("rank_killed", 1, "node 1 was killed by SIGKILL")
+
+
+def test_numbers_of_soft_roce_are_called_so():
+    assert evidence_words("emulated", "guests", "rdma") == "emulated, soft-RoCE"
+    assert evidence_words("emulated", "guests", "grpc+rdma") == "emulated, soft-RoCE"
+    assert evidence_words("emulated", "guests", "tcp") == "emulated"
+    assert evidence_words("measured", "host", "rdma") == "measured"
