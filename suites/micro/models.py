@@ -9,7 +9,7 @@ from harness.claims.launch import SECOND, Launch, clock_offsets, timed
 from harness.claims.metrics import Metric, by_size
 from harness.record.schema import Record
 from harness.simulate.costs import predict
-from harness.simulate.line import LEAST_SIZES, choose_cuts, fit_segments, goodness, seconds
+from harness.simulate.line import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
 from harness.simulate.rounds import rounds_of
 from harness.spec.case import NATIVE, CollectiveCase, OwnCase, TransferCase
 
@@ -97,12 +97,30 @@ def one_way_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
 
 def line_r_squared(record: Record, samples: pd.DataFrame) -> float | None:
     """R^2 of the logarithms of one launch's one-way times under alpha + beta n, cut as `scaleproof fit` cuts."""
+    fitted = _fitted(record, samples)
+    if fitted is None:
+        return None
+    segments, (nbytes, times) = fitted
+    return goodness(nbytes, times, seconds(segments, nbytes)).r_squared
+
+
+def fitted_alpha(record: Record, samples: pd.DataFrame) -> float | None:
+    """s of the smallest messages by the fit to one launch."""
+    fitted = _fitted(record, samples)
+    return None if fitted is None else fitted[0][0].alpha
+
+
+def fitted_rate(record: Record, samples: pd.DataFrame) -> float | None:
+    """GB/s that the largest messages approach by the fit to one launch; None where a byte costs nothing."""
+    fitted = _fitted(record, samples)
+    return None if fitted is None or not fitted[0][-1].beta else 1 / fitted[0][-1].beta / GIGA
+
+
+def _fitted(record: Record, samples: pd.DataFrame) -> tuple[tuple[Segment, ...], tuple[np.ndarray, np.ndarray]] | None:
     found = _times(record, samples)
     if not isinstance(record.case, TransferCase) or found is None:
         return None
-    nbytes, times = found
-    cuts, _ = choose_cuts(nbytes, times)
-    return goodness(nbytes, times, seconds(fit_segments(nbytes, times, cuts), nbytes)).r_squared
+    return fit_segments(*found, choose_cuts(*found)[0]), found
 
 
 def all_reduce_prediction_error(launch: Launch, base: Launch) -> float | None:
@@ -133,5 +151,7 @@ METRICS = [
     Metric("receiver_cpu_per_byte", "ns/B", "lower", size=receiver_cpu_per_byte, clocked=True),
     Metric("one_way_rate", "GB/s", "higher", size=one_way_rate),
     Metric("line_r_squared", "1", "higher", launch=line_r_squared, clocked=True),
+    Metric("fitted_alpha", "s", "lower", launch=fitted_alpha),
+    Metric("fitted_rate", "GB/s", "higher", launch=fitted_rate),
     Metric("all_reduce_prediction_error", "fraction", "lower", pair=all_reduce_prediction_error, clocked=True),
 ]
