@@ -13,6 +13,7 @@ from harness.transports.base import Array
 LINE = 64
 """Bytes of a cache line: what different ranks write lies on different ones."""
 WORD = 8
+PAGE = 4096
 DIMENSIONS = 8
 """Most dimensions of a tensor that describes itself."""
 DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128")
@@ -29,10 +30,11 @@ class Plan:
         self._places: dict[tuple[int, Hashable], int] = {}
 
     def put(self, rank: int, name: Hashable, nbytes: int) -> None:
-        """Reserve whole cache lines; a name that is there already keeps its place."""
+        """Reserve whole cache lines, from a page's start for what fills one (a copy between places of equal alignment is the fastest); a name that is there
+        already keeps its place."""
         if (rank, name) not in self._places:
-            self._places[rank, name] = self._ends[rank]
-            self._ends[rank] += max(rounded(nbytes, LINE), LINE)
+            start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else LINE)
+            self._ends[rank] = start + max(rounded(nbytes, LINE), LINE)
 
     def at(self, rank: int, name: Hashable) -> int:
         """Offset of a place."""

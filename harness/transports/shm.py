@@ -137,9 +137,12 @@ class SharedMemory:
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
         """See OneSided.write_flagged: memcpy promises no order within itself, so the value is a store of its own behind it."""
-        self.traffic.count(source.nbytes + 8)
-        self._part(target, offset, source.nbytes + 8)[:-8] = as_bytes(source)
-        self.arena.words[target.rank][(target.offset + offset + source.nbytes) // 8] = value
+        nbytes = source.nbytes
+        self.traffic.count(nbytes + 8)
+        place = self._part(target, offset, nbytes + 8)
+        if nbytes:
+            place[:nbytes] = as_bytes(source)
+        self.arena.words[target.rank][(target.offset + offset + nbytes) // 8] = value
         return Done()
 
     def poll_word(self, region: Region, offset: int) -> int:

@@ -1,0 +1,192 @@
+"""One tensor over shared memory beside the memory-copy bound: static placement, send and receive, and bare copies, in turns on the same two ranks.
+
+Plain arms: nobody touches the payload between transfers, as in ping-pong benchmarks; the bound is one process that copies between two allocations of its own.
+Fresh ones: the sender has just written the payload and the receiver reads all of it afterwards, every time; the bound is the bare copy that such a transfer
+cannot do without: to the receiver's memory (placement) or from the sender's (receive).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic_ns as now
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from benchmarks.replay import REPLAY
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.remote.base import Edge, open_link
+from harness.spec.case import parse_case
+from harness.spec.units import format_bytes
+from harness.stats.bootstrap import ratio, ratio_interval
+from harness.transports.shm import SharedMemory
+
+SIZES = (4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
+LAUNCHES, WARMUP = 8, 2
+MOVED = 128 << 20
+"""Bytes per arm and launch, about."""
+BOUNDS = {"placement": "copy", "receive": "copy", "fresh placement": "push", "fresh receive": "pull"}
+FACTOR, FROM, SHORT, SHORT_US = 0.8, 1 << 20, 4 << 10, 20.0
+"""Wanted: that share of the bound from that size on, and at most that time for a short one."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=format_bytes)
+@pytest.mark.benchmark(timer=REPLAY.time)
+def test_a_transfer_beside_the_memory_copy_bound(size: int, benchmark: BenchmarkFixture, capfd: pytest.CaptureFixture[str]) -> None:
+    """Medians of each launch; ratios are paired by launch. Times are one way, by the clock that both ranks share."""
+    case = parse_case({"program": "transfer", "suite": "bench", "experiment": "remote", "arm": "shm", "transport": "shm", "sizes": [size]})
+    times: dict[str, list[float]] = {}
+    for launch in range(LAUNCHES):
+        with TemporaryDirectory() as folder:
+            assert run_ranks(case, partial(turns, size=size, seed=launch, out=Path(folder) / "times.json")) == ["", ""]
+            for arm, seconds in json.loads((Path(folder) / "times.json").read_text()).items():
+                times.setdefault(arm, []).append(seconds)
+    for arm, bound in BOUNDS.items():
+        found, interval = ratio(times[bound], times[arm]), ratio_interval(times[bound], times[arm], paired=True)
+        assert interval is not None
+        microseconds = 1e6 * statistics.median(times[arm])
+        benchmark.extra_info[arm] = {
+            "microseconds": microseconds, "bound": bound, "bound_microseconds": 1e6 * statistics.median(times[bound]),
+            "ratio": found, "low": interval.low, "high": interval.high, "met": met(size, found, microseconds),
+        }  # fmt: skip
+        with capfd.disabled():
+            print(
+                f"\n{format_bytes(size)} {arm}: {microseconds:.1f} us, {found:.2f} of the bound ({interval.low:.2f} to {interval.high:.2f})"
+                f"{VERDICTS[met(size, found, microseconds)]}"
+            )
+    REPLAY.run(benchmark, times["placement"])
+
+
+VERDICTS = {None: "", True: ", met", False: ", missed"}
+
+
+def met(size: int, found: float, microseconds: float) -> bool | None:
+    """Whether a target holds at its point estimate; None where there is none for this size."""
+    return microseconds < SHORT_US if size == SHORT else found >= FACTOR if size >= FROM else None
+
+
+def turns(context: RankContext, size: int, seed: int, out: Path) -> None:
+    """Median seconds per arm, arms in an order that both ranks draw alike."""
+    arms, shuffler = Arms(context, size), random.Random(seed)
+    times: dict[str, list[int]] = {}
+    for number in range(WARMUP + min(max(MOVED // size, 6), 100)):
+        for name in shuffler.sample(list(arms.each), len(arms.each)):
+            arms.transport.barrier()
+            took = arms.each[name](number)
+            if number >= WARMUP:
+                times.setdefault(name, []).append(took)
+    if context.rank == 0:
+        out.write_text(json.dumps({name: statistics.median(values) / 1e9 for name, values in times.items()}))
+    arms.transport.close()
+
+
+class Arms:
+    """What is timed: rank 0 has the payload, rank 1 gets it. Every arm returns rank 0's knowledge of its nanoseconds and checks what came: the fresh ones each
+    time, the plain ones once, since who checks touches the payload."""
+
+    def __init__(self, context: RankContext, size: int) -> None:
+        self.transport, self.rank = SharedMemory.connect(context), context.rank
+        self.edges = (Edge("payload", 0, 1, (size,), "uint8"), Edge("time", 1, 0, (1,), "int64"))
+        self.link = open_link("zero_copy", self.transport, self.edges, context)
+        self.own, self.local, self.word = self.transport.allocate(size), self.transport.allocate(size), self.transport.allocate(8).view(np.int64)
+        self.known: list[list[int]] = []
+        self.placed = self.link.outgoing(self.edges[0]) if self.rank == 0 else self.link.incoming(self.edges[0])
+        # Bare copies use the memory of the arm that they bound: what a cache still holds of it is then the same.
+        self.there_placed, self.there = (self.peers(context, memory) for memory in (self.placed, self.own))
+        self.each: dict[str, Callable[[int], int]] = {
+            "copy": lambda number: self.copy(),
+            "placement": partial(self.still, self.placement, self.placed),
+            "receive": partial(self.still, self.receive, self.own),
+            "fresh placement": partial(self.fresh, self.placement, self.placed),
+            "fresh receive": partial(self.fresh, self.receive, self.own),
+            "push": partial(self.fresh, self.push, self.placed),
+            "pull": partial(self.fresh, self.pull, self.own),
+        }
+        self.local[:] = self.own[:] = self.placed[:] = 1
+        self.transport.barrier()
+
+    def peers(self, context: RankContext, memory: np.ndarray) -> np.ndarray:
+        """The peer's counterpart of an own array."""
+        offsets = context.rendezvous.exchange(f"memory-{len(self.known)}", self.rank, 2, self.transport.locate(memory))
+        self.known.append(offsets)
+        return self.transport.memory(1 - self.rank)[offsets[1 - self.rank] :][: memory.size]
+
+    def fresh(self, arm: Callable[[], int], memory: np.ndarray, number: int) -> int:
+        """Write, move, read."""
+        if self.rank == 0:
+            memory.fill(number % 256)
+        self.transport.barrier()
+        took = arm()
+        self.transport.barrier()
+        assert (memory == number % 256).all()
+        return took
+
+    def still(self, arm: Callable[[], int], memory: np.ndarray, number: int) -> int:
+        """Once before, checked, so that caches know the payload; then as it lies."""
+        self.fresh(arm, memory, number)
+        arm()
+        self.transport.barrier()
+        return arm()
+
+    def copy(self) -> int:
+        """One process alone; once before, so that its caches know the two."""
+        if self.rank:
+            return 0
+        np.copyto(self.local, self.own)
+        start = now()
+        np.copyto(self.local, self.own)
+        return now() - start
+
+    def placement(self) -> int:
+        """Until the receiver sees the flag."""
+        payload, time = self.edges
+        if self.rank:
+            self.link.recv(payload).wait()
+            word = self.link.outgoing(time)
+            word[0] = now()
+            self.link.send(time, word).wait()
+            self.link.release(payload)
+            return 0
+        start = now()
+        self.link.send(payload, self.placed).wait()
+        took = int(self.link.recv(time).wait()[0]) - start
+        self.link.release(time)
+        return took
+
+    def receive(self) -> int:
+        """Until the receiver has the message."""
+        if self.rank:
+            self.transport.recv(self.own, 0).wait()
+            self.word[0] = now()
+            self.transport.send(self.word, 0).wait()
+            return 0
+        start = now()
+        self.transport.send(self.own, 1).wait()
+        self.transport.recv(self.word, 1).wait()
+        return int(self.word[0]) - start
+
+    def push(self) -> int:
+        """The sender's core copies into the receiver's memory."""
+        start = now()
+        if self.rank == 0:
+            np.copyto(self.there_placed, self.placed)
+        return now() - start
+
+    def pull(self) -> int:
+        """The receiver's core copies out of the sender's memory."""
+        if self.rank:
+            start = now()
+            np.copyto(self.own, self.there)
+            self.word[0] = now() - start
+            self.transport.send(self.word, 0).wait()
+            return 0
+        self.transport.recv(self.word, 1).wait()
+        return int(self.word[0])
