@@ -80,6 +80,6 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    from tests.integration.rdma import checks, faults, moving  # noqa: F401  they register themselves
+    from tests.integration.rdma import checks, faults, moving, remote, wires  # noqa: F401  they register themselves
 
     sys.exit(checks.main(sys.argv[1:]))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from harness.collectives.group import Group
 from harness.rank.context import RankContext
+from harness.spec import registry
 from harness.transports.base import OneSided, TwoSided
 from harness.transports.rdma import Rdma
 from tests.integration.conformance import process_set
+from tests.integration.conformance.checks import Checked, Checks, Messages
 from tests.integration.rdma.checks import Here, check, connect
 
 COUNTERS = Path("/sys/class/infiniband/rxe0/ports/1/hw_counters")
@@ -143,4 +147,34 @@ def _flood(context: RankContext) -> None:
         assert (sent == arrived).all()
     transport.barrier()
     assert region.local is not None and region.local.all()
+    transport.close()
+
+
+@check
+def four_nodes_agree(here: Here) -> None:
+    """The conformance suite's checks that tell most, one type, every algorithm: all of them on four kernels would take minutes."""
+    here.succeed(partial(_agree, results=here.shared), 4, 150)
+    lines = [json.loads(line) for path in sorted(here.shared.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    assert lines and not [f"{line['name']}: {line['detail']}" for line in lines if not line["passed"]][:10]
+
+
+def _agree(context: RankContext, results: Path) -> None:
+    transport = connect(context)
+    with (results / f"{context.rank}.jsonl").open("w") as file:
+
+        def keep(checked: Checked) -> None:
+            file.write(json.dumps(asdict(checked)) + "\n")
+
+        for name in registry.names("collective"):
+            checks = Checks(context, Group(transport, name), name, keep)
+            for count in (1021, 65_537):
+                checks.all_reduce("float32", count, "sum")
+                checks.reduce_scatter("float32", count)
+                checks.all_gather("float32", count)
+                checks.broadcast("float32", count, 3)
+            checks.same_bits_everywhere()
+            checks.several_under_way()
+            checks.barrier_waits()
+        Messages(Checks(context, Group(transport, "ring"), process_set.MESSAGES, keep), transport).run()
+        transport.barrier()
     transport.close()

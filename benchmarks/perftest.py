@@ -1,0 +1,139 @@
+"""Transport rdma beside perftest's `ib_write_bw` and `ib_read_bw`, in one guest, in turns: `python -m benchmarks.perftest [--repetitions N] [--into FILE]`.
+
+QEMU with a stock kernel, since perftest prints no rates where /proc/cpuinfo has no clock. Both move 1 MiB messages between two processes over one soft-RoCE
+device, as many at once as their queues hold. On a machine with a device of its own: `--interface NAME` runs both there, without a guest."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.fabric.plan import INTERFACE
+from harness.fabric.verbs import choose
+from harness.launch.guests import run_in_guests
+from harness.rank.context import RankContext
+from harness.rank.testing import run_some_ranks
+from harness.spec.case import parse_case
+from harness.stats.bootstrap import ratio, ratio_interval
+from harness.transports.rdma import Rdma
+
+SIZE, MESSAGES = 1 << 20, 64
+TOOLS = {"write": "ib_write_bw", "read": "ib_read_bw"}
+SERVER_S, LIMIT_S = 1.5, 120
+PEAK_AND_AVERAGE = re.compile(r"^\s*\d+\s+\d+\s+([\d.]+)\s+([\d.]+)", re.MULTILINE)
+
+
+def main() -> int:
+    """Print a line per operation and write all samples; the exit code tells only whether both ran."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=6)
+    parser.add_argument("--into", type=Path)
+    parser.add_argument("--interface", help="a verbs port of this machine; else a guest is booted")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inside or given.interface:
+        found = measure(given.interface or INTERFACE, given.repetitions)
+        if given.inside:
+            (Path(os.environ["SCALEPROOF_SHARED"]) / "perftest.json").write_text(json.dumps(found))
+            return 0
+    else:
+        found = in_guest(given.repetitions)
+    for operation, tool in TOOLS.items():
+        print(line(operation, tool, found[operation]))
+    if given.into:
+        given.into.write_text(json.dumps(found, indent=2) + "\n")
+    return 0
+
+
+def in_guest(repetitions: int) -> dict[str, Any]:
+    """What `measure` finds in a guest under QEMU."""
+    with tempfile.TemporaryDirectory(prefix="scaleproof-perftest-") as name:
+        command = [sys.executable, "-m", "benchmarks.perftest", "--inside", "--repetitions", str(repetitions)]
+        ran = run_in_guests(command, kind="qemu", cpus=2, timeout_s=1200, keep=Path(name))
+        if ran.code:
+            raise SystemExit("\n".join([*ran.output, ran.log]))
+        found: dict[str, Any] = json.loads((Path(name) / "perftest.json").read_text())
+        return found
+
+
+def measure(interface: str, repetitions: int) -> dict[str, Any]:
+    """MB/s of each, by operation; theirs and ours in turns, who begins alternates."""
+    found: dict[str, Any] = {operation: {"theirs": [], "ours": []} for operation in TOOLS}
+    for repetition in range(repetitions):
+        for operation, tool in TOOLS.items():
+            turns = [("theirs", partial(theirs, tool, interface)), ("ours", partial(ours, operation, interface))]
+            for who, run in turns if repetition % 2 else reversed(turns):
+                found[operation][who].append(run())
+    return found
+
+
+def theirs(tool: str, interface: str) -> float:
+    """MB/s (10^6) of one run of perftest, its average over all messages."""
+    place = choose(interface)
+    gid = ["-x", str(place.gid.index)] if place.gid else []
+    command = [tool, "-d", place.port.device, "-i", str(place.port.number), *gid, "-F", "-s", str(SIZE), "-n", str(MESSAGES), "--report_gbits"]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        time.sleep(SERVER_S)
+        done = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        match = PEAK_AND_AVERAGE.search(done.stdout)
+        if match is None:
+            raise RuntimeError(f"{tool} told no rate: {done.stdout[-300:]}{done.stderr[-300:]}")
+        return float(match[2]) * 1e3 / 8
+    finally:
+        server.kill()
+        server.wait()
+
+
+def ours(operation: str, interface: str) -> float:
+    """MB/s of one launch of two ranks: all messages posted, then all waited for, as perftest does."""
+    case = parse_case({
+        "program": "collective", "suite": "bench", "experiment": "perftest", "arm": operation, "ranks": 2, "transport": "rdma", "collective": "ring",
+        "sizes": [8], "interface": interface, "region_mib": 32,
+    })  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="scaleproof-perftest-") as name:
+        errors = run_some_ranks(case, [0, 1], Path(name), "", partial(_move, operation=operation, into=Path(name) / "rate"), LIMIT_S)
+        if any(errors):
+            raise RuntimeError("\n".join(filter(None, errors)))
+        return float((Path(name) / "rate").read_text())
+
+
+def _move(context: RankContext, operation: str, into: Path) -> None:
+    transport = Rdma.connect(context)
+    region = transport.register(SIZE)
+    buffer, there = transport.allocate(SIZE), transport.remote(region, 1 - context.rank)
+    buffer[:] = 1
+    assert region.local is not None
+    region.local[:] = 1
+    transport.barrier()
+    if context.rank == 0:
+        start = time.perf_counter()
+        handles = [transport.write(buffer, there) if operation == "write" else transport.read(there, buffer) for _ in range(MESSAGES)]
+        for handle in handles:
+            handle.wait()
+        into.write_text(str(SIZE * MESSAGES / (time.perf_counter() - start) / 1e6))
+    transport.barrier()
+    transport.close()
+
+
+def line(operation: str, tool: str, found: dict[str, list[float]]) -> str:
+    """Medians and the ratio of them, with its bootstrap interval over runs."""
+    own, other = statistics.median(found["ours"]), statistics.median(found["theirs"])
+    interval = ratio_interval(found["ours"], found["theirs"], paired=True)
+    spread = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
+    quotient = ratio(found["ours"], found["theirs"])
+    return f"{operation}: ours {own:.1f} MB/s, {tool} {other:.1f} MB/s, ratio {quotient:.2f}{spread} (n = {len(found['ours'])} each)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

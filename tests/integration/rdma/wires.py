@@ -1,0 +1,103 @@
+"""Checks of the wire between nodes: a cable that is pulled and put back, a node that is cut off, bytes that a capture can be held against, training."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.fabric.plan import LINKS, put
+from harness.rank.context import RankContext
+from harness.transports.base import PeerLost
+from tests.integration.rdma.checks import Here, check, connect
+
+DOWN_S = 0.8
+"""Longer than one time-out of the device, far shorter than all of its retries."""
+ROUNDS = 6
+"""A busy keeper may pull the cable too late for a round."""
+LOSS_S = 12.0
+"""What the device's retries take, and what busy cores add."""
+SMALL, LARGE, READ = (20, 5000), (7, 300_000), (3, 200_000)
+"""Messages, or reads, and the bytes of each."""
+
+
+def cable(node: int, plugged: bool) -> None:
+    """Tell the keeper, who looks every 50 ms."""
+    put(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(node): plugged})
+
+
+@check
+def a_link_set_down_and_up_loses_nothing(here: Here) -> None:
+    def body(context: RankContext) -> None:
+        transport, peer = connect(context), 1 - context.rank
+        out, back, seen = transport.allocate(2 << 20), transport.allocate(2 << 20), np.zeros(1, np.uint8)
+        for number in range(ROUNDS):
+            out[:] = 7 * number + context.rank
+            if context.rank == 0:
+                cable(1, False)
+                time.sleep(0.2)
+            sends, receives = [transport.send(out, peer), transport.send(out[:100], peer)], [transport.recv(back, peer), transport.recv(back[:100], peer)]
+            if context.rank == 0:
+                time.sleep(DOWN_S)
+                seen[0] = not any(handle.test() for handle in receives)
+                cable(1, True)
+            for handle in sends + receives:
+                handle.wait()
+            assert (back == 7 * number + peer).all()
+            (transport.recv(seen, 0) if context.rank else transport.send(seen, 1)).wait()
+            transport.barrier()
+            if seen[0]:
+                transport.close()
+                return
+        raise AssertionError("no cable was out in time")
+
+    here.succeed(body, 2, 40)
+
+
+@check
+def a_node_that_is_cut_off_is_lost_within_seconds(here: Here) -> None:
+    """Both sides say so, and it was in mid-write."""
+
+    def body(context: RankContext) -> None:
+        transport, peer = connect(context), 1 - context.rank
+        region = transport.register(1 << 20)
+        source, there = transport.allocate(1 << 20), transport.remote(region, peer)
+        transport.barrier()
+        if context.rank == 0:
+            cable(1, False)
+        start = time.monotonic()
+        with pytest.raises(PeerLost) as lost:
+            while time.monotonic() - start < 3 * LOSS_S:
+                transport.write(source, there).wait()
+        assert lost.value.peer == peer and time.monotonic() - start < LOSS_S
+        transport.close()
+
+    here.succeed(body, 2, 40)
+
+
+@check
+def known_traffic(here: Here) -> None:
+    """What the test holds against the frames: rank 0 sends small and large registered messages and reads; the counters go to the shared folder."""
+
+    def body(context: RankContext) -> None:
+        transport, peer = connect(context), 1 - context.rank
+        region = transport.register(READ[1])
+        small, large, target = transport.allocate(SMALL[1]), transport.allocate(LARGE[1]), transport.allocate(READ[1])
+        transport.barrier()
+        for count, buffer in ((SMALL[0], small), (LARGE[0], large)):
+            for _ in range(count):
+                (transport.recv(buffer, 0) if context.rank else transport.send(buffer, peer)).wait()
+        if context.rank == 0:
+            for _ in range(READ[0]):
+                transport.read(transport.remote(region, 1), target).wait()
+        transport.barrier()
+        transport.mesh.close()
+        (here.shared / f"operations-{context.rank}.json").write_text(json.dumps(dict(transport.operations)))
+        transport.close()
+        assert np.array_equal(target if context.rank == 0 else np.zeros(1), np.zeros(READ[1] if context.rank == 0 else 1))
+
+    here.succeed(body, 2, 40)
