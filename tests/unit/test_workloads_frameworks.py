@@ -1,0 +1,167 @@
+"""The same table means the same in both frameworks and in keras.applications; what batch normalisation does to equivalence; the small networks learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.spec import registry
+from harness.spec.case import TrainCase, parse_case
+from harness.spec.errors import SpecError
+from harness.workloads.data import Batch, Synthetic, initial_parameters, open_data
+from harness.workloads.layers import Norm
+from harness.workloads.networks import Network, check_workload
+
+SMALL = {
+    "vgg_a": (32, 0.125), "overfeat_fast": (71, 0.125), "vgg16": (32, 0.125), "alexnet": (67, 0.125), "inception_v3": (75, 0.125), "resnet50": (48, 0.125),
+    "mobilenet": (48, 0.25), "mobilenet_v2": (48, 0.25), "nasnet_mobile": (33, 0.25), "cd_dnn": (None, 0.05), "fcn5": (None, 0.05),
+    "lstm": (None, 0.0625), "gru": (None, 0.0625),
+}  # fmt: skip
+"""Side and width at which a step takes well under a second."""
+SAMPLES, TIMEOUT_S = 8, 300.0
+LOSS, GRADIENT, NORMALISED_GRADIENT = 1e-5, 1e-5, 1e-3
+"""Relative tolerances of two frameworks, with tanh throughout: ReLU's kinks turn rounding into whole units. Chains of batch normalisations over few values
+amplify rounding: float32 lies as far from float64."""
+KINKED_LOSS = 1e-3
+
+
+def small(name: str) -> Network:
+    network: Network = registry.load("workload", name)(*SMALL.get(name, (None, 1.0)))
+    return network
+
+
+def case_of(**fields: Any) -> TrainCase:
+    base = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 1, "minibatch": 64}
+    case = parse_case({**base, **fields})
+    assert isinstance(case, TrainCase)
+    return case
+
+
+def torch_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
+    import torch
+
+    from harness.workloads.torch_model import loss_of, module_of
+
+    torch.set_num_threads(1)
+    module = module_of(network)
+    values = map(torch.from_numpy, initial_parameters(network, 5))
+    module.load_state_dict(dict(zip(module.state_dict(), values, strict=True)), assign=True)
+    loss = loss_of(module, torch.from_numpy(batch.inputs), torch.from_numpy(batch.labels))
+    gradients = torch.autograd.grad(loss, list(module.parameters()))
+    return loss.item(), [gradient.numpy() for gradient in gradients]
+
+
+def tensorflow_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
+    import tensorflow as tf
+
+    from harness.workloads.tensorflow_model import loss
+
+    values = [tf.constant(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value) for value in initial_parameters(network, 5)]
+    with tf.GradientTape() as tape:
+        tape.watch(values)
+        found = loss(network, tf.constant(batch.inputs), tf.constant(batch.labels), values)
+    gradients = [tf.convert_to_tensor(gradient).numpy() for gradient in tape.gradient(found, values)]
+    return float(found), [gradient.transpose(3, 2, 0, 1) if gradient.ndim == 4 else gradient for gradient in gradients]
+
+
+def apart(first: list[np.ndarray], second: list[np.ndarray]) -> float:
+    """Euclidean norm of the difference over that of the first."""
+    squares = [(float(((one - other) ** 2).sum()), float((one**2).sum())) for one, other in zip(first, second, strict=True)]
+    return float(np.sqrt(sum(difference for difference, _ in squares) / sum(size for _, size in squares)))
+
+
+def test_both_frameworks_give_the_same_loss_and_gradients() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("tensorflow")
+    # In a process of its own: TensorFlow's threads would not survive the forks of later tests.
+    assert run_ranks(case_of(workload="dnn_digits"), _compare_frameworks, TIMEOUT_S) == [""]
+
+
+def _compare_frameworks(_: RankContext) -> None:
+    for name in registry.names("workload"):
+        network = small(name)
+        batch = Synthetic(network, SAMPLES, 5, 0, 1).batch(0)
+        smooth = replace(network, activation="tanh")
+        (ours, gradients), (theirs, others) = torch_gradients(smooth, batch), tensorflow_gradients(smooth, batch)
+        tolerance = NORMALISED_GRADIENT if any(isinstance(layer.spec, Norm) for layer in network.layers) else GRADIENT
+        assert theirs == pytest.approx(ours, rel=LOSS), name
+        assert apart(gradients, others) < tolerance, name
+        if network.activation != "tanh":
+            assert tensorflow_gradients(network, batch)[0] == pytest.approx(torch_gradients(network, batch)[0], rel=KINKED_LOSS), name
+
+
+def test_counts_are_those_of_keras_applications() -> None:
+    pytest.importorskip("tensorflow")
+    assert run_ranks(case_of(workload="dnn_digits"), _compare_with_keras, TIMEOUT_S) == [""]
+
+
+def _compare_with_keras(_: RankContext) -> None:
+    from keras import applications
+
+    for name, model, classes in (
+        ("inception_v3", applications.InceptionV3, 10), ("resnet50", applications.ResNet50, 1000), ("mobilenet", applications.MobileNet, 1000),
+        ("mobilenet_v2", applications.MobileNetV2, 1000), ("nasnet_mobile", applications.NASNetMobile, 1000),
+    ):  # fmt: skip
+        network: Network = registry.load("workload", name)(None, 1.0)
+        trained = model(weights=None, classes=classes).trainable_weights
+        # Keras's ResNet-50 gives each convolution a bias, which the normalisation behind it takes away; its Inception-v3 has no auxiliary head.
+        theirs = [prod(weight.shape) for weight in trained if not (name == "resnet50" and weight.path.endswith("_conv/bias"))]
+        ours = [variable.elements for layer in network.layers if not layer.name.startswith("auxiliary") for variable in layer.variables]
+        assert sorted(theirs) == sorted(ours), name
+
+
+@pytest.mark.parametrize("name", ["vgg16", "lstm", "seq2seq", "mobilenet"])
+def test_two_workers_equal_one_but_for_batch_normalisation(name: str) -> None:
+    pytest.importorskip("torch")
+    assert run_ranks(case_of(workload=name, minibatch=SAMPLES), _compare_workers, TIMEOUT_S) == [""]
+
+
+def _compare_workers(context: RankContext) -> None:
+    assert isinstance(context.case, TrainCase)
+    network = replace(small(context.case.workload), activation="tanh")
+    _, whole = torch_gradients(network, Synthetic(network, SAMPLES, 5, 0, 1).batch(0))
+    halves = [torch_gradients(network, Synthetic(network, SAMPLES, 5, rank, 2).batch(0))[1] for rank in range(2)]
+    difference = apart(whole, [(first + second) / 2 for first, second in zip(*halves, strict=True)])
+    local_statistics = any(isinstance(layer.spec, Norm) for layer in network.layers)
+    assert difference > 0.05 if local_statistics else difference < GRADIENT
+
+
+LEARNED = {"reversal": 0.95, "digits": 0.95, "topics": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("workload", "data", "steps", "learning_rate"),
+    [("seq2seq", "reversal", 400, 0.2), ("cnn_digits", "digits", 300, 0.01), ("sentence_embedding", "topics", 200, 0.1)],
+)
+def test_the_small_networks_learn(workload: str, data: str, steps: int, learning_rate: float) -> None:
+    pytest.importorskip("torch")
+    assert run_ranks(case_of(workload=workload, data=data, steps=steps, learning_rate=learning_rate), _learn, TIMEOUT_S) == [""]
+
+
+def _learn(context: RankContext) -> None:
+    from harness.workloads.torch_model import TorchModel
+
+    case = context.case
+    assert isinstance(case, TrainCase)
+    network = check_workload(case)
+    data = open_data(case, network, 1, 0)
+    model = TorchModel(network, initial_parameters(network, 1), learning_rate=case.learning_rate, momentum=case.momentum, threads=1)
+    model.bind([np.zeros(prod(shape), np.float32) for _, shape in network.parameter_shapes], 1.0, lambda _: None)
+    assert model.accuracy(data.test) < 0.3
+    for step in range(case.steps):
+        model.forward(data.batch(step))
+        model.backward()
+        model.update()
+    assert model.accuracy(data.test) > LEARNED[case.data]
+
+
+def test_a_single_value_is_not_normalised() -> None:
+    with pytest.raises(SpecError, match="would normalise a single value; give more than one sample per rank"):
+        check_workload(case_of(workload="mobilenet", image_side=32, minibatch=2, ranks=2, transport="shm", collective="ring", strategy="sync"))
+    check_workload(case_of(workload="mobilenet", image_side=32, minibatch=4, ranks=2, transport="shm", collective="ring", strategy="sync"))
