@@ -37,8 +37,8 @@ FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "t
 """Imported once here, before the ranks are forked."""
 VARIANTS = [*registry.names("transport"), "horovod/tensorflow"]
 """Transports, with a framework behind the slash where the binding follows it."""
-COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm")
-"""Made of parts that run with all numbers of ranks: a few are enough."""
+COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc")
+"""Made of parts that run with all numbers of ranks, or slow to start: a few are enough."""
 LISTENING = ("tcp", "ucx", "grpc")
 """Transports of ours that accept connections."""
 
