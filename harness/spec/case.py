@@ -197,6 +197,9 @@ class TrainCase(CommonCase):
             raise FieldError("servers", f"strategy {self.strategy!r} has no servers; 'parameter_server' has")
         if self.mechanism != "messages" and self.strategy != "parameter_server":
             raise FieldError("mechanism", f"strategy {self.strategy!r} leaves how tensors travel to its transport; 'parameter_server' has mechanisms")
+        if self.mechanism != "messages" and self.transport and not registry.entry("transport", self.transport).one_sided:
+            devices = ", ".join(name for name in registry.names("transport") if registry.entry("transport", name).one_sided)
+            raise FieldError(self._given("mechanism"), f"mechanism {self.mechanism!r} needs one-sided writes ({devices}), not transport {self.transport!r}")
         if self.strategy == "tensorflow_parameter_server" and self.transport != "tensorflow-grpc":
             raise FieldError(self._given("transport"), f"strategy {self.strategy!r} runs on the servers of transport 'tensorflow-grpc'")
         if self.servers > self.ranks:

@@ -27,6 +27,8 @@ class Entry:
     advice: str = "type `make env`"
     sends: bool = True
     """A transport with send and recv of its own; without them it cannot run program transfer."""
+    one_sided: bool = False
+    """A transport whose peers are devices with a memory: mechanisms other than `messages` need one."""
     probe: str = ""
     """A function that says why this installation of what is required does not do, empty where it does; it may import that."""
     pins_memory: bool = False
@@ -49,12 +51,18 @@ class Availability:
 
 _TRANSPORTS = {
     "tcp": Entry("harness.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
-    "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True),
-    "ucx": Entry("harness.transports.ucx:Ucx", "UCX's puts, gets and tagged messages, without CUDA", ("libucx",), point_to_point=True),
+    "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True, one_sided=True),
+    "ucx": Entry("harness.transports.ucx:Ucx", "UCX's puts, gets and tagged messages, without CUDA", ("libucx",), point_to_point=True, one_sided=True),
     "grpc": Entry("harness.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
     "rdma": Entry(
-        "harness.transports.rdma:Rdma", "our own: verbs, queue pairs over RoCE or InfiniBand", ("pyverbs",), point_to_point=True, pins_memory=True,
-        advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`", devices="/sys/class/infiniband",
+        "harness.transports.rdma:Rdma",
+        "our own: verbs, queue pairs over RoCE or InfiniBand",
+        ("pyverbs",),
+        point_to_point=True,
+        one_sided=True,
+        pins_memory=True,
+        advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
+        devices="/sys/class/infiniband",
     ),  # fmt: skip
     "gloo": Entry("harness.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
     "nccl": Entry(

@@ -108,6 +108,7 @@ MISTAKES = [
     ("{transport: gloo}\n", "{transport: mpi}\n", "12: experiments.speed.arms.gloo.transport: transport 'mpi' needs launcher 'mpirun', not 'local'"),
     ("{transport: gloo}\n", "{transport: null}\n", "7: experiments.speed.base.strategy: strategy 'sync' needs a transport; only 'local_only' has none"),
     ("{transport: gloo}\n", "{transport: gloo, strategy: local_only}\n", "12: experiments.speed.arms.gloo.transport: strategy 'local_only' takes no transport"),
+    ("strategy: sync,", "strategy: parameter_server, mechanism: zero_copy,", "7: experiments.speed.base.mechanism: mechanism 'zero_copy' needs one-sided writes (shm, ucx, rdma), not transport 'tcp'"),
     ("strategy: sync,", "strategy: sync_overlap, framework: tensorflow,", "7: experiments.speed.base.strategy: 'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'"),
     ("image_side: 32", "image_side: 8", "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one"),
     ("ranks: 2,", "ranks: 2, data: digits,", "7: experiments.speed.base.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits"),
