@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,12 @@ class Keeper:
 
     def wait(self) -> int:
         """Until every node has ended; the worst exit code of their commands."""
+        reported = False
         while any(node.code is None for node in self.nodes):
             self._follow_links()
+            if not reported and all(node.up for node in self.nodes):
+                put(self.folder / REPORT, self.report())
+                reported = True
             for node in self.nodes:
                 if node.code is None:
                     self._look(node)
@@ -80,18 +85,25 @@ class Keeper:
                 (self.pulled.discard if up else self.pulled.add)(number)
 
     def _look(self, node: Node) -> None:
-        gone = node.process.poll()
+        gone, told = node.process.poll(), take(self.folder / f"node-{node.number}.end")
         node.up = node.up or (self.folder / f"node-{node.number}.json").exists()
-        if gone is not None:
-            told = take(self.folder / f"node-{node.number}.end")
-            node.code = 255 if told is None else int(told["code"])
-            if told is None:
-                self._died(node, "rank_killed" if node.up else "start_failed", how(gone))
-            else:
-                self._tell_for_ranks(node, "start_failed", f"the parent on node {node.number} ended with code {node.code} and did not tell how its ranks ended")
+        if told is not None:
+            node.code = int(told["code"])
+            self._end(node)  # all that it wrote is there: its own powering off would only take time
+            why = told.get("why") or f"the parent ended with code {node.code} and did not tell how its ranks ended"
+            if "why" in told:
+                print(f"node {node.number}: {why}", flush=True)
+            self._tell_for_ranks(node, "start_failed", f"node {node.number}: {why}")
+        elif gone is not None:
+            self._died(node, "rank_killed" if node.up else "start_failed", how(gone))
         elif not node.up and time.monotonic() - node.started > BOOT_S:
-            os.killpg(node.process.pid, signal.SIGKILL)
+            self._end(node)
             self._died(node, "start_failed", f"did not boot within {BOOT_S:g} s")
+
+    def _end(self, node: Node) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(node.process.pid, signal.SIGKILL)
+        node.process.wait()
 
     def _died(self, node: Node, code: str, how: str) -> None:
         """Its ranks cannot tell how they ended."""
@@ -118,7 +130,7 @@ class Keeper:
         return {
             "kind": self.plan.kind, "nodes": self.plan.nodes, "mtu": self.plan.mtu, "link_mbit": self.plan.link_mbit, "link_delay_ms": self.plan.link_delay_ms,
             "rdma": "soft-RoCE", "kernel": next((node["kernel"] for node in found if node), ""), "found": [node and node["link"] for node in found],
-            "wire": self.capture.stop() if self.capture else None,
+            "booted_s": [node and node["booted_s"] for node in found], "wire": None,
         }  # fmt: skip
 
 
@@ -136,7 +148,7 @@ def main() -> int:
     keeper = Keeper(folder, read_plan(folder))
     keeper.boot()
     code = keeper.wait()
-    put(folder / REPORT, keeper.report())
+    put(folder / REPORT, keeper.report() | {"wire": keeper.capture.stop() if keeper.capture else None})
     return code
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from harness.fabric.plan import ADDRESS, CLOCK, INTERFACE, NODE, GuestPlan, address, put, read_plan, take
 from harness.fabric.probe import probe
@@ -22,14 +23,15 @@ RXE_S = 5.0
 def main() -> None:
     """Never returns: the first process of a kernel must not end."""
     folder, number = Path(sys.argv[1]), int(sys.argv[2])
-    code = 255
+    end: dict[str, Any] = {"code": 255}
     try:
-        code = run(folder, number)
+        end = {"code": run(folder, number)}
+    except Exception as error:
+        end["why"] = f"{type(error).__name__}: {error}"
     finally:
-        put(folder / f"node-{number}.end", {"code": code})
-        os.sync()
-        Path("/proc/sysrq-trigger").write_text("o")
-        time.sleep(60)
+        put(folder / f"node-{number}.end", end)
+        while True:  # the keeper ends this kernel
+            time.sleep(60)
 
 
 def run(folder: Path, number: int) -> int:

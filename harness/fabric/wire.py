@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pyroute2 import IPRoute
-
 from harness.fabric.plan import GuestPlan
 
 BRIDGE = "wire"
@@ -33,6 +31,8 @@ def burst(mbit: float) -> int:
 
 def make(plan: GuestPlan) -> None:
     """Bridge and taps, each towards its node with the set rate; nodes themselves shape and delay what they send."""
+    from pyroute2 import IPRoute  # nodes read this file too, and the import takes a guest a second
+
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         route.link("add", ifname=BRIDGE, kind="bridge", mtu=plan.mtu)
@@ -48,6 +48,8 @@ def make(plan: GuestPlan) -> None:
 
 def set_link(node: int, up: bool) -> None:
     """Pull the node's cable out of the switch, or put it back. A tap set down instead would leave the node's driver in an error for good."""
+    from pyroute2 import IPRoute
+
     with IPRoute() as route:
         bridge = route.link_lookup(ifname=BRIDGE)[0]
         route.link("set", index=route.link_lookup(ifname=tap(node))[0], master=bridge if up else 0)

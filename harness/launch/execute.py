@@ -30,8 +30,8 @@ CAUSE_S = 0.5
 """After the first sign: time for the sign of the rank that failed first to arrive."""
 BLAME_S = 5.0
 """The same when all signs so far may be consequences: a rank that raised can need seconds to leave its library."""
-LEAVE_S = 5.0
-"""After the last rank: time for the launcher to end by itself."""
+LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
+"""After the last rank: time for the launcher to end by itself; the keeper of guests still counts what it captured."""
 TERM_S = 0.3
 PADDING_MAX = 4096
 """Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""
@@ -73,7 +73,7 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
             stall = stall_of(look_again(watch, seen), cause) if cause and any(watch.board.pid(rank) for rank in watch.ranks) else None
-            leftovers = [] if cause else _leave(process)
+            leftovers = [] if cause else _leave(process, LEAVE_NODES_S if orders.case["fabric"] == "guests" else LEAVE_S)
         finally:
             with _uninterrupted():
                 end_processes(orders.launch, TERM_S)
@@ -152,9 +152,9 @@ def _nobody_failed(watch: Watch, code: str, message: str) -> tuple[Sign, list[Se
     return (replace(sign, step=seen[rank].line.step, operation=seen[rank].line.operation) if rank >= 0 else sign), seen
 
 
-def _leave(process: subprocess.Popen[bytes]) -> list[str]:
+def _leave(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
     try:
-        process.wait(LEAVE_S)
+        process.wait(within_s)
     except subprocess.TimeoutExpired:
         return [f"the launcher (process {process.pid})"]
     return []

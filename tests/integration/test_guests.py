@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pytest
 from harness.fabric.plan import LINKS
 from harness.launch.guests import run_in_guests
 from harness.launch.supervisor import run_plan
-from harness.launch.teardown import clean, processes, shared_memory
+from harness.launch.teardown import clean, end_processes, processes, shared_memory
 from harness.rank.board import Board
 from harness.record.schema import Record
 from harness.record.store import Store
@@ -70,6 +70,7 @@ def test_a_launch_in_guests_is_recorded_as_any_other(recorded: dict[str, tuple[R
     assert [status.facts["node"] for status in record.ranks] == [rank * nodes // record.case.ranks for rank in range(record.case.ranks)]
     assert len({part.namespace for part in record.network}) == nodes
     assert [check for check in record.checks if not check.passed] == []
+    assert "leftovers" not in [warning.code for warning in record.warnings]
     assert set(pd.read_parquet(folder / "samples.parquet")["rank"]) == set(range(record.case.ranks))
 
 
@@ -85,7 +86,7 @@ def test_set_delay_and_rate_are_in_effect(recorded: dict[str, tuple[Record, Path
     assert (network["link_mbit"], network["link_delay_ms"]) == (MBIT, DELAY_MS)
     for found in network["found"]:
         assert 2 * DELAY_MS <= found["rtt_ms"] < 4 * DELAY_MS
-        assert 0.3 * MBIT < found["mbit"] <= 1.1 * MBIT
+        assert 0.2 * MBIT < found["mbit"] <= 1.1 * MBIT
     for found in recorded["two"][0].transport["fabric"]["found"]:
         assert found["rtt_ms"] < DELAY_MS
     rows = pd.read_parquet(folder / "samples.parquet")
@@ -133,10 +134,24 @@ class Living:
 def living(results: Path, case: Any, **options: Any) -> Iterator[Living]:
     launch = Living(results, case, **options)
     launch.thread.start()
-    yield launch
-    launch.thread.join(60)
+    try:
+        yield launch
+    except BaseException:
+        for folder in (results / "staging").glob("*"):
+            end_processes(folder.name, 0.0)
+        raise
+    finally:
+        launch.thread.join(60)
     assert not launch.thread.is_alive()
     assert_nothing_left(results, [record.launch for record in launch.records])
+
+
+def eventually(happened: Callable[[], bool], within_s: float = 60.0) -> None:
+    """Waits for it."""
+    until = time.monotonic() + within_s
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_a_nodes_progress_is_seen_and_its_death_names_the_rank(tmp_path: Path) -> None:
@@ -144,15 +159,11 @@ def test_a_nodes_progress_is_seen_and_its_death_names_the_rank(tmp_path: Path) -
         folder = launch.folder()
         kernel = kernel_of(folder.name, 1)
         board = Board(folder / "board", 2)
-        until = time.monotonic() + 60
-        while time.monotonic() < until and not all(board.read(rank).state == "running" for rank in (0, 1)):
-            time.sleep(0.02)
-        time.sleep(1.0)  # beyond the clocks' comparison
+        eventually(lambda: all(board.read(rank).step >= 0 for rank in (0, 1)))
         before = [board.mark(rank) for rank in (0, 1)]
-        time.sleep(0.5)
-        assert [board.mark(rank) != before[rank] for rank in (0, 1)] == [True, True]
-        late_s = [abs(time.monotonic() - board.read(rank).beat_ns / 1e9) for rank in (0, 1)]
-        assert max(late_s) < 5.0, "beats are told on the supervisor's clock"
+        eventually(lambda: all(board.mark(rank) != before[rank] for rank in (0, 1)))
+        # Beats are told on the supervisor's clock: seconds since a kernel started would look hours old.
+        eventually(lambda: all(abs(time.monotonic() - board.read(rank).beat_ns / 1e9) < 2.0 for rank in (0, 1)))
         board.close()
         kernel.kill()
         killed = time.monotonic()
@@ -183,6 +194,12 @@ def test_a_kernel_that_cannot_boot_fails_at_once_and_says_so() -> None:
     assert ran.code == 255
     assert "node 0" in ran.log
     assert time.monotonic() - started < 30
+
+
+def test_a_node_that_cannot_set_up_its_link_says_why() -> None:
+    ran = run_in_guests(["true"], link_delay_ms=-1)
+    assert ran.code == 255
+    assert "node 0: RuntimeError: `tc qdisc add" in ran.log
 
 
 PINGS = """
@@ -224,9 +241,8 @@ def test_a_cable_that_is_pulled_and_put_back(tmp_path: Path) -> None:
 def test_a_killed_keeper_takes_its_nodes_with_it() -> None:
     code = "from harness.launch.guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
-        until = time.monotonic() + 60
-        while time.monotonic() < until and len(kernels := _kernels(creator)) < 2:
-            time.sleep(0.05)
+        eventually(lambda: len(_kernels(creator)) == 2)
+        kernels = _kernels(creator)
         family = psutil.Process(creator.pid).children(recursive=True)
         launch = next(process.environ()["SCALEPROOF_LAUNCH"] for process in kernels)
         creator.send_signal(signal.SIGKILL)
