@@ -39,6 +39,7 @@ def run(context: RankContext) -> None:
             tensor, answer = edges(case, nbytes)
             link = open_link(case.options["mechanism"], transport, [tensor, answer], context)
             _Size(context, case, link, tensor, answer).run()
+            transport.barrier()  # a peer that is late still writes that it is done into memory of this link
             link.close()
         mark(context, "end", 0, transport)
         transport.barrier()
