@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LEAVE_S = 4.0
 """At most, for what is under way to be acknowledged before the queue pairs go: as long as a silent peer is asked."""
-NAP_S = 0.005
-"""How long a rank sleeps on the completion channel before it looks whether the peer is still there."""
+NAP_S = 0.05
+"""How long a rank sleeps on the completion channel, which wakes it, before it looks whether the peer is still there."""
 LEAST_DEPTH = 16
 
 

@@ -27,7 +27,8 @@ SETS: dict[str, tuple[int, list[str]]] = {
     "moving": (1, ["conforms_with_2_ranks", "conforms_with_3_ranks", "device_operations", "copies_and_requests_are_counted"]),
     "crowded": (1, ["many_messages_never_overflow_a_queue", *(name for name in CHECKS if CHECKS[name].__module__ == remote.__name__)]),
     "faults": (1, [name for name in CHECKS if CHECKS[name].__module__ == faults.__name__]),
-    "two nodes": (2, ["conforms_with_a_rank_per_node", "device_operations", "a_link_set_down_and_up_loses_nothing", "a_node_that_is_cut_off_is_lost_within_seconds"]),
+    "two nodes": (2, ["conforms_with_a_rank_per_node", "device_operations", *(f"a_{fault}" for fault in (
+        "link_set_down_and_up_loses_nothing", "node_that_is_cut_off_is_lost_within_seconds"))]),
     "four nodes": (4, ["four_nodes_agree"]),
     "wire": (2, ["known_traffic"]),
 }  # fmt: skip
@@ -105,7 +106,7 @@ def _messages(roce: dict[str, Any], kind: str) -> int:
 
 
 def _headers(operations: dict[str, int], payload: int) -> int:
-    """Ethernet, IP, UDP, base transport header and checksum of every packet, what its opcode adds, and padding of odd payloads, of which there are none here."""
+    """Ethernet, IP, UDP, base transport header and checksum of every packet, and what its opcode adds; no payload here needs padding."""
     assert payload % 4 == 0
     extra = 0
     for name, count in operations.items():

@@ -12,10 +12,11 @@ import pytest
 
 from harness.fabric.plan import LINKS, put
 from harness.rank.context import RankContext
-from harness.transports.base import PeerLost
+from harness.transports.base import PeerLost, Region
+from harness.transports.rdma import Rdma
 from tests.integration.rdma.checks import Here, check, connect
 
-DOWN_S = 0.8
+DOWN_S = 0.6
 """Longer than one time-out of the device, far shorter than all of its retries."""
 ROUNDS = 6
 """A busy keeper may pull the cable too late for a round."""
@@ -34,12 +35,15 @@ def cable(node: int, plugged: bool) -> None:
 def a_link_set_down_and_up_loses_nothing(here: Here) -> None:
     def body(context: RankContext) -> None:
         transport, peer = connect(context), 1 - context.rank
+        region = transport.register(8)
         out, back, seen = transport.allocate(2 << 20), transport.allocate(2 << 20), np.zeros(1, np.uint8)
         for number in range(ROUNDS):
             out[:] = 7 * number + context.rank
             if context.rank == 0:
                 cable(1, False)
-                time.sleep(0.2)
+                until = time.monotonic() + 5
+                while time.monotonic() < until and _answers(transport, transport.remote(region, 1)):
+                    time.sleep(0.02)
             sends, receives = [transport.send(out, peer), transport.send(out[:100], peer)], [transport.recv(back, peer), transport.recv(back[:100], peer)]
             if context.rank == 0:
                 time.sleep(DOWN_S)
@@ -56,6 +60,14 @@ def a_link_set_down_and_up_loses_nothing(here: Here) -> None:
         raise AssertionError("no cable was out in time")
 
     here.succeed(body, 2, 40)
+
+
+def _answers(transport: Rdma, there: Region) -> bool:
+    """Whether the peer's device acknowledges a write at once."""
+    handle, until = transport.write(np.zeros(8, np.uint8), there), time.monotonic() + 0.3
+    while not handle.test() and time.monotonic() < until:
+        time.sleep(0.005)
+    return handle.test()
 
 
 @check
