@@ -21,6 +21,7 @@ from harness.fabric.guests import Guests
 from harness.fabric.plan import INTERFACE
 from harness.launch.lock import locked
 from harness.launch.teardown import clean, clean_leftovers
+from harness.fabric.verbs import ports
 from harness.rank.orders import ENVIRONMENT
 from harness.spec import registry
 from harness.spec.registry import Kind
@@ -186,6 +187,17 @@ def machine(results: Path) -> dict[str, Any]:
         "kernel": platform.release(),
         "python": platform.python_version(),
     }
+
+
+def verbs_ports() -> list[dict[str, Any]]:
+    """Every port of every verbs device here: name, link layer, state, interfaces, whether it is software, its GIDs by index."""
+    return [
+        {
+            "name": port.name, "link_layer": port.link_layer, "state": port.state, "lid": port.lid, "netdevs": list(port.netdevs), "software": port.software,
+            "gids": [{"index": gid.index, "value": gid.value, "kind": gid.kind, "netdev": gid.netdev} for gid in port.gids],
+        }
+        for port in ports()
+    ]  # fmt: skip
 
 
 def leftovers(results: Path) -> list[dict[str, str]]:
