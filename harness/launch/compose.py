@@ -15,6 +15,7 @@ from harness.fabric.plan import REPORT, take
 from harness.launch.advice import ADVICE
 from harness.launch.afterwards import disturbances, network_of, per_rank, silent_failure
 from harness.launch.agreement import agreement, common, own, unequal_hosts
+from harness.launch.conditions import link_warnings
 from harness.launch.execute import Ended
 from harness.launch.preflight_experiment import failed, warnings
 from harness.launch.watch import Sign, Watch, signal_name
@@ -75,7 +76,7 @@ def compose(
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
         inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
-        warnings=[*warnings(around.preflight), *_warnings(ended), *disturbed, *unequal_hosts(facts)],
+        warnings=[*warnings(around.preflight), *_warnings(ended), *link_warnings(transport.get("fabric")), *disturbed, *unequal_hosts(facts)],
         code=code_version(), machine=machine_id(), environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,

@@ -18,6 +18,10 @@ FOREIGN = 0.10
 """Share of the machine's processor time that processes other than the launch's may take."""
 SLOWER = 0.90
 """Share of its clock at the start of the timed region that a core must still have at the end."""
+FURTHER, NEAR_MS = 1.25, 1.0
+"""A link of guests may add so much to the delay that was set: a factor, and ms for the way through two kernels."""
+RATE_HELD = 0.8
+"""Share of the set rate that a link of guests must give."""
 SHORT_S = 0.3
 """Below this the kernel's ticks are too coarse for shares."""
 
@@ -78,6 +82,20 @@ def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: 
             message = f"sockets of ranks are {kind} on {', '.join(others)} too, beside {address} of {interface!r}"
             found.append(_warning("other_address", message, f"{advice}: see the table of docs/preflight.md"))
     return found
+
+
+def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
+    """Links of guests that do not give what was set. `network`: the keeper's report; None when it left none."""
+    wrong = []
+    for node, found in enumerate((network or {}).get("found", [])):
+        wanted_ms, wanted_mbit = 2 * (network or {})["link_delay_ms"], (network or {})["link_mbit"]
+        rtt_ms, mbit = (found or {}).get("rtt_ms"), (found or {}).get("mbit")
+        if rtt_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
+            wrong.append(f"node {node} {rtt_ms:g} ms there and back, {wanted_ms:g} set")
+        if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
+            wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")
+    advice = "end what else runs here, set a lower rate, or take what was found for the link's: it is in the record"
+    return [_warning("link", f"before the ranks started links gave: {'; '.join(wrong)}", advice)] if wrong else []
 
 
 def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:

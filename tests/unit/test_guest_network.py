@@ -11,6 +11,7 @@ from harness.fabric import _qemu, _uml, capture, wire
 from harness.fabric.guests import Guests
 from harness.fabric.node import shaping
 from harness.fabric.plan import GuestPlan, address, put, read_plan, take
+from harness.launch.conditions import link_warnings
 from harness.launch.guests import ranks_of
 from harness.launch.processes import OnNodes
 from harness.launch.watch import ended_badly
@@ -148,6 +149,24 @@ def test_a_rank_of_a_dead_node_failed_as_its_keeper_says():
     sign = ended_badly(1, {"pid": 0, "exit_code": None, "signal": 9, "at_ns": 5, "code": "rank_killed", "message": "node 1 was killed by SIGKILL"}, None)
     assert sign is not None
     assert (sign.code, sign.rank, sign.message) == ("rank_killed", 1, "node 1 was killed by SIGKILL")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"rtt_ms": 10.4, "mbit": 95.0}, None),
+        ({"rtt_ms": 9.0, "mbit": 95.0}, "node 0 9 ms there and back, 10 set"),
+        ({"rtt_ms": 30.0, "mbit": 95.0}, "node 0 30 ms"),
+        ({"rtt_ms": 10.4, "mbit": 40.0}, "node 0 40 Mbit/s, 100 set"),
+        ({"rtt_ms": 10.4, "mbit": 900.0}, "node 0 900 Mbit/s, 100 set"),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_link_that_does_not_give_what_was_set_is_told(found, said):
+    warnings = link_warnings({"link_delay_ms": 5.0, "link_mbit": 100.0, "found": [found]})
+    assert [said in warning.message for warning in warnings] == ([True] if said else [])
+    assert link_warnings(None) == []
 
 
 def test_numbers_of_soft_roce_are_called_so():
