@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.transports._allocator import RegionExhausted
 from harness.transports.base import TransportError
 
 API = (1, 13)
@@ -20,7 +21,7 @@ FEATURES = 0b11
 SERIALIZED = 1
 ALLOCATE = 2
 IN_PROGRESS = 1
-TRUNCATED = -9
+TRUNCATED, NO_MEMORY = -9, -4
 PEER_STATUS = frozenset([-3, -6, -16, -24, -25, -80])
 """I/O error, unreachable, cancelled by the end of its endpoint, not connected, connection reset, endpoint timeout."""
 FORCE = 1
@@ -114,7 +115,9 @@ def version() -> str:
 
 
 def check(status: int, what: str) -> None:
-    """Raises TransportError for a negative status."""
+    """Raises RegionExhausted when memory is missing, TransportError for any other negative status."""
+    if status == NO_MEMORY:
+        raise RegionExhausted(f"UCX: {what} failed for want of memory")
     if status < 0:
         raise TransportError(f"UCX: {what} failed with status {status}")
 
@@ -149,7 +152,9 @@ class Memory:
 
     def __init__(self, context: Context, nbytes: int) -> None:
         ucp = library()
-        handle = c_void_p()
+        handle, most = c_void_p(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if nbytes > most:
+            raise RegionExhausted(f"a region of {nbytes} bytes on a machine with {most} bytes of memory")
         check(ucp.ucp_mem_map(context.handle, words(0b111, 0, nbytes, ALLOCATE), byref(handle)), f"registering {nbytes} bytes")
         asked = words(1)
         check(ucp.ucp_mem_query(handle, asked), "asking for an address")

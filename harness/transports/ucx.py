@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import time
 from ctypes import addressof, byref, c_uint64, c_void_p
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -20,6 +22,7 @@ from harness.transports import _ucp
 from harness.transports._arena import LINE, as_bytes
 from harness.transports._barrier import dissemination
 from harness.transports._handshake import connect_all
+from harness.transports._verbs_errors import DeviceMissing
 from harness.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, Region, Traffic, TransportError
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from harness.rank.context import RankContext
 
 DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+SHARED = Path("/dev/shm")
 LEAVE_S = 1.0
 """At most, for what a rank that leaves has sent to be on its way."""
 ALL = 2**64 - 1
@@ -51,6 +55,11 @@ class Ucx:
             path="socket" if "tcp" in ways else "shared memory", library=f"UCX {_ucp.version()}",
         )  # fmt: skip
         context.facts["ucx"] = {"transports": ways, "device": interface}
+        if interface not in (name for _, name in socket.if_nameindex()):
+            raise DeviceMissing(f"no interface {interface!r}; there are {', '.join(name for _, name in socket.if_nameindex())}")
+        if SHARED in context.folder.parents:
+            # A rank that is killed while its memory is made would leave a file; the launch's scratch goes with the launch.
+            os.environ["UCX_POSIX_DIR"] = str(context.folder)
         self._post, self._rendezvous = context.post, context.rendezvous
         self._library = _ucp.library()
         self._lifelines = connect_all(context, "ucx")

@@ -283,6 +283,27 @@ def test_misuse_is_one_line() -> None:
     assert on("shm", body) == ["", ""]
 
 
+def test_a_region_beyond_the_machine_has_its_code() -> None:
+    def body(context: RankContext, transport: OneSided) -> None:
+        with pytest.raises(TransportError, match="of memory") as refused:
+            transport.register(1 << 46)
+        assert refused.value.code == "region_exhausted"
+        transport.barrier()
+
+    assert on("ucx", body) == ["", ""]
+
+
+def test_an_interface_that_does_not_exist_has_its_code() -> None:
+    case = {"program": "transfer", "suite": "test", "experiment": "remote", "arm": "ucx", "transport": "ucx", "sizes": [8], "interface": "nope0"}
+
+    def body(context: RankContext) -> None:
+        with pytest.raises(TransportError, match="no interface 'nope0'; there are .*lo") as refused:
+            ucx.Ucx.connect(context)
+        assert refused.value.code == "device_missing"
+
+    assert run_ranks(parse_case(case), body) == ["", ""]
+
+
 def test_a_tensor_beyond_the_region_has_its_code() -> None:
     """Receivers that keep what they got until nothing is left."""
     edge = Edge("large", 0, 1, (1 << 20,), static=False)
