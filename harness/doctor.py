@@ -19,9 +19,9 @@ from typing import Any
 
 from harness.fabric.guests import Guests
 from harness.fabric.plan import INTERFACE
+from harness.fabric.verbs import ports
 from harness.launch.lock import locked
 from harness.launch.teardown import clean, clean_leftovers
-from harness.fabric.verbs import ports
 from harness.rank.orders import ENVIRONMENT
 from harness.spec import registry
 from harness.spec.registry import Kind

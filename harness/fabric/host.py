@@ -6,6 +6,7 @@ import socket
 
 import psutil
 
+from harness.fabric.verbs import netdev
 from harness.spec.errors import SpecError
 
 
@@ -27,10 +28,10 @@ class Host:
 
     def address(self) -> str:
         """The interface's IPv4 address; SpecError names the interfaces that exist."""
-        found = psutil.net_if_addrs()
-        if self.interface not in found:
+        found, name = psutil.net_if_addrs(), netdev(self.interface)
+        if name not in found:
             raise SpecError(f"unknown interface {self.interface!r}; known: {', '.join(sorted(found))}")
-        addresses = [entry.address for entry in found[self.interface] if entry.family == socket.AF_INET]
+        addresses = [entry.address for entry in found[name] if entry.family == socket.AF_INET]
         if not addresses:
             raise SpecError(f"interface {self.interface!r} has no IPv4 address")
         return addresses[0]

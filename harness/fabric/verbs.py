@@ -108,9 +108,10 @@ def listed(known: list[Port]) -> str:
 
 
 def netdev(interface: str, root: Path = CLASS) -> str:
-    """The network interface of a device or port that `interface` names; `interface` itself where it names none."""
-    found = [port for port in ports(root) if interface.split(":")[0] == port.device and port.netdevs]
-    return found[0].netdevs[0] if found else interface
+    """The network interface of a device or port that `interface` names (`lo` for an InfiniBand port without one); `interface` itself where it names none."""
+    found = [port for port in ports(root) if interface in (port.device, port.name) or interface.startswith(f"{port.name}:")]
+    named = [name for port in found for name in port.netdevs]
+    return named[0] if named else "lo" if found else interface
 
 
 def _place(port: Port, interface: str, index: str, address: str) -> Place:
