@@ -106,6 +106,23 @@ def test_no_tensor_is_torn_and_a_broken_order_would_be_seen(transport: type[Shar
         assert any("is torn" in error for error in errors), errors
 
 
+@pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_large_tensors_are_whole_when_their_flag_is_seen(device: str, mechanism: Mechanism) -> None:
+    """Many puts, pages and segments long; every element looked at."""
+    edges = [Edge("large", 0, 1, (300_007,)), Edge("small", 0, 1, (9,), "uint8")]
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link(mechanism, transport, edges, context)
+        for number in range(1, 26):
+            for edge in edges:
+                carry(link, edge, context.rank, range(number, number + 1), lambda number, edge=edge: edge.shape)  # type: ignore[misc]
+        transport.barrier()
+        link.close()
+
+    assert on(device, body) == ["", ""]
+
+
 @pytest.mark.parametrize("mechanism", ["messages", "rpc", "dynamic"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_shapes_that_vary_arrive_intact(device: str, mechanism: Mechanism) -> None:
