@@ -25,15 +25,17 @@ class Guests:
         """Empty: a rank learns its node's address from its node."""
         return ""
 
-    def obstacle(self) -> tuple[str, str] | None:
-        """Why no guest can run here, and what to do; None when nothing is known to stand against it."""
+    def obstacle(self, guest: str = "uml") -> tuple[str, str] | None:
+        """Why no such guest can run here, and what to do; None when nothing is known to stand against it."""
         if self.interface != INTERFACE:
             return f"nodes of fabric guests have no interface {self.interface!r}", f"leave `interface` out, or name {INTERFACE!r}"
         if missing := [name for name in ("unshare", "ip", "tc", "rdma") if shutil.which(name, path=_PATH) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
         if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
             return "no /dev/net/tun that may be opened", "give the container the device: --device /dev/net/tun"
-        if kernels.uml() is None:
+        if guest == "qemu" and (shutil.which("qemu-system-x86_64") is None or kernels.qemu() is None):
+            return "no QEMU, or no stock kernel for it in the cache", kernels.QEMU_ADVICE
+        if guest == "uml" and kernels.uml() is None:
             return "no guest kernel in the cache", kernels.ADVICE
         said = subprocess.run(["unshare", *NAMESPACES, *as_root(), "true"], capture_output=True, text=True, check=False, timeout=20)
         if said.returncode:

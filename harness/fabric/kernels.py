@@ -11,6 +11,8 @@ CONFIG = Path(__file__).with_name("guest.config")
 """What the User-Mode Linux kernel is built with, over `allnoconfig`."""
 ADVICE = "type `make env`, or `python3 -m tools.build_guest_kernel` alone: 4 min on two cores, once"
 
+QEMU_ADVICE = "type `apt-get install qemu-system-x86 busybox-static`, then `python3 -m tools.build_guest_kernel --qemu`"
+
 
 def folder() -> Path:
     """Of all guest kernels."""

@@ -21,9 +21,6 @@ from harness.launch.teardown import clean
 from harness.rank.orders import ENVIRONMENT, Orders
 from harness.spec import registry
 
-KIND = "SCALEPROOF_GUESTS"
-"""Environment variable: which kind of guest, `uml` or `qemu`."""
-
 
 def launcher_of(fabric: str, launcher: str) -> Launcher:
     """What starts a case's ranks: in guests the keeper, which starts a parent on every node."""
@@ -45,7 +42,7 @@ class InGuests:
         mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
         parent = [sys.executable, "-m", "harness.rank.parent", str(folder), "--ranks"]
         GuestPlan(
-            nodes=nodes, commands=[[*parent, *map(str, some)] for some in mine], ranks=mine, kind=os.environ.get(KIND, "uml"),
+            nodes=nodes, commands=[[*parent, *map(str, some)] for some in mine], ranks=mine, kind=str(orders.case.get("guest", "uml")),
             link_mbit=orders.case.get("link_mbit"), link_delay_ms=float(orders.case.get("link_delay_ms") or 0),
             capture=orders.case.get("tracing") == "full",
         ).write(folder)  # fmt: skip
@@ -74,7 +71,6 @@ def run_in_guests(command: Sequence[str] | Sequence[Sequence[str]], *, timeout_s
     this machine share (`keep`, else a temporary one). `plan`: fields of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124:
     out of time."""
     launch, nodes = secrets.token_hex(8), int(plan.pop("nodes", 1))
-    plan.setdefault("kind", os.environ.get(KIND, "uml"))
     commands = [list(map(str, command))] * nodes if command and isinstance(command[0], str) else [list(map(str, each)) for each in command]
     folder = Path(tempfile.mkdtemp(prefix="scaleproof-guests-")) if keep is None else keep.resolve()
     try:

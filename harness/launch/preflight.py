@@ -21,7 +21,8 @@ def obstacle(case: AnyCase, programs: str = "") -> Obstacle | None:
             return f"{kind} {name}: {found.why}", found.advice
     if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():
         return "launcher mpirun: no mpirun beside this Python", "type `make env`"
-    hindrance: Obstacle | None = registry.load("fabric", case.fabric)(case.interface).obstacle()
+    of_kind = {"guest": case.guest} if case.fabric == "guests" else {}
+    hindrance: Obstacle | None = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
     if hindrance is not None:
         return hindrance
     if case.fabric == "guests" and case.launcher != "local":

@@ -39,6 +39,7 @@ class Group:
     interface: str
     ranks: int
     nodes: int = 1
+    guest: str = "uml"
 
     @property
     def words(self) -> str:
@@ -52,14 +53,14 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
     for case in cases:
         key = (case.launcher, case.fabric, case.interface)
         known = found.get(key, Group(*key, 1))
-        found[key] = Group(*key, max(min(case.ranks, MOST_RANKS), known.ranks), max(min(case.nodes, MOST_RANKS), known.nodes))
+        found[key] = Group(*key, max(min(case.ranks, MOST_RANKS), known.ranks), max(min(case.nodes, MOST_RANKS), known.nodes), case.guest)
     return found
 
 
 def ask(group: Group, staging: Path) -> Told | PreflightCheck:
     """Start the ranks and let them look; a failed check when they did not come back."""
     values = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "preflight", "entry": "preflight", "ranks": group.ranks}
-    case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes})
+    case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes, "guest": group.guest})
     address = registry.load("fabric", group.fabric)(group.interface).address()
     orders = Orders(
         launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,

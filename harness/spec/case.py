@@ -18,7 +18,7 @@ ends; its writes from and into tensors that were born in registered memory; a me
 NATIVE = "native"
 
 
-_LATER = frozenset({"budget_mib", "nodes", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers"})
+_LATER = frozenset({"budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers"})
 """Fields that earlier versions did not have."""
 
 
@@ -50,6 +50,8 @@ class CommonCase(BaseModel):
     interface: str = "lo"
     nodes: PositiveInt = 1
     """Nodes of the fabric; rank r stands on node r * nodes // ranks."""
+    guest: Literal["uml", "qemu"] = "uml"
+    """What boots a node of fabric guests: User-Mode Linux, or QEMU with a stock kernel."""
     link_mbit: PositiveFloat | None = None
     """Rate set on every link of the fabric, Mbit/s; None: as fast as it goes."""
     link_delay_ms: NonNegativeFloat = 0.0
@@ -94,7 +96,7 @@ class CommonCase(BaseModel):
 
     @model_validator(mode="after")
     def _network_fits(self) -> CommonCase:
-        shaped = [name for name, default in (("nodes", 1), ("link_mbit", None), ("link_delay_ms", 0.0)) if getattr(self, name) != default]
+        shaped = [name for name, default in (("nodes", 1), ("guest", "uml"), ("link_mbit", None), ("link_delay_ms", 0.0)) if getattr(self, name) != default]
         if self.fabric == "host" and shaped:
             raise FieldError(shaped[0], "fabric 'host' is this machine with the network it has; use 'guests'")
         if self.nodes > self.ranks:

@@ -46,6 +46,7 @@ _TIED = {"program", "fabric", "launcher"}
 # Fields that came after the first records, with a value beside their default and what it takes to set it.
 LATER: dict[str, dict[str, Any]] = {
     "nodes": {"fabric": "guests", "nodes": 2},
+    "guest": {"fabric": "guests", "guest": "qemu"},
     "link_mbit": {"fabric": "guests", "link_mbit": 100},
     "link_delay_ms": {"fabric": "guests", "link_delay_ms": 1},
     "fusion_mib": {"transport": "horovod", "fusion_mib": 64},
