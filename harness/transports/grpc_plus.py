@@ -50,6 +50,7 @@ class GrpcPlus:
         self._delivery: _Delivery = _Writes(self, cast(OneSided, device), context) if below.one_sided else _Messages(device)
         self._peers = [_Peer(self, peer) if peer != self.rank else None for peer in range(self.world_size)]
         self._spins = CROWDED_SPINS if self.world_size > len(os.sched_getaffinity(0)) else SPINS
+        self._under_way: list[Handle] = []
         self._closed = False
 
     @classmethod
@@ -89,10 +90,17 @@ class GrpcPlus:
             self._control.close()
 
     def advance(self) -> None:
-        """Take requests and deliver what was asked for."""
+        """Take requests, deliver what was asked for, and drive deliveries that nobody waits for at the moment: a device moves on only when it is asked."""
         for peer in self._peers:
             if peer is not None:
                 peer.advance()
+        if self._under_way:
+            self._under_way = [delivery for delivery in self._under_way if not delivery.test()]
+
+    def started(self, delivery: Handle) -> Handle:
+        """Keep a delivery until it is done."""
+        self._under_way.append(delivery)
+        return delivery
 
     def wait(self, handle: Handle, peer: int) -> None:
         """Block until the handle is done; raises PeerLost when the peer's stream has ended before."""
@@ -160,7 +168,7 @@ class _Peer:
             self._delivered += 1
             self.transport.counts["tensors"] += 1
             self.transport.counts["tensor_nbytes"] += nbytes
-            send.started = self.transport._delivery.deliver(self.peer, send.data, place, self._delivered)
+            send.started = self.transport.started(self.transport._delivery.deliver(self.peer, send.data, place, self._delivered))
 
     def check(self) -> None:
         """Raises PeerLost when the peer's stream has ended."""
@@ -276,7 +284,8 @@ class _Writes(_Delivery):
         if place is not None:
             return target, place
         bounce = self._window.allocate(target.nbytes)
-        self._transport.staged(target.nbytes)
+        if target.nbytes:
+            self._transport.staged(target.nbytes)
         return bounce, cast(int, self._window.offset(bounce))
 
 

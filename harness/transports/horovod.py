@@ -17,7 +17,7 @@ JOIN_S = 60
 
 
 class Horovod(HorovodTransport):
-    """All ranks are one host to Horovod. The rendezvous server lives only until all have joined."""
+    """All ranks are one host to Horovod, also those of several nodes: that of rank 0. The rendezvous server lives only until all have joined."""
 
     OPERATIONS = "Gloo"
 
@@ -25,7 +25,7 @@ class Horovod(HorovodTransport):
         return "socket"
 
     def _join(self, context: RankContext, binding: Binding) -> None:
-        with _served(context) as port:
+        with _served(context) as (host, port):
             place = {
                 "RANK": context.rank,
                 "SIZE": context.world_size,
@@ -35,12 +35,12 @@ class Horovod(HorovodTransport):
                 "CROSS_SIZE": 1,
             }
             gloo = {
-                "GLOO_RENDEZVOUS_ADDR": context.address,
+                "GLOO_RENDEZVOUS_ADDR": host,
                 "GLOO_RENDEZVOUS_PORT": port,
                 "GLOO_IFACE": context.case.interface,
                 "GLOO_TIMEOUT_SECONDS": JOIN_S,
             }
-            choice = {"CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo", "HOSTNAME": context.address}
+            choice = {"CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo", "HOSTNAME": host}
             os.environ.update({f"HOROVOD_{name}": str(value) for name, value in (place | gloo | choice).items()})
             context.post.wait()
             with translated():
@@ -51,10 +51,11 @@ class Horovod(HorovodTransport):
 
 
 @contextmanager
-def _served(context: RankContext) -> Iterator[int]:
-    """Port of the rendezvous server. Horovod's own starter binds every interface; this one binds the fabric's."""
+def _served(context: RankContext) -> Iterator[tuple[str, int]]:
+    """Address and port of the rendezvous server, which is rank 0's. Horovod's own starter binds every interface; this one binds the fabric's."""
     if context.rank != 0:
-        yield context.rendezvous.get("horovod.port")
+        host, port = context.rendezvous.get("horovod.server")
+        yield host, port
         return
     from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
     from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
@@ -65,8 +66,8 @@ def _served(context: RankContext) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="horovod rendezvous", daemon=True)
     thread.start()
     try:
-        context.rendezvous.put("horovod.port", server.server_address[1])
-        yield server.server_address[1]
+        context.rendezvous.put("horovod.server", [context.address, server.server_address[1]])
+        yield context.address, server.server_address[1]
     finally:
         server.shutdown()
         thread.join()
