@@ -126,6 +126,7 @@ def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -
     [
         ({"workload": "cd_dnn", "image_side": 8}, "takes no images"),
         ({"workload": "vgg_a", "data": "digits"}, "does not fit data 'digits'"),
+        ({"workload": "sentence_embedding", "data": "reversal"}, "does not fit data 'reversal'"),
         ({"data": "digits", "minibatch": 2000}, "larger than the training set"),
     ],
 )
@@ -135,10 +136,13 @@ def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], me
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("data", ["synthetic", "digits"])
+@pytest.mark.parametrize(
+    ("data", "workload"),
+    [("synthetic", "dnn_digits"), ("synthetic", "seq2seq"), ("digits", "dnn_digits"), ("reversal", "seq2seq"), ("topics", "sentence_embedding")],
+)
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, ranks: int) -> None:
-    one, several = train_case(data=data), train_case(data=data, ranks=ranks)
+def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, workload: str, ranks: int) -> None:
+    one, several = train_case(data=data, workload=workload), train_case(data=data, workload=workload, ranks=ranks)
     network = check_workload(one)
     whole, parts = open_data(one, network, 7, 0), [open_data(several, network, 7, rank) for rank in range(ranks)]
     for step in (0, 1, 200):
