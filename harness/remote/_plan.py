@@ -34,7 +34,7 @@ class Plan:
         already keeps its place."""
         if (rank, name) not in self._places:
             start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else LINE)
-            self._ends[rank] = start + max(rounded(nbytes, LINE), LINE)
+            self._ends[rank] = start + max(nbytes, 1)
 
     def at(self, rank: int, name: Hashable) -> int:
         """Offset of a place."""
@@ -43,7 +43,7 @@ class Plan:
     @property
     def nbytes(self) -> int:
         """Bytes of the largest rank's region."""
-        return max(self._ends)
+        return rounded(max(self._ends), LINE)
 
 
 def rounded(nbytes: int, unit: int = WORD) -> int:
