@@ -21,8 +21,8 @@ from harness.spec.case import AnyCase, parse_case
 
 MOST_RANKS = 64
 """More ranks than this are not started for a preflight."""
-DEADLINE_S, DEADLINE_NODES_S = 45.0, 120.0
-"""The second where nodes must boot first."""
+DEADLINE_S = {"host": 45.0, "uml": 120.0, "qemu": 480.0}
+"""In guests nodes must boot first, and emulation takes ten times as long for everything."""
 SLOW = 0.75
 """Share of the median core's speed below which a rank's core is called slow."""
 _PROGRAMS = Path(__file__).parents[1] / "rank"
@@ -64,7 +64,7 @@ def ask(group: Group, staging: Path) -> Told | PreflightCheck:
     address = registry.load("fabric", group.fabric)(group.interface).address()
     orders = Orders(
         launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
-        token=secrets.token_hex(16), address=address, deadline_s=DEADLINE_NODES_S if group.fabric == "guests" else DEADLINE_S, programs=str(_PROGRAMS),
+        token=secrets.token_hex(16), address=address, deadline_s=DEADLINE_S[group.guest if group.fabric == "guests" else "host"], programs=str(_PROGRAMS),
     )  # fmt: skip
     folder = staging / orders.launch
     try:
