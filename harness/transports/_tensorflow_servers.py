@@ -46,6 +46,8 @@ TOO_LARGE = "exceeds the 2GB protobuf limit"
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
 _TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
+_WHERE = re.compile(r"Graph execution error|=+$|\d+ root error|(\w+: )?From /job:|Detected at node|Node:|\s|$")
+"""Lines that say where a graph failed, not why."""
 
 
 class Servers:
@@ -60,7 +62,7 @@ class Servers:
         self.rank, self.world_size = context.rank, context.world_size
         self._rendezvous = context.rendezvous
         self._sessions, self._joined, self._closed = list[Any](), False, False
-        self._before = _sockets()
+        self._before = set(_sockets())
         self.config = self._configure(context)
         with _reserved(context.address) as port:
             places = [str(place) for place in context.rendezvous.exchange("tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}")]
@@ -97,7 +99,7 @@ class Servers:
             yield
         except errors.OpError as error:
             text = error.message.strip()
-            first = text.splitlines()[0] if text else type(error).__name__
+            first = next((line for line in text.splitlines() if not _WHERE.match(line)), type(error).__name__)
             if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(words in text for words in PEER_IS_GONE):
                 self._joined = False
                 task = _TASK.search(text)
@@ -117,11 +119,15 @@ class Servers:
                 with _ignored(self.tf.errors.OpError):
                     session.close()
             self._all("closed")
-        for descriptor in _sockets() - self._before:
+        for descriptor in self._opened():
             with _ignored(OSError):
                 opened = socket.socket(fileno=os.dup(descriptor))
                 with opened:
                     opened.shutdown(socket.SHUT_RDWR)
+
+    def _opened(self) -> list[int]:
+        """Descriptors of the sockets that came with the server."""
+        return [descriptor for identity, descriptor in _sockets().items() if identity not in self._before]
 
     def _all(self, stage: str) -> bool:
         """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a peer has taken it."""
@@ -154,7 +160,7 @@ class Servers:
 
     def _check_bound(self, address: str, port: int) -> None:
         elsewhere = set[str]()
-        for descriptor in _sockets() - self._before:
+        for descriptor in self._opened():
             with socket.socket(fileno=os.dup(descriptor)) as opened:
                 if opened.family in (socket.AF_INET, socket.AF_INET6) and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     elsewhere.add(opened.getsockname()[0].removeprefix("::ffff:"))
@@ -234,11 +240,12 @@ def _host(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _sockets() -> set[int]:
-    """Descriptors of this process that are sockets."""
-    found = set()
+def _sockets() -> dict[str, int]:
+    """Sockets of this process: identity and descriptor."""
+    found = {}
     for name in os.listdir("/proc/self/fd"):
         with _ignored(FileNotFoundError):  # the listing's own
-            if os.readlink(f"/proc/self/fd/{name}").startswith("socket:["):
-                found.add(int(name))
+            target = os.readlink(f"/proc/self/fd/{name}")
+            if target.startswith("socket:["):
+                found[target] = int(name)
     return found
