@@ -162,6 +162,7 @@ def _exchanges(context: RankContext, transport: PointToPoint, lanes: list[Lane],
 
 def _verified(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, when: str) -> None:
     """One window of every flow, outside the timed region; the pattern differs between senders and between the first and the last window."""
+    context.at(0, f"verifying windows of {window} x {nbytes} B")
     for lane in lanes:
         used = lane.memory[: nbytes * window]
         used[:] = pattern(used.size, "uint8", len(when) + lane.source) if lane.sends else 0
