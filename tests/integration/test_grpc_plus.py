@@ -22,6 +22,7 @@ from harness.spec.plan import PlannedLaunch
 from harness.stats.equivalence import relative_difference
 from harness.transports.base import PointToPoint, TransportError
 from harness.transports.grpc_plus import WORDS, GrpcPlus
+from tests.integration.guests import guest_case, need_guests
 
 COUNT, REQUEST = 5, 8 * WORDS
 STEPS, TOLERANCE = 8, 1e-5
@@ -137,6 +138,17 @@ def test_workers_over_it_train_as_one_does(way: tuple[str, str, str], folder: Pa
     samples = Store(folder).samples(record).to_pandas()
     losses = samples[(samples["event"] == "loss") & (samples["rank"] == 0)].sort_values("step")["value"].to_numpy()
     assert relative_difference(losses, alone(folder / "alone", training(steps=STEPS)).values("loss")) <= TOLERANCE
+
+
+def test_between_two_nodes_tensors_go_over_rdma(tmp_path: Path) -> None:
+    need_guests()
+    planned = guest_case(arm="plus", program="collective", transport="grpc+rdma", sizes=[65536, 1 << 20], iterations=3)
+    run_plan([PlannedLaunch(planned, 0, 0, 0)], tmp_path, size="ci", deadline_s=120)
+    [record] = Store(tmp_path).records()
+    assert record.status == "ok" and record.checks and all(check.passed for check in record.checks), record.failure
+    counts, verbs = ([rank.facts[name] for rank in record.ranks] for name in ("grpc_plus", "verbs"))
+    assert counts[0]["requests"] == counts[1]["tensors"] > 0 and counts[1]["requests"] == counts[0]["tensors"]
+    assert counts[0]["tensor_nbytes"] > 2 * 65536 and counts[0]["staged"] == 0 and all(verb["software"] for verb in verbs)
 
 
 def test_what_one_rank_asks_for_the_other_delivers(folder: Path) -> None:
