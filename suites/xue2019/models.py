@@ -36,7 +36,10 @@ def send_reduce_gbs(record: Record, samples: pd.DataFrame, nbytes: int) -> float
 
 
 def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, what: str) -> float | None:
-    """What moving one tensor took at both ends together: a counter of remote/base.py's Cost over the tensors that were sent."""
+    """What moving one tensor took at both ends together: a counter of remote/base.py's Cost over the tensors that were sent. None for the copies of a
+    transport's own messages, which are made below what is counted."""
+    if what == "copies" and getattr(record.case, "options", {}).get("mechanism") == "messages":
+        return None
     found = [status.facts["costs"][str(nbytes)] for status in record.ranks if str(nbytes) in status.facts.get("costs", {})]
     tensors = sum(cost["tensors"] for cost in found)
     return sum(cost[what] for cost in found) / tensors if tensors else None

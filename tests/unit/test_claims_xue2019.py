@@ -77,6 +77,8 @@ def test_costs_are_those_of_both_ends_over_the_tensors_sent(metrics: dict[str, M
     values = [metrics[name].by_size(launch, samples()) for name in names]
     assert [found[MIB] for found in values] == [2.0, 1.0, 1.0, pytest.approx(0.2)]
     assert {found[4 * KIB] for found in values} == {None}
+    messages = with_facts({**OWN, "arm": "grpc", "options": {"mechanism": "messages"}}, {"costs": {str(MIB): sender}}, {"costs": {str(MIB): receiver}})
+    assert metrics["copies_per_tensor"].by_size(messages, samples())[MIB] is None
 
 
 def test_speedups_of_a_pair_are_taken_at_the_size_where_they_are_least_and_largest(metrics: dict[str, Metric]) -> None:
