@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +22,7 @@ from harness.spec.case import Mechanism, parse_case
 from harness.transports import ucx
 from harness.transports.base import Array, Done, Handle, OneSided, PeerLost, Region, Transport, TransportError
 from harness.transports.shm import SharedMemory
+from tests.integration.conformance import process_set
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 DEVICES = ("shm", "ucx", "ucx over tcp")
@@ -213,6 +216,19 @@ def test_what_the_receiver_holds_is_not_overwritten(device: str, mechanism: Mech
         link.close()
 
     assert on(device, body) == ["", ""]
+
+
+def test_ucx_over_tcp_conforms_too(tmp_path: Path) -> None:
+    """The conformance suite runs ucx on `lo`, which is its shared memory."""
+    case = {"program": "collective", "suite": "test", "experiment": "remote", "arm": "tcp", "ranks": 3, "transport": "ucx", "collective": "ring", "sizes": [8]}
+
+    def body(context: RankContext) -> None:
+        ucx.transports_on = lambda interface: "self,tcp"
+        process_set.check_everything(context, tmp_path)
+
+    assert run_ranks(parse_case(case), body, 120) == ["", "", ""]
+    found = [json.loads(line) for path in tmp_path.glob("*.jsonl") for line in path.read_text().splitlines()]
+    assert len(found) > 1000 and not [one for one in found if not one["passed"]]
 
 
 def test_one_tensor_goes_to_several_ranks_from_where_it_was_born() -> None:
