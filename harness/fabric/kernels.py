@@ -9,6 +9,8 @@ from pathlib import Path
 
 CONFIG = Path(__file__).with_name("guest.config")
 """What the User-Mode Linux kernel is built with, over `allnoconfig`."""
+PATCH = Path(__file__).with_name("guest.patch")
+"""What is changed in its source, and why."""
 ADVICE = "type `make env`, or `python3 -m tools.build_guest_kernel` alone: 4 min on two cores, once"
 
 QEMU_ADVICE = "type `apt-get install qemu-system-x86 busybox-static`, then `python3 -m tools.build_guest_kernel --qemu`"
@@ -21,8 +23,8 @@ def folder() -> Path:
 
 
 def digest() -> str:
-    """Of the configuration: a kernel of another one is another kernel."""
-    return hashlib.sha256(CONFIG.read_bytes()).hexdigest()[:12]
+    """Of configuration and patch: a kernel of others is another kernel."""
+    return hashlib.sha256(CONFIG.read_bytes() + PATCH.read_bytes()).hexdigest()[:12]
 
 
 def uml() -> Path | None:

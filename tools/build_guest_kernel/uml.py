@@ -1,4 +1,4 @@
-"""A User-Mode Linux kernel from Debian's linux-source: built once, kept under a key of configuration, source and compiler."""
+"""A User-Mode Linux kernel from Debian's linux-source: built once, kept under a key of configuration, patch, source and compiler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def build_uml(log: Path, steps: Steps) -> Path:
 
 
 def key() -> str:
-    """Readable: digest of the configuration, version of the source, version of the compiler."""
+    """Readable: digest of configuration and patch, version of the source, version of the compiler."""
     source = _said("dpkg-query", "-W", "-f", "${Version}", PACKAGE) or "unpackaged"
     return f"uml-{kernels.digest()}-{source}-gcc{_said('gcc', '-dumpfullversion')}".replace(":", "_")
 
@@ -68,6 +68,8 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
         unused = [f"--exclude={pattern}" for pattern in UNUSED]
         steps.tell("unpacking")
         run(["tar", "xJf", str(SOURCE), "-C", str(source), "--strip-components=1", *unused], log, env=env, line=lambda _: steps.tell("unpacking"))
+        # outside any repository, so that git takes the patch's paths as they are
+        run(["git", "apply", "--whitespace=nowarn", str(kernels.PATCH)], log, env=env | {"GIT_CEILING_DIRECTORIES": str(work)}, cwd=source)
         run([*make, f"KCONFIG_ALLCONFIG={kernels.CONFIG}", "allnoconfig"], log, env=env)
         _check(out / ".config")
         (work / "configured").touch()
