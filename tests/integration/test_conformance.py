@@ -35,8 +35,8 @@ START_S = 20.0
 """At most, for mpirun and its ranks on busy cores."""
 FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch", "tensorflow-grpc": "tensorflow"}
 """Imported once here, before the ranks are forked."""
-VARIANTS = [*registry.names("transport"), "horovod/tensorflow"]
-"""Transports, with a framework behind the slash where the binding follows it."""
+VARIANTS = [*(name for name in registry.names("transport") if not registry.entry("transport", name).devices), "horovod/tensorflow"]
+"""Transports, with a framework behind the slash where the binding follows it. Those that need a device: test_rdma.py runs this suite in guests."""
 COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc")
 """Made of parts that run with all numbers of ranks, or slow to start: a few are enough."""
 LISTENING = ("tcp", "ucx", "grpc")

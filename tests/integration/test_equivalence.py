@@ -20,8 +20,9 @@ from harness.strategies.parameter_server import ParameterServer
 from harness.strategies.sync import Sync
 
 MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
-# Under mpirun only: the supervisor's tests run that one.
-TRANSPORTS = [name for name in registry.names("transport") if registry.entry("transport", name).launcher is None]
+# Under mpirun only: the supervisor's tests run that one. Where a device is needed: test_rdma_training.py, in guests.
+ENTRIES = {name: registry.entry("transport", name) for name in registry.names("transport")}
+TRANSPORTS = [name for name, entry in ENTRIES.items() if entry.launcher is None and not entry.devices]
 GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
 GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm != "ring"]
 SERVED = [("tcp", "messages", 2, 1), ("grpc", "messages", 2, 1), *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS)]

@@ -1,0 +1,77 @@
+"""Ordinary launches over transport rdma in guests: das2016's networks, reduced, on two and four nodes, over free and shaped links; and the same training as one
+worker's. Every figure from here is soft-RoCE's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from _training import case_of, launch
+
+from harness.launch.supervisor import run_plan
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.stats.equivalence import relative_difference
+from tests.integration.guests import guest_case, need_guests
+from tests.integration.launches import assert_nothing_left, launches
+
+STEPS = 3
+DIGITS: dict[str, Any] = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 12, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05}
+CASES: dict[str, dict[str, Any]] = {
+    "vgg_a": {"workload": "vgg_a", "image_side": 32, "width": 0.0625},
+    "overfeat_fast": {"workload": "overfeat_fast", "image_side": 71, "width": 0.0625},
+    "cd_dnn": {"workload": "cd_dnn", "width": 0.0625},
+    "cd_dnn on four nodes": {"workload": "cd_dnn", "width": 0.0625, "ranks": 4, "nodes": 4},
+    "vgg_a at 1000 Mbit/s": {"workload": "vgg_a", "image_side": 32, "width": 0.0625, "link_mbit": 1000},
+    "cd_dnn at 100 Mbit/s": {"workload": "cd_dnn", "width": 0.0625, "link_mbit": 100},
+    "digits": DIGITS,
+}
+TOLERANCE = 1e-5
+MBIT, SHARE = 100, 0.8
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record, Path]]:
+    """One launch per case."""
+    need_guests()
+    results = tmp_path_factory.mktemp("training")
+    common = {"program": "train", "transport": "rdma", "strategy": "sync_overlap", "minibatch": 8, "steps": STEPS, "warmup": 1, "region_mib": 48}
+    cases = [guest_case(arm=name, **{**common, **fields}) for name, fields in CASES.items()]
+    outcome = run_plan(launches(cases), results, size="ci", deadline_s=180)
+    assert_nothing_left(results, outcome.launches)
+    records = [Store(results).load(launch)[0] for launch in outcome.launches]
+    return {record.case.arm: (record, Store(results).folder(record)) for record in records}
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", CASES)
+def test_networks_train_over_verbs(name: str, recorded: dict[str, tuple[Record, Path]]) -> None:
+    record, _ = recorded[name]
+    assert record.status == "ok", f"{record.failure}"
+    assert record.checks and all(check.passed for check in record.checks)
+    for rank in record.ranks:
+        verbs = rank.facts["verbs"]
+        assert (verbs["device"], verbs["gid_kind"], verbs["netdevs"], verbs["software"]) == ("rxe0", "RoCE v2", ["eth0"], True)
+        assert verbs["operations"]["send"] + verbs["operations"].get("write_with_imm", 0) > 2 * STEPS
+    assert {rank["path"] for rank in record.transport["ranks"]} == {"verbs"}
+
+
+@pytest.mark.timeout(900)
+def test_two_nodes_train_as_one_worker_does(recorded: dict[str, tuple[Record, Path]], tmp_path: Path) -> None:
+    _, folder = recorded["digits"]
+    alone = launch(tmp_path / "alone", case_of(**DIGITS))
+    assert relative_difference(np.load(folder / "parameters.npy"), alone.parameters) <= TOLERANCE
+
+
+@pytest.mark.timeout(900)
+def test_a_shaped_link_binds(recorded: dict[str, tuple[Record, Path]]) -> None:
+    """All steps together take at least as long as the link needs for their bytes; the token bucket and the first parameters leave a little."""
+    record, folder = recorded["cd_dnn at 100 Mbit/s"]
+    samples = pd.read_parquet(folder / "samples.parquet")
+    steps = samples[(samples["event"] == "step") & (samples["rank"] == 0)]
+    seconds = float(steps["end_ns"].max() - steps["start_ns"].min()) / 1e9
+    asked = record.transport["traffic"][0]["nbytes"]
+    assert seconds >= SHARE * asked * 8 / MBIT / 1e6, f"{asked} bytes in {seconds:.2f} s"
