@@ -41,7 +41,7 @@ def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
             }  # fmt: skip
             lifted = ALGORITHM if entry.point_to_point else NATIVE
             arms[Arm(name, ranks, "all_reduce")] = _collective({**common, "program": "collective", "collective": lifted})
-            if name != "horovod":
+            if entry.sends:
                 arms[Arm(name, ranks, "transfer")] = _transfer({**common, "program": "transfer"})
     return arms
 
