@@ -29,14 +29,15 @@ def quiet() -> Steps:
     return Steps(1, io.StringIO())
 
 
-def test_another_configuration_is_another_kernel(cache, monkeypatch):
-    other = cache / "guest.config"
-    other.write_bytes(kernels.CONFIG.read_bytes() + b"CONFIG_EXTRA=y\n")
+@pytest.mark.parametrize("part", ["CONFIG", "PATCH"])
+def test_another_configuration_or_patch_is_another_kernel(cache, monkeypatch, part):
+    other = cache / "other"
+    other.write_bytes(getattr(kernels, part).read_bytes() + b"# more\n")
     key = uml.key()
     (kernels.folder() / key).mkdir(parents=True)
     (kernels.folder() / key / "linux").touch()
     assert kernels.uml() is not None
-    monkeypatch.setattr(kernels, "CONFIG", other)
+    monkeypatch.setattr(kernels, part, other)
     assert uml.key() != key
     assert kernels.uml() is None
 
