@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from _training import case_of, launch
 
 from harness.launch.supervisor import run_plan
 from harness.record.schema import Record
 from harness.record.store import Store
+from harness.spec.case import parse_case
+from harness.spec.plan import PlannedLaunch
 from harness.stats.equivalence import relative_difference
 from tests.integration.guests import guest_case, need_guests
-from tests.integration.launches import assert_nothing_left, launches
+from tests.integration.launches import assert_nothing_left
 
 STEPS = 3
+SEED = 1000
 DIGITS: dict[str, Any] = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 12, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05}
 CASES: dict[str, dict[str, Any]] = {
     "vgg_a": {"workload": "vgg_a", "image_side": 32, "width": 0.0625},
@@ -40,7 +42,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
     results = tmp_path_factory.mktemp("training")
     common = {"program": "train", "transport": "rdma", "strategy": "sync_overlap", "minibatch": 8, "steps": STEPS, "warmup": 1, "region_mib": 48}
     cases = [guest_case(arm=name, **{**common, **fields}) for name, fields in CASES.items()]
-    outcome = run_plan(launches(cases), results, size="ci", deadline_s=180)
+    alone = parse_case({"suite": "tests", "experiment": "guests", "arm": "alone", "program": "train", "ranks": 1, "strategy": "local_only", **DIGITS})
+    plan = [PlannedLaunch(case, 0, SEED, order) for order, case in enumerate([*cases, alone])]
+    outcome = run_plan(plan, results, size="ci", deadline_s=180)
     assert_nothing_left(results, outcome.launches)
     records = [Store(results).load(launch)[0] for launch in outcome.launches]
     return {record.case.arm: (record, Store(results).folder(record)) for record in records}
@@ -60,10 +64,9 @@ def test_networks_train_over_verbs(name: str, recorded: dict[str, tuple[Record, 
 
 
 @pytest.mark.timeout(900)
-def test_two_nodes_train_as_one_worker_does(recorded: dict[str, tuple[Record, Path]], tmp_path: Path) -> None:
-    _, folder = recorded["digits"]
-    alone = launch(tmp_path / "alone", case_of(**DIGITS))
-    assert relative_difference(np.load(folder / "parameters.npy"), alone.parameters) <= TOLERANCE
+def test_two_nodes_train_as_one_worker_does(recorded: dict[str, tuple[Record, Path]]) -> None:
+    two, one = (np.load(recorded[name][1] / "parameters.npy") for name in ("digits", "alone"))
+    assert relative_difference(two, one) <= TOLERANCE
 
 
 @pytest.mark.timeout(900)
