@@ -133,7 +133,7 @@ class Link(Protocol):
         """Move what can move, without blocking; for a rank that computes while its tensors wait."""
 
     def close(self) -> None:
-        """Give the link's memory back; the transport stays open."""
+        """Give the link's memory back; the transport stays open. Only after a barrier of all ranks: one that is late still writes what it released."""
 
 
 def open_link(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Link:
