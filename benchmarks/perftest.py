@@ -27,7 +27,7 @@ from harness.spec.case import parse_case
 from harness.stats.bootstrap import ratio, ratio_interval
 from harness.transports.rdma import Rdma
 
-SIZE, MESSAGES = 1 << 20, 16
+SIZE, MESSAGES = 1 << 20, 64
 TOOLS = {"write": "ib_write_bw", "read": "ib_read_bw"}
 SERVER_S, LIMIT_S = 1.5, 300
 RESULT = "perftest.json"
