@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -52,6 +53,7 @@ class FakeContext:
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
         self.post = Post(memoryview(bytearray(LINE)).cast("q"))
+        self.case = SimpleNamespace(fusion_mib=None)
 
     def at(self, *_: Any) -> None:
         """Nobody watches."""
