@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
 from harness.remote.analyser import Decision, PlacementError, decide
+from harness.spec.case import parse_case
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
 SERVERS = {PS: 0, WORKER: 1, "": 1}
@@ -33,7 +37,17 @@ def decisions(shape: list[int | None]) -> tuple[list[Any], dict[str, Decision]]:
     return tensors, {decision.tensor.name: decision for decision in decide(tensors)}
 
 
+def apart(body: Callable[[RankContext], None]) -> list[str]:
+    """Run in a process of its own: TensorFlow's threads would not survive the forks of later tests."""
+    case = parse_case({"program": "own", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "entry": "none"})
+    return run_ranks(case, body, 120.0)
+
+
 def test_weights_and_gradient_are_static_activations_with_a_free_batch_and_selections_are_dynamic() -> None:
+    assert apart(_free_batch) == [""]
+
+
+def _free_batch(_: RankContext) -> None:
     tensors, found = decisions([None, 8])
     assert (found["held:0"].placement, found["held:0"].nbytes, found["held:0"].tensor.source, found["held:0"].target) == ("static", 128, 0, 1)
     gradients = [one for one in found.values() if one.tensor.name.startswith("gradient") and one.target == 0]
@@ -45,4 +59,8 @@ def test_weights_and_gradient_are_static_activations_with_a_free_batch_and_selec
 
 
 def test_an_activation_with_a_fixed_batch_is_static() -> None:
+    assert apart(_fixed_batch) == [""]
+
+
+def _fixed_batch(_: RankContext) -> None:
     assert decisions([5, 8])[1]["hidden:0"].nbytes == 5 * 4 * 4
