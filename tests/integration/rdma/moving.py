@@ -135,11 +135,11 @@ def many_messages_never_overflow_a_queue(here: Here) -> None:
 
 def _flood(context: RankContext) -> None:
     transport, peer = connect(context), 1 - context.rank
-    going = [np.full(700, number % 251, np.uint8) for number in range(1000)]
-    large = [np.full(40_000, number, np.uint8) for number in range(60)]
+    going = [np.full(700, number % 251, np.uint8) for number in range(400)]
+    large = [np.full(40_000, number, np.uint8) for number in range(30)]
     sends = [transport.send(buffer, peer) for buffer in (*going, *large)]
-    region = transport.register(8 * 500)
-    writes = [transport.write(np.full(8, 1, np.uint8), transport.remote(region, peer), 8 * number) for number in range(500)]
+    region = transport.register(8 * 300)
+    writes = [transport.write(np.full(8, 1, np.uint8), transport.remote(region, peer), 8 * number) for number in range(300)]
     got = [np.empty(700, np.uint8) for _ in going] + [np.empty(40_000, np.uint8) for _ in large]
     for handle in [transport.recv(buffer, peer) for buffer in got] + sends + writes:
         handle.wait()
