@@ -87,8 +87,10 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
             counts = Counter(claim["verdict"] for claim in chosen)
             if chosen:
                 rows.append(f"| {suite} | {title} | {len(chosen)} | {', '.join(f'{word} {counts[word]}' for word in sorted(counts))} |")
-    rows += ["", "| claim of our own | ours | interval | noise floor | n | verdict |", "|---|---|---|---|---|---|"]
-    return "\n".join([*rows, *(_own(claim) for claim in claims if claim["origin"] == "own" and claim["n"])]) + "\n"
+    own = [_own(claim) for claim in claims if claim["origin"] == "own" and claim["n"]]
+    rows += ["", "<details>", f"<summary>Each of the {len(own)} claims of our own that launches served</summary>", ""]
+    rows += ["| claim of our own | evidence | ours | interval | noise floor | n | verdict |", "|---|---|---|---|---|---|---|", *own, "", "</details>"]
+    return "\n".join(rows) + "\n"
 
 
 def _own(claim: dict[str, Any]) -> str:
@@ -96,7 +98,7 @@ def _own(claim: dict[str, Any]) -> str:
     interval = f"{_number(found['low'])} to {_number(found['high'])}" if found else ""
     unit = "" if claim["unit"] == "1" else f" {claim['unit']}"
     shown = "" if floor is None else f"{float(f'{100 * floor:.2g}'):g} %"
-    return f"| `{claim['id']}` | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
+    return f"| `{claim['id']}` | {claim['evidence']} | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
 
 
 def _number(value: float | str | None) -> str:
