@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.collectives.group import open_group
-from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
+from harness.programs.common import first_use, repetitions, timed_iterations, timed_region
 from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
@@ -50,18 +50,12 @@ def run(context: RankContext) -> None:
     case = context.case
     assert isinstance(case, CollectiveCase)
     group = open_group(context)
-    try:
+    with timed_region(context, group):
         if case.dtype not in group.capabilities.dtypes:
             raise TransportError(f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}")
-        group.barrier()
-        mark(context, "start", 0, group)
         memory = Memory.of(group, case)
         for nbytes in case.sizes:
             _size(context, case, group, memory, nbytes)
-        mark(context, "end", 0, group)
-        group.barrier()
-    finally:
-        leave(context, group)
 
 
 def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory: Memory, nbytes: int) -> None:

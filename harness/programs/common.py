@@ -87,6 +87,20 @@ def _keep_trace(context: RankContext, step: int) -> None:
         context.recorder.warmup = warmup
 
 
+@contextmanager
+def timed_region(context: RankContext, transport: Collectives | Transport) -> Iterator[None]:
+    """The timed region between two barriers of all ranks, with its marks; the transport is left afterwards, also when something failed in it."""
+    try:
+        transport.barrier()
+        mark(context, "start", 0, transport)
+        yield
+        mark(context, "end", 0, transport)
+        context.at(0, "barrier")
+        transport.barrier()
+    finally:
+        leave(context, transport)
+
+
 def leave(context: RankContext, transport: Collectives | Transport) -> None:
     """Keep what the transport counted and said of itself, and which addresses its sockets are bound to, then release it."""
     _keep_trace(context, -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
+from harness.programs.common import first_use, repetitions, timed_iterations, timed_region
 from harness.programs.handicap import finished
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
@@ -21,18 +21,11 @@ def run(context: RankContext) -> None:
     case = context.case
     assert isinstance(case, TransferCase)
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
-    try:
+    with timed_region(context, transport):
         out, back = transport.allocate(max(case.sizes)), transport.allocate(max(case.sizes))
-        transport.barrier()
-        mark(context, "start", 0, transport)
         if context.rank < PEERS:
             for nbytes in case.sizes:
                 _size(context, case, transport, out[:nbytes], back[:nbytes])
-        mark(context, "end", 0, transport)
-        context.at(0, "barrier")
-        transport.barrier()
-    finally:
-        leave(context, transport)
 
 
 def _size(context: RankContext, case: TransferCase, transport: PointToPoint, out: Array, back: Array) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Protocol
 
@@ -134,6 +135,15 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Give the link's memory back; the transport stays open. Only after a barrier of all ranks: one that is late still writes what it released."""
+
+
+@contextmanager
+def linked(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Iterator[Link]:
+    """A link for as long as all ranks use it: one that is late still writes what it released, so that memory is given back after a barrier."""
+    link = open_link(mechanism, transport, edges, context)
+    yield link
+    transport.barrier()
+    link.close()
 
 
 def open_link(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Link:

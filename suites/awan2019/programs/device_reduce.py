@@ -12,7 +12,7 @@ from suite_programs.memories import CudaMemory, HostMemory, Memory, reduce_on_th
 from suite_programs.pointer_cache import gpus
 
 from harness.collectives.group import Group
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import timed_iterations, timed_region
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
@@ -40,15 +40,9 @@ def run(context: RankContext) -> None:
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     group = Group(transport, case.collective, context.post)
     context.facts["device_reduce"] = {"emulated": case.options["device"] != "cuda"}
-    try:
-        group.barrier()
-        mark(context, "start", 0, group)
+    with timed_region(context, group):
         for nbytes in case.sizes:
             _size(context, case, group, transport, nbytes)
-        mark(context, "end", 0, group)
-        group.barrier()
-    finally:
-        leave(context, group)
 
 
 def memory_of(device: str, array: np.ndarray) -> Memory:

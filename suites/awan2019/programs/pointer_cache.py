@@ -13,7 +13,7 @@ import numpy as np
 from suite_programs.kinds import CudaDriver, Driver, EmulatedDriver, Kinds
 
 from harness.collectives.group import Group
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import timed_iterations, timed_region
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
@@ -45,15 +45,9 @@ def run(context: RankContext) -> None:
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     asking = Asking(transport, Kinds(driver_of(case), bool(case.options["cached"])), bool(case.options["fresh"]))
     group = Group(asking, case.collective, context.post)
-    try:
-        group.barrier()
-        mark(context, "start", 0, group)
+    with timed_region(context, group):
         counts = {str(nbytes): _size(context, case, group, asking, nbytes) for nbytes in case.sizes}
-        mark(context, "end", 0, group)
         context.facts["pointer_cache"] = {"emulated": case.options.get("driver") != "cuda", "sizes": counts}
-        group.barrier()
-    finally:
-        leave(context, group)
 
 
 def driver_of(case: OwnCase) -> Driver:

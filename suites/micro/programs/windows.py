@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.programs.common import leave, mark, repetitions
+from harness.programs.common import repetitions, timed_region
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
@@ -71,16 +71,10 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase)
     pairs = flows(str(case.options["flows"]), case.ranks)
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
-    try:
+    with timed_region(context, transport):
         lanes = _lanes(context, case, transport, pairs)
-        transport.barrier()
-        mark(context, "start", 0, transport)
         for nbytes in case.sizes:
             _size(context, case, transport, lanes, nbytes)
-        mark(context, "end", 0, transport)
-        transport.barrier()
-    finally:
-        leave(context, transport)
 
 
 def _lanes(context: RankContext, case: OwnCase, transport: PointToPoint, pairs: list[tuple[int, int]]) -> list[Lane]:

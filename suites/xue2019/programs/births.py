@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import timed_iterations, timed_region
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
-from harness.remote.base import Edge, Link, open_link
+from harness.remote.base import Edge, Link, linked
 from harness.spec import registry
 from harness.spec.case import OwnCase
 from harness.transports.base import Array, Handle
@@ -40,19 +40,10 @@ def run(context: RankContext) -> None:
     worker = _Worker(context, network) if context.rank == WORKER else None
     edges = [Edge(*found[:3], tuple(found[3]), *found[4:]) for found in _told(context, worker, int(options["batch"]))]
     transport = registry.load("transport", case.transport).connect(context)
-    try:
-        fixed = open_link("zero_copy", transport, [edge for edge in edges if edge.static], context)
-        varying = open_link("dynamic", transport, [edge for edge in edges if not edge.static], context)
-        transport.barrier()
-        mark(context, "start", 0, transport)
+    static, dynamic = [edge for edge in edges if edge.static], [edge for edge in edges if not edge.static]
+    with timed_region(context, transport), linked("zero_copy", transport, static, context) as fixed, linked("dynamic", transport, dynamic, context) as varying:
         sums = worker.steps(case, fixed, varying) if worker else _serve(context, case, fixed, varying)
-        mark(context, "end", 0, transport)
         _compare(context, sums)
-        transport.barrier()  # a peer that is late still writes that it is done into memory of a link
-        fixed.close()
-        varying.close()
-    finally:
-        leave(context, transport)
 
 
 def _told(context: RankContext, worker: _Worker | None, batch: int) -> list[list[Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from harness.programs.common import leave, mark
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
-from harness.remote.base import Edge, open_link
+from harness.remote.base import Edge, linked
 from harness.spec import registry
 from harness.spec.case import OwnCase
 from harness.transports.base import MessageTooLarge, TransportError
@@ -84,18 +84,16 @@ def _device(context: RankContext, case: OwnCase) -> str | None:
     transport = registry.load("transport", str(case.transport)).connect(context)
     try:
         edge = Edge("tensor", 0, 1, (int(case.options["nbytes"]) // ITEM,))
-        link = open_link(case.options["mechanism"], transport, [edge], context)
         expected = pattern(edge.shape[0], "float32", 3)
-        if context.rank == 0:
-            tensor = link.outgoing(edge)
-            tensor[:] = expected
-            link.send(edge, tensor).wait()
-        else:
-            wrong = differing(link.recv(edge).wait(), expected)
-            link.release(edge)
-            context.check("content", not wrong, f"{wrong} elements differ")
-        transport.barrier()  # a peer that is late still writes that it is done into memory of the link
-        link.close()
+        with linked(case.options["mechanism"], transport, [edge], context) as link:
+            if context.rank == 0:
+                tensor = link.outgoing(edge)
+                tensor[:] = expected
+                link.send(edge, tensor).wait()
+            else:
+                wrong = differing(link.recv(edge).wait(), expected)
+                link.release(edge)
+                context.check("content", not wrong, f"{wrong} elements differ")
     except TransportError as error:
         return str(getattr(error, "code", type(error).__name__))
     finally:

@@ -11,11 +11,11 @@ from dataclasses import fields, replace
 
 from suite_programs import tuning
 
-from harness.programs.common import first_use, leave, mark, repetitions, timed_iterations
+from harness.programs.common import first_use, repetitions, timed_iterations, timed_region
 from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
-from harness.remote.base import Cost, Edge, Link, open_link
+from harness.remote.base import Cost, Edge, Link, linked
 from harness.spec import registry
 from harness.spec.case import OwnCase
 
@@ -31,20 +31,12 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase) and case.transport is not None
     tuning.apply(context, case)
     transport = registry.load("transport", case.transport).connect(context)
-    try:
-        transport.barrier()
-        mark(context, "start", 0, transport)
+    with timed_region(context, transport):
         for nbytes in case.sizes:
             context.at(-1, f"link for {nbytes} B")
             tensor, answer = edges(case, nbytes)
-            link = open_link(case.options["mechanism"], transport, [tensor, answer], context)
-            _Size(context, case, link, tensor, answer).run()
-            transport.barrier()  # a peer that is late still writes that it is done into memory of this link
-            link.close()
-        mark(context, "end", 0, transport)
-        transport.barrier()
-    finally:
-        leave(context, transport)
+            with linked(case.options["mechanism"], transport, [tensor, answer], context) as link:
+                _Size(context, case, link, tensor, answer).run()
 
 
 def edges(case: OwnCase, nbytes: int) -> tuple[Edge, Edge]:

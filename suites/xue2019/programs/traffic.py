@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import numpy as np
 from suite_programs import tuning
 
-from harness.programs.common import leave, mark, timed_iterations
+from harness.programs.common import timed_iterations, timed_region
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
-from harness.remote.base import Edge, Link, open_link
+from harness.remote.base import Edge, Link, linked
 from harness.spec import registry
 from harness.spec.case import Mechanism, OwnCase
 
@@ -29,14 +30,12 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase) and case.transport is not None
     tuning.apply(context, case)
     transport = registry.load("transport", case.transport).connect(context)
-    try:
+    with timed_region(context, transport), ExitStack() as stack:
         every = edges(str(case.options["workload"]), int(case.options["shrink"]))
-        links = {mechanism: open_link(mechanism, transport, every, context) for mechanism in MECHANISMS}
+        links = {mechanism: stack.enter_context(linked(mechanism, transport, every, context)) for mechanism in MECHANISMS}
         pause_s = float(case.options["compute_ms"]) / 1e3 / int(case.options["shrink"])
         sent = sum(edge.nbytes for edge in every)
         order = np.random.default_rng([context.seed, 5])
-        transport.barrier()
-        mark(context, "start", 0, transport)
         for step in timed_iterations(context, case.warmup, case.iterations):
             for mechanism in order.permutation(list(MECHANISMS)).tolist():
                 context.at(step, f"mini-batch by {mechanism}", 1 - context.rank)
@@ -44,14 +43,8 @@ def run(context: RankContext) -> None:
                 _minibatch(context.rank, links[mechanism], step, pause_s)
                 if context.rank == WORKER:
                     context.recorder.add(f"minibatch_{mechanism}", step, start, now(), sent)
-        mark(context, "end", 0, transport)
         for mechanism, link in links.items():
             _verify(context, mechanism, link, case.warmup + case.iterations)
-        transport.barrier()  # a peer that is late still writes that it is done into memory of a link
-        for link in links.values():
-            link.close()
-    finally:
-        leave(context, transport)
 
 
 def edges(workload: str, shrink: int) -> list[Edge]:
