@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from pathlib import Path
 
 from harness.fabric import kernels
 from tools.build_guest_kernel.stock import make_stock
 from tools.build_guest_kernel.uml import build_uml
-from tools.setup.console import CommandError, SetupError, Steps
+from tools.setup.console import Steps, told
 
 
 def main() -> int:
@@ -18,23 +17,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tools.build_guest_kernel", description=__doc__)
     parser.add_argument("--qemu", action="store_true", help="the stock kernel for QEMU instead, which compiles nothing")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return told(lambda: _build(given.qemu), "guests' kernel")
+
+
+def _build(qemu: bool) -> None:
     steps, log = Steps(1), kernels.folder() / "build.log"
     log.unlink(missing_ok=True)
-    try:
-        steps.begin("kernel for QEMU guests" if given.qemu else "build the guests' kernel")
-        made: Path = make_stock(log, steps) if given.qemu else build_uml(log, steps)
-        steps.end(str(made))
-    except SetupError as error:
-        print(f"\n{error}", file=sys.stderr)
-        return 1
-    except CommandError as error:
-        print(f"\n{error}; its last lines, all of them in {log}:\n{error.output[-2000:]}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
-        return 130
-    return 0
+    steps.begin("kernel for QEMU guests" if qemu else "build the guests' kernel")
+    made: Path = make_stock(log, steps) if qemu else build_uml(log, steps)
+    steps.end(str(made))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,23 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
+def told(work: Callable[[], object], name: str) -> int:
+    """Exit code of some work; what stops it is told in words, SIGTERM stops it as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        work()
+    except SetupError as error:
+        print(f"\n{name}: {error}", file=sys.stderr)
+        return 1
+    except CommandError as error:
+        print(f"\n{name}: {error}; its last lines:\n{error.output[-2000:]}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"\n{name}: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
 class Steps:
     """Prints `[2/6] title  detail  00:12`; rewrites the line on a terminal, prints a new one now and then elsewhere."""
 

@@ -6,17 +6,15 @@ import argparse
 import fcntl
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from tools.build_horovod import build
 from tools.setup import guests, machine, packages
-from tools.setup.console import CommandError, SetupError, Steps, clock
+from tools.setup.console import CommandError, SetupError, Steps, clock, told
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
@@ -50,23 +48,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m tools.setup", description="make .venv and all that it needs")
     parser.add_argument("--with-tests", action="store_true", help="also what only the tests need (a browser)")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        set_up(options.with_tests)
-    except SetupError as error:
-        print(f"\nset-up: {error}", file=sys.stderr)
-        return 1
-    except CommandError as error:
-        print(f"\nset-up: {error}; its last lines:\n{error.output[-2000:]}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nset-up: interrupted; the same command goes on from here", file=sys.stderr)
-        return 130
-    return 0
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    return told(lambda: set_up(options.with_tests), "set-up")
 
 
 def set_up(with_tests: bool) -> None:
