@@ -26,8 +26,8 @@ from harness.workloads.networks import Network, check_workload
 
 MEET_S = 600.0
 """How long ranks wait for each other outside the timed region; a rank that is gone ends the launch long before."""
-ARTIFACT_LIMIT = 1_000_000
-"""Parameters up to which rank 0 keeps the trained values in the record (4 MB)."""
+ARTIFACT_LIMIT = 200_000
+"""Parameters up to which rank 0 keeps the trained values in the record (0.8 MB)."""
 
 
 class Diverged(RuntimeError):
