@@ -16,9 +16,14 @@ Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
 """How a tensor reaches a peer: a transport's own messages; a request and an answer over a one-sided device; its writes with a bounce buffer at both
 ends; its writes from and into tensors that were born in registered memory; a metadata block, then a one-sided read (remote/)."""
 NATIVE = "native"
+NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
+"""Fabrics whose nodes are made for the launch, and the interface of such a node."""
 
 
-_LATER = frozenset({"budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers"})
+_LATER = frozenset({
+    "budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers", "cluster", "dilation", "shrink",
+    "profile", "efficiency",
+})  # fmt: skip
 """Fields that earlier versions did not have."""
 
 
@@ -56,6 +61,12 @@ class CommonCase(BaseModel):
     """Rate set on every link of the fabric, Mbit/s; None: as fast as it goes."""
     link_delay_ms: NonNegativeFloat = 0.0
     """Delay set on every link, one way, ms."""
+    cluster: str | None = None
+    """Nodes and links that the fabric builds: a name in clusters/, or a file's path; None: one switch, every link as link_mbit and link_delay_ms say."""
+    dilation: Annotated[float, Field(ge=1)] = 1.0
+    """Replayed compute and link delays last longer, and link rates are lower, by this factor; metrics divide times by it."""
+    shrink: Annotated[float, Field(ge=1)] = 1.0
+    """Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it."""
     fusion_mib: NonNegativeFloat | None = None
     """Tensor fusion of a transport that has it (Horovod), MiB; 0: off; None: strategies bucket, the transport does not."""
     region_mib: PositiveFloat | None = None
@@ -77,8 +88,10 @@ class CommonCase(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _interface_of_nodes(cls, values: Any) -> Any:
-        own = isinstance(values, dict) and values.get("fabric") == "guests"
-        return {"interface": "eth0", **values} if own else values
+        if not isinstance(values, dict) or values.get("fabric") not in NODES_OF_OWN:
+            return values
+        everywhere = {"nodes": values["ranks"]} if values["fabric"] != "guests" and "ranks" in values else {}
+        return {"interface": NODES_OF_OWN[values["fabric"]], **everywhere, **values}
 
     @model_validator(mode="after")
     def _names_fit(self) -> CommonCase:
@@ -96,9 +109,14 @@ class CommonCase(BaseModel):
 
     @model_validator(mode="after")
     def _network_fits(self) -> CommonCase:
-        shaped = [name for name, default in (("nodes", 1), ("guest", "uml"), ("link_mbit", None), ("link_delay_ms", 0.0)) if getattr(self, name) != default]
+        shaping = ("nodes", "guest", "link_mbit", "link_delay_ms", "cluster")
+        shaped = [name for name in shaping if getattr(self, name) != type(self).model_fields[name].default]
         if self.fabric == "host" and shaped:
-            raise FieldError(shaped[0], "fabric 'host' is this machine with the network it has; use 'guests'")
+            raise FieldError(shaped[0], "fabric 'host' is this machine with the network it has; use 'netns', 'guests' or 'simulated'")
+        if self.cluster is not None and self.fabric == "guests":
+            raise FieldError("cluster", "fabric 'guests' has one switch with equal links; use 'netns' or 'simulated', or link_mbit and link_delay_ms")
+        if self.cluster is not None and (self.link_mbit is not None or self.link_delay_ms):
+            raise FieldError("cluster", "its description has the rates and delays; leave out link_mbit and link_delay_ms")
         if self.nodes > self.ranks:
             raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
         if self.fusion_mib is not None and not (self.transport or "").startswith("horovod"):
@@ -106,6 +124,10 @@ class CommonCase(BaseModel):
         if self.region_mib is not None and not (self.transport and registry.entry("transport", self.transport).pins_memory):
             raise FieldError("region_mib", f"transport {self.transport!r} registers no memory; rdma does")
         return self
+
+    def _present(self, *fields: str) -> str:
+        """The first of these fields that was given."""
+        return next((field for field in fields if field in self.model_fields_set), fields[0])
 
     def _given(self, field: str) -> str:
         """Which of two fields that do not fit to point at: this one where it was given, else the transport."""
@@ -176,8 +198,13 @@ class TrainCase(CommonCase):
     learning_rate: PositiveFloat = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     bucket_mib: PositiveFloat = 25.0
-    compute: Literal["real", "none"] = "real"
-    """`none`: no forward or backward pass, gradients stay as they are; the control arm that shows communication alone."""
+    compute: Literal["real", "none", "replay"] = "real"
+    """`none`: no forward or backward pass, gradients stay as they are; the control arm that shows communication alone. `replay`: each layer's time, as
+    profiled, is slept; gradients are ready when they would be."""
+    profile: str | None = None
+    """Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; None: this machine's, as `scaleproof profile` found it."""
+    efficiency: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of that peak rate which compute reaches."""
     mechanism: Mechanism = "messages"
     """How a parameter server's tensors travel."""
     servers: NonNegativeInt = 0
@@ -195,6 +222,12 @@ class TrainCase(CommonCase):
             raise FieldError("fusion_mib", "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'")
         if self.minibatch % self.ranks:
             raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")
+        if (self.profile is None) != (self.efficiency is None):
+            raise FieldError(self._present("profile", "efficiency"), "profile (a node type) and efficiency (a share of its peak rate) go together")
+        replayed = self.compute == "replay" or self.fabric == "simulated"
+        unreal = [name for name in ("profile", "dilation", "shrink") if getattr(self, name) != type(self).model_fields[name].default]
+        if unreal and not replayed:
+            raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
         if self.servers and not self.strategy.endswith("parameter_server"):
             raise FieldError("servers", f"strategy {self.strategy!r} has no servers; 'parameter_server' has")
         if self.mechanism != "messages" and self.strategy != "parameter_server":

@@ -128,6 +128,8 @@ _PROGRAMS = {
 _FABRICS = {
     "host": Entry("harness.fabric.host:Host", "the network of this machine as it is"),
     "guests": Entry("harness.fabric.guests:Guests", "nodes with a Linux kernel of their own, soft-RoCE, set rate and delay"),
+    "netns": Entry("harness.fabric.netns:Netns", "nodes as network namespaces of this machine, set rates and delays"),
+    "simulated": Entry("harness.fabric.simulated:Simulated", "no processes: the simulator predicts the record"),
 }
 _LAUNCHERS = {
     "local": Entry("harness.launch.local:Local", "ranks forked from one parent on this machine"),

@@ -16,7 +16,8 @@ import numpy as np
 
 from harness.strategies.base import Exchange, Strategy
 from harness.strategies.buckets import ITEM, Bucket, Parameter
-from harness.transports._tensorflow_servers import Servers, check_size
+from harness.transports._tensorflow_cluster import check_size
+from harness.transports._tensorflow_servers import Servers
 from harness.transports.base import Collectives, TransportError
 from harness.transports.tensorflow_grpc import TensorflowGrpc
 

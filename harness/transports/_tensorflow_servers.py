@@ -16,69 +16,24 @@ A tensor sent between two servers, as xue2019 and awan2019 measure it:
 from __future__ import annotations
 
 import os
-import re
-import socket
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from harness.transports._tensorflow_bind import bound_to
-from harness.transports.base import Array, MessageTooLarge, PeerLost, TransportError
+from harness.transports._tensorflow_cluster import JOB, Cluster, check_size, ignored
+from harness.transports.base import Array, TransportError
 
-if TYPE_CHECKING:
-    from harness.rank.context import RankContext
-
-JOB = "worker"
-MIB = 1 << 20
-CHUNK = 4 * MIB
+CHUNK = 4 << 20
 """Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time (docs/transports/tensorflow-grpc.md)."""
-LIMIT = 2**31 - 1
-"""Bytes of one gRPC message that TensorFlow takes, protobuf's limit too; a tensor travels in one message."""
-OVERHEAD = 4096
-"""Room that a message's own fields take beside the tensor's bytes."""
-GRACE_S = 2.0
-"""How long `close` waits for peers that may still be taking something from this rank."""
-PEER_IS_GONE = ("Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE")
-TOO_LARGE = "exceeds the 2GB protobuf limit"
-PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
-_TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
-_WHERE = re.compile(r"Graph execution error|=+$|\d+ root error|(\w+: )?From /job:|Detected at node|Node:|\s|$")
-"""Lines that say where a graph failed, not why."""
 
 
-class Servers:
-    """This rank's server, and what all ranks agreed on. Needs TensorFlow 2; raises TransportError when a port or a peer is not there."""
+class Servers(Cluster):
+    """The server of a session, as in TensorFlow 1."""
 
-    def __init__(self, context: RankContext) -> None:
-        for name in PROXIES:
-            os.environ.pop(name, None)
-        import tensorflow
-
-        self.tf: Any = tensorflow
-        self.rank, self.world_size = context.rank, context.world_size
-        self._rendezvous = context.rendezvous
-        self._sessions, self._joined, self._closed = list[Any](), False, False
-        self._before = set(_sockets())
-        self.config = self._configure(context)
-        with _reserved(context.address) as port:
-            places = [str(place) for place in context.rendezvous.exchange("tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}")]
-            with bound_to(context.address, port), self.calling():
-                cluster = self.tf.train.ClusterSpec({JOB: places})
-                self._server = self.tf.distribute.Server(cluster, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config)
-        self._check_bound(context.address, port)
-        # A session asks every server of the cluster for its devices, for ever.
-        context.rendezvous.exchange("tensorflow.started", self.rank, self.world_size, True)
-        self._joined = True
-        context.facts["tuning"] = self._tuning()
-
-    @property
-    def library(self) -> str:
-        """Name and version, as loaded."""
-        return f"tensorflow {self.tf.__version__} gRPC runtime"
+    def _serve(self, places: Any) -> None:
+        self._sessions = list[Any]()
+        self.config = self._configure()
+        self._server = self.tf.distribute.Server(places, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config)
 
     def device(self, rank: int) -> str:
         """Name of a rank's device in every graph of the cluster."""
@@ -91,82 +46,25 @@ class Servers:
         self._sessions.append(session)
         return session
 
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        """A call of TensorFlow: its errors become PeerLost or TransportError. It names the cause of an OpError in its text only."""
-        errors = self.tf.errors
-        try:
-            yield
-        except errors.OpError as error:
-            text = error.message.strip()
-            first = next((line for line in text.splitlines() if not _WHERE.match(line)), type(error).__name__)
-            if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(words in text for words in PEER_IS_GONE):
-                self._joined = False
-                task = _TASK.search(text)
-                raise PeerLost(int(task.group(1)) if task else -1, first) from error
-            if TOO_LARGE in text:
-                raise MessageTooLarge(first) from error
-            raise TransportError(first) from error
+    def _leave(self) -> None:
+        for session in self._sessions:
+            with ignored(self.tf.errors.OpError):
+                session.close()
 
-    def close(self) -> None:
-        """Idempotent. TensorFlow can shut no server down: the kernel ends its sockets, upon which gRPC closes the listening one and peers see the end."""
-        if self._closed:
-            return
-        self._closed = True
-        # A session that lost a peer would wait for it in its own close.
-        if self._joined and self._all("leaving"):
-            for session in self._sessions:
-                with _ignored(self.tf.errors.OpError):
-                    session.close()
-            self._all("closed")
-        for descriptor in self._opened():
-            with _ignored(OSError):
-                opened = socket.socket(fileno=os.dup(descriptor))
-                with opened:
-                    opened.shutdown(socket.SHUT_RDWR)
-
-    def _opened(self) -> list[int]:
-        """Descriptors of the sockets that came with the server."""
-        return [descriptor for identity, descriptor in _sockets().items() if identity not in self._before]
-
-    def _all(self, stage: str) -> bool:
-        """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a peer has taken it."""
-        deadline = time.monotonic() + GRACE_S
-        self._rendezvous.put(f"tensorflow.{stage}.{self.rank}", True)
-        for peer in range(self.world_size):
-            try:
-                self._rendezvous.get(f"tensorflow.{stage}.{peer}", max(deadline - time.monotonic(), 0), peer)
-            except RuntimeError:
-                return False
-        return True
-
-    def _configure(self, context: RankContext) -> Any:
-        config = self.tf.compat.v1.ConfigProto(intra_op_parallelism_threads=context.case.threads_per_rank)
+    def _configure(self) -> Any:
+        config = self.tf.compat.v1.ConfigProto(intra_op_parallelism_threads=self.threads)
         config.experimental.collective_group_leader = f"/job:{JOB}/replica:0/task:0"
         config.experimental.recv_buf_max_chunk = CHUNK
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         return config
 
     def _tuning(self) -> dict[str, Any]:
-        variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith(("GRPC_", "TF_GRPC", "TF_NUM_"))}
         config = self.config
         inter_op = config.inter_op_parallelism_threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
         return {
-            "recv_buf_max_chunk_bytes": config.experimental.recv_buf_max_chunk, "message_limit_bytes": LIMIT,
-            "num_channels_per_target": config.rpc_options.num_channels_per_target or 1, "compression": config.rpc_options.compression_algorithm or "none",
-            "intra_op_threads": config.intra_op_parallelism_threads, "inter_op_threads": inter_op or "as many as cores",
-            "variables": variables,
+            "recv_buf_max_chunk_bytes": config.experimental.recv_buf_max_chunk, "num_channels_per_target": config.rpc_options.num_channels_per_target or 1,
+            "compression": config.rpc_options.compression_algorithm or "none", "inter_op_threads": inter_op or "as many as cores",
         }  # fmt: skip
-
-    def _check_bound(self, address: str, port: int) -> None:
-        elsewhere = set[str]()
-        for descriptor in self._opened():
-            with socket.socket(fileno=os.dup(descriptor)) as opened:
-                if opened.family in (socket.AF_INET, socket.AF_INET6) and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                    elsewhere.add(opened.getsockname()[0].removeprefix("::ffff:"))
-        if elsewhere != {address}:
-            self.close()
-            raise TransportError(f"TensorFlow's server listens on {', '.join(sorted(elsewhere)) or 'nothing'}, not on {address}:{port} only")
 
 
 class HeldTensor:
@@ -206,46 +104,3 @@ class HeldTensor:
         """Its largest element, found on this rank's device."""
         with self._servers.calling():
             return float(self._largest())
-
-
-def check_size(nbytes: int) -> None:
-    """A tensor travels in one message: refuse one that gRPC would, before it is tried."""
-    if nbytes > LIMIT - OVERHEAD:
-        raise MessageTooLarge(f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, which takes {LIMIT}")
-
-
-@contextmanager
-def _ignored(*kinds: type[BaseException]) -> Iterator[None]:
-    """What a peer that is gone already makes of a farewell."""
-    try:
-        yield
-    except kinds:
-        return
-
-
-@contextmanager
-def _reserved(address: str) -> Iterator[int]:
-    """A port that nobody else is given while the block lasts: bound but not listening, so a server of this process may take it."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family) as opened:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            opened.bind((address, 0))
-        except OSError as error:
-            raise TransportError(f"cannot listen on {address}: {error.strerror or error}") from error
-        yield opened.getsockname()[1]
-
-
-def _host(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
-def _sockets() -> dict[str, int]:
-    """Sockets of this process: identity and descriptor."""
-    found = {}
-    for name in os.listdir("/proc/self/fd"):
-        with _ignored(FileNotFoundError):  # the listing's own
-            target = os.readlink(f"/proc/self/fd/{name}")
-            if target.startswith("socket:["):
-                found[target] = int(name)
-    return found

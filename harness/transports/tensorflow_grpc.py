@@ -2,88 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from harness.transports._arena import as_bytes
-from harness.transports._tensorflow_servers import Servers, check_size
-from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, ReduceOperation, Traffic, TransportError
+from harness.transports._tensorflow_cluster import check_size
+from harness.transports._tensorflow_collectives import DTYPES, Call, Collective, TensorflowCollectives, into, nothing
+from harness.transports._tensorflow_servers import Servers
+from harness.transports.base import Array, Handle, ReduceOperation, TransportError
 
 if TYPE_CHECKING:
-    from harness.rank.board import Post
     from harness.rank.context import RankContext
 
-DTYPES = frozenset({"float16", "float32", "float64", "int32", "int64"})
-"""What TensorFlow's collective operations take of NumPy's types, on a CPU."""
 MERGES: dict[ReduceOperation, str] = {"sum": "Add", "max": "Max"}
 GROUP = 1
 """Key of the group of all ranks."""
 
 
-class TensorflowGrpc:
+class TensorflowGrpc(TensorflowCollectives):
     """The kernels and the settings of MultiWorkerMirroredStrategy with CommunicationImplementation.RING, called one by one."""
 
+    NAME = "tensorflow-grpc"
+
     def __init__(self, context: RankContext) -> None:
-        self.rank, self.world_size = context.rank, context.world_size
-        self.traffic = Traffic()
-        self._post = context.post
         self.servers = Servers(context)
-        self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="background", path="socket", library=self.servers.library
-        )
         self._instances: dict[str, int] = {}
-        peers = [peer for peer in range(self.world_size) if peer != self.rank]
-        # One thread keeps the order of the collectives, one per peer and direction that of messages.
-        queues = ["collectives", *(f"{direction}.{peer}" for peer in peers for direction in ("send", "recv"))]
-        self._threads = {name: ThreadPoolExecutor(1, thread_name_prefix=f"tensorflow {name}") for name in queues}
-        self._closed = False
-        try:
-            self._calls = _Calls(self.servers, peers)
-            context.rendezvous.exchange("tensorflow.joined", self.rank, self.world_size, True)
-        except Exception:
-            self.close()
-            raise
+        self._peers = [peer for peer in range(context.world_size) if peer != context.rank]
+        # One thread per peer and direction keeps the order of messages.
+        super().__init__(context, self.servers, [f"{direction}.{peer}" for peer in self._peers for direction in ("send", "recv")], sends=True)
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
         """See Transport.connect."""
         return cls(context)
 
-    def allocate(self, nbytes: int) -> Array:
-        """Plain memory: TensorFlow registers none. Aligned as TensorFlow wants it, so that a buffer is fed without a copy."""
-        memory = np.empty(nbytes + 64, np.uint8)
-        start = -memory.ctypes.data % 64
-        return memory[start : start + nbytes]
+    def _set_up(self, context: RankContext) -> None:
+        self._calls = _Calls(self.servers, self._peers)
 
-    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
-        """See Collectives.all_reduce."""
-        return self._start("all_reduce", f"reduce.{operation}", buffer, buffer.nbytes, _into(buffer))
+    def _collective(self, kind: Collective, buffer: Array) -> Array | None:
+        return self._calls.collective(kind, buffer, self._instance(kind, buffer))
 
-    def reduce_scatter(self, source: Array, target: Array) -> Handle:
-        """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part: TensorFlow has no other ring over gRPC."""
-
-        def keep(result: Array) -> None:
-            np.copyto(target, result[self.rank * target.size : (self.rank + 1) * target.size])
-
-        return self._start("reduce_scatter", "reduce.sum", source, source.nbytes, keep)
-
-    def all_gather(self, source: Array, target: Array) -> Handle:
-        """See Collectives.all_gather."""
-        return self._start("all_gather", "gather", source, source.nbytes, _into(target))
+    def _instance(self, kind: str, buffer: Array) -> int:
+        """One per operation, type and size, the same on every rank since all call in the same order; TensorFlow keeps each for ever."""
+        return self._instances.setdefault(f"{kind}.{buffer.dtype.name}.{buffer.size}", len(self._instances))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
-        """See Collectives.broadcast; a tree. Only the root counts its bytes."""
+        """See TensorflowCollectives.broadcast; a tree."""
         mine = self.rank == root
-        then = _nothing if mine else _into(buffer)
-        return self._start("broadcast", "broadcast.send" if mine else "broadcast.recv", buffer, buffer.nbytes if mine else 0, then, root)
 
-    def barrier(self) -> None:
-        """See Transport.barrier; an all-reduce of one number."""
-        mark = np.zeros(1, np.float32)
-        self._start("barrier", "reduce.sum", mark, 0, _nothing).wait()
+        def call() -> Array | None:
+            return self._calls.collective("broadcast.send" if mine else "broadcast.recv", buffer, self._instance(f"broadcast.{root}", buffer))
+
+        return self._start("broadcast", buffer, buffer.nbytes if mine else 0, call, nothing if mine else into(buffer))
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send; done when the bytes lie in the queue on the own server, from where the peer takes them."""
@@ -91,7 +62,7 @@ class TensorflowGrpc:
         check_size(data.nbytes)
         self.traffic.count(data.nbytes)
         # A copy: TensorFlow would go on reading the caller's memory until the peer took it.
-        return _Call(self, self._submit(f"send.{peer}", lambda: self._calls.enqueue(peer, data.copy())), _nothing, peer)
+        return Call(self._post, self._submit(f"send.{peer}", lambda: self._calls.enqueue(peer, data.copy())), nothing, peer)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
@@ -102,37 +73,7 @@ class TensorflowGrpc:
                 raise TransportError(f"a message does not have the {data.size} bytes that its receiver expects")
             np.copyto(data, result)
 
-        return _Call(self, self._submit(f"recv.{peer}", lambda: self._calls.dequeue(peer)), fits, peer)
-
-    def close(self) -> None:
-        """See Transport.close. Calls that have no peer any more end with the server's sockets."""
-        if self._closed:
-            return
-        self._closed = True
-        self.servers.close()
-        for threads in self._threads.values():
-            threads.shutdown(cancel_futures=True)
-
-    def _start(self, name: str, kind: str, buffer: Array, nbytes: int, then: Callable[[Array], None], root: int = 0) -> Handle:
-        if buffer.dtype.name not in DTYPES:
-            raise TransportError(f"tensorflow-grpc does not take {buffer.dtype.name}; it takes {', '.join(sorted(DTYPES))}")
-        check_size(buffer.nbytes)
-        self.traffic.count(nbytes)
-        if buffer.size == 0:
-            return Done()
-        if self.world_size == 1:
-            then(buffer)
-            return Done()
-        # One instance per operation, type and size, the same on every rank since all call in the same order; TensorFlow keeps each for ever.
-        key = f"{kind.partition('.')[0] if name == 'broadcast' else kind}.{buffer.dtype.name}.{buffer.size}.{root}"
-        instance = self._instances.setdefault(key, len(self._instances))
-        self._post.entered(name)
-        return _Call(self, self._submit("collectives", lambda: self._calls.collective(kind, buffer, instance)), then, -1)
-
-    def _submit(self, queue: str, call: Callable[[], Array | None]) -> Future[Array | None]:
-        if self._closed:
-            raise TransportError(f"rank {self.rank} closed its transport")
-        return self._threads[queue].submit(call)
+        return Call(self._post, self._submit(f"recv.{peer}", lambda: self._calls.dequeue(peer)), fits, peer)
 
 
 class _Calls:
@@ -176,7 +117,7 @@ class _Calls:
         found = {}
         for operation, merge in MERGES.items():
             reduced = tf.raw_ops.CollectiveReduceV2(input=given, merge_op=merge, final_op="Id", ordering_token=[], **common)
-            found[f"reduce.{operation}"] = (reduced, [given, instance])
+            found[operation] = (reduced, [given, instance])
         found["gather"] = (tf.raw_ops.CollectiveGatherV2(input=given, ordering_token=[], **common), [given, instance])
         if self._world_size > 1:
             found["broadcast.send"] = (tf.raw_ops.CollectiveBcastSendV2(input=given, **common).op, [given, instance])
@@ -198,45 +139,3 @@ class _Calls:
             taken = queue(peer, servers.rank).dequeue()
         with tf.device(servers.device(servers.rank)):
             return {f"send.{peer}": (sent, [given]), f"recv.{peer}": (tf.identity(taken), [])}
-
-
-class _Call:
-    """Handle of a call that one of the transport's threads makes; its result goes to its place in the thread of the caller."""
-
-    def __init__(self, transport: TensorflowGrpc, future: Future[Array | None], then: Callable[[Array], None], peer: int) -> None:
-        self._post: Post = transport._post
-        self._future: Future[Array | None] | None = future
-        self._then, self._peer = then, peer
-
-    def test(self) -> bool:
-        if self._future is not None and self._future.done():
-            self._finish(self._future)
-        return self._future is None
-
-    def wait(self) -> None:
-        if self._future is None:
-            return
-        if not self._future.done():
-            self._post.wait(self._peer)
-            self._future.exception()
-            self._post.go_on()
-        self._finish(self._future)
-
-    def _finish(self, future: Future[Array | None]) -> None:
-        self._future = None
-        try:
-            result = future.result()
-        except PeerLost as error:
-            raise PeerLost(self._peer if error.peer < 0 else error.peer, str(error)) from error
-        if result is not None:
-            self._then(np.asarray(result))
-        if self._peer < 0:
-            self._post.left()
-
-
-def _into(target: Array) -> Callable[[Array], None]:
-    return lambda result: np.copyto(target, result)
-
-
-def _nothing(_: Array) -> None:
-    """The result is of no interest."""

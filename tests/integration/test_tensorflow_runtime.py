@@ -20,7 +20,8 @@ from harness.spec.case import parse_case
 from harness.spec.errors import FieldError
 from harness.strategies.tensorflow_parameter_server import TensorflowParameterServer
 from harness.transports import _tensorflow_bind, grpc
-from harness.transports._tensorflow_servers import LIMIT, HeldTensor, Servers, check_size
+from harness.transports._tensorflow_cluster import LIMIT, check_size
+from harness.transports._tensorflow_servers import HeldTensor, Servers
 from harness.transports.base import MessageTooLarge, PeerLost
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
