@@ -80,3 +80,9 @@ def test_median_curve_keeps_the_steps_that_all_launches_have() -> None:
 @pytest.mark.parametrize("values", [[], [1.0], [0.0, 0.0]])
 def test_a_line_needs_two_values(values: list[float]) -> None:
     assert sparkline(np.array(values), "label") == ""
+
+
+def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_free() -> None:
+    found = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
+    assert len({look.colour for look in found.values()}) == 5
+    assert found["grpc"].colour == looks({"grpc": "grpc"})["grpc"].colour

@@ -19,7 +19,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">")
 COLOURS = 8
 """Variables --s0 to --s7 of the style sheet."""
 TRANSPORTS = ("shm", "tcp", "grpc", "gloo", "mpi", "horovod")
-"""Colour and marker by place, the same on every page; further transports follow in the order of their names."""
+"""Colour and marker by place, the same on every page; further transports take the colours that these leave free on a page, in the order of their names."""
 NONE = COLOURS - 1
 """Colour of arms without a transport."""
 INK, MUTED, GRID, PAGE = "#010101", "#020202", "#030303", "#040404"
@@ -62,13 +62,15 @@ def looks(arms: dict[str, str | None]) -> dict[str, Look]:
     """A look per arm, given its transport."""
     others = sorted({transport for transport in arms.values() if transport and transport not in TRANSPORTS})
     known = [*TRANSPORTS, *others]
+    free = [place for place in range(NONE) if place >= len(TRANSPORTS) or TRANSPORTS[place] not in arms.values()] or list(range(NONE))
+    colours = dict(zip(TRANSPORTS, range(NONE), strict=False)) | {name: free[number % len(free)] for number, name in enumerate(others)}
     found: dict[str, Look] = {}
     seen: dict[str | None, int] = {}
     spare = iter(MARKERS[len(TRANSPORTS) + 1 :] * len(arms))
     for name in sorted(arms, key=lambda name: (name != arms[name], name)):
         transport = arms[name]
         variant = seen[transport] = seen.get(transport, -1) + 1
-        place = NONE if transport is None else known.index(transport) % NONE
+        place = NONE if transport is None else colours[transport]
         marker = next(spare) if variant else MARKERS[len(TRANSPORTS)] if transport is None else MARKERS[known.index(transport) % len(MARKERS)]
         found[name] = Look(name, place, marker, variant)
     return found
