@@ -51,10 +51,11 @@ def _section(experiment: str, runs: list[Run], own: dict[str, Metric], values: V
     few = [column for column in columns if column[0] not in swept]
     panels, tables = [], [_by_arm_table(runs, few, own, values)] if few else []
     for name in swept:
-        found = {key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values))}
-        quantity = Quantity(name, name, own[name].unit, 1.0, ARROW[own[name].direction], name)
+        unit, scale = ("µs", 1e6) if own[name].unit == "s" else (own[name].unit, 1.0)
+        found = {key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values, scale))}
+        quantity = Quantity(name, name, unit, scale, ARROW[own[name].direction], name)
         series = {key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in found.items()}
-        panels.append(Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis)))
+        panels.append(Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis, unit == "1")))
         tables.append(table_of(found, quantity))
     lines = [(experiment, arm(run), run.launch, name, size, own[name].unit, value) for run in runs for (name, size), value in values[run.launch].items()]
     header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
@@ -72,12 +73,12 @@ def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric]
     return Table("Median over n launches and its interval.", ["arm", *(_header(own[name], size) for name, size in columns), "n"], rows, len(columns) > 4)
 
 
-def _by_size(name: str, launches: list[Run], values: Values) -> dict[int, Summary]:
+def _by_size(name: str, launches: list[Run], values: Values, scale: float) -> dict[int, Summary]:
     found: dict[int, list[float]] = {}
     for run in launches:
         for (metric, size), value in values[run.launch].items():
             if metric == name and size is not None:
-                found.setdefault(size, []).append(value)
+                found.setdefault(size, []).append(value * scale)
     return {size: summary(found[size]) for size in sorted(found)}
 
 

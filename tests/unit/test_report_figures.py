@@ -82,6 +82,12 @@ def test_a_line_needs_two_values(values: list[float]) -> None:
     assert sparkline(np.array(values), "label") == ""
 
 
+def test_a_count_of_zero_has_its_mark() -> None:
+    points = {"tcp": [SizePoint(8, 0.0, None, None, False), SizePoint(64, 2.0, None, None, False)]}
+    marks = [sizes("l", points, ARMS, "copies", counts).count("<title>tcp,") for counts in (False, True)]
+    assert marks == [1, 2]
+
+
 def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_free() -> None:
     found = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
     assert len({look.colour for look in found.values()}) == 5

@@ -1,4 +1,4 @@
-"""Time or bandwidth against message size, both axes logarithmic."""
+"""Time, bandwidth or a count against message size; the axis of sizes is logarithmic, that of counts is not, since a count may be 0."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class SizePoint:
 
 
 @styled
-def sizes(label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look], quantity: str) -> Markup:
-    """One panel; sizes and values of 0 have no place on it."""
+def sizes(label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look], quantity: str, counts: bool = False) -> Markup:
+    """One panel; sizes of 0 have no place on it, and on a logarithmic axis neither have values of 0."""
     figure, axes = panel()
     titles: dict[str, str] = {}
-    axes.set(xscale="log", yscale="log", xlabel="message size", ylabel=quantity)
+    axes.set(xscale="log", yscale="linear" if counts else "log", xlabel="message size", ylabel=quantity)
     for place, (name, found) in enumerate(series.items()):
         look = looks[name]
-        points = [point for point in sorted(found, key=lambda point: point.nbytes) if point.nbytes > 0 and point.median > 0]
+        points = [point for point in sorted(found, key=lambda point: point.nbytes) if point.nbytes > 0 and (counts or point.median > 0)]
         axes.plot([point.nbytes for point in points], [point.median for point in points], ls=look.line, color=look.colour)
         for index, point in enumerate(points):
             if point.low is not None and point.high is not None:
@@ -43,7 +43,10 @@ def sizes(label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: nbytes(value)))
-    axes.yaxis.set_major_locator(LogLocator(10))
-    axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    if counts:
+        axes.set_ylim(bottom=0)
+    else:
+        axes.yaxis.set_major_locator(LogLocator(10))
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     return svg(figure, label, titles)
