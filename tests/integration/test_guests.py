@@ -219,7 +219,10 @@ else:
         except TimeoutError:
             return False
     def until(wanted):
-        return any(answered() is wanted for _ in range(100))
+        latest = time.monotonic() + 20
+        while (same := answered() is wanted) is False and time.monotonic() < latest:
+            pass
+        return same
     def pull(out):
         (shared / "draft").write_text(json.dumps({"1": not out}))
         (shared / "draft").rename(shared / "links.json")
