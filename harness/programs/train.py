@@ -67,14 +67,16 @@ def run(context: RankContext) -> None:
 
 def _set_up(context: RankContext, case: TrainCase) -> Training:
     network = check_workload(case)
-    context.at(-1, "model and data")
+    context.at(-1, "data")
     data = checked_data(case, network, context.seed, context.rank, context.inputs)
     log_samples(context, data.batch(0).inputs)
+    context.at(-1, "connect")
+    # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a process.
+    group = open_group(context) if case.transport is not None else None
+    context.at(-1, "model")
     model: Model = registry.load("framework", case.framework)(
         network, initial_parameters(network, context.seed), learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
     )
-    context.at(-1, "connect")
-    group = open_group(context) if case.transport is not None else None
     parameters = [Parameter(name, math.prod(shape)) for name, shape in network.parameter_shapes]
     strategy: Strategy = registry.load("strategy", case.strategy)(context, group, parameters, case.bucket_mib)
     model.bind(strategy.gradients, strategy.gradient_scale, strategy.gradient_ready)

@@ -68,7 +68,7 @@ class CommonCase(BaseModel):
     shrink: Annotated[float, Field(ge=1)] = 1.0
     """Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it."""
     fusion_mib: NonNegativeFloat | None = None
-    """Tensor fusion of a transport that has it (Horovod), MiB; 0: off; None: strategies bucket, the transport does not."""
+    """Tensor fusion of a transport that has it (Horovod, MultiWorkerMirroredStrategy), MiB; 0: off; None: strategies bucket, the transport does not."""
     region_mib: PositiveFloat | None = None
     """Memory that each rank registers with its device (transport rdma), MiB; None: a quarter of the node's, shared by its ranks, at most 1 GiB each."""
     threads_per_rank: PositiveInt = 1
@@ -119,7 +119,7 @@ class CommonCase(BaseModel):
             raise FieldError("cluster", "its description has the rates and delays; leave out link_mbit and link_delay_ms")
         if self.nodes > self.ranks:
             raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
-        if self.fusion_mib is not None and not (self.transport or "").startswith("horovod"):
+        if self.fusion_mib is not None and not (self.transport and registry.entry("transport", self.transport).fuses):
             raise FieldError("fusion_mib", f"transport {self.transport!r} fuses no tensors; horovod does")
         if self.region_mib is not None and not (self.transport and registry.entry("transport", self.transport).pins_memory):
             raise FieldError("region_mib", f"transport {self.transport!r} registers no memory; rdma does")
@@ -218,7 +218,7 @@ class TrainCase(CommonCase):
             raise FieldError("transport" if self.transport else "strategy", f"strategy {self.strategy!r} {wanted}")
         if self.framework == "tensorflow" and self.strategy == "sync_overlap":
             raise FieldError("strategy", "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'")
-        if self.framework == "tensorflow" and self.fusion_mib is not None:
+        if self.framework == "tensorflow" and self.fusion_mib is not None and (self.transport or "").startswith("horovod"):
             raise FieldError("fusion_mib", "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'")
         if self.minibatch % self.ranks:
             raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")

@@ -33,6 +33,8 @@ class Entry:
     """A function that says why this installation of what is required does not do, empty where it does; it may import that."""
     pins_memory: bool = False
     """A transport that locks its buffers in memory: the limit `memlock` must allow it."""
+    fuses: bool = False
+    """A transport that fuses tensors itself where the case says `fusion_mib`."""
     devices: str = ""
     """A folder of the kernel that has an entry for each device that the name needs."""
 
@@ -88,7 +90,7 @@ _TRANSPORTS = {
         probe="harness.transports.ucc:why_not",
     ),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
-    "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False),
+    "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False, fuses=True),
     "grpc+mpi": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, Open MPI delivers", ("grpc", "mpi4py"), True, launcher="mpirun"),
     "grpc+shm": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, one-sided writes into shared memory deliver", ("grpc",), point_to_point=True),
     "grpc+rdma": Entry(
@@ -100,8 +102,17 @@ _TRANSPORTS = {
         advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
         devices="/sys/class/infiniband",
     ),
-    "horovod-mpi": Entry("harness.transports.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False),
+    "horovod-mpi": Entry(
+        "harness.transports.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False, fuses=True
+    ),
     "tensorflow-grpc": Entry("harness.transports.tensorflow_grpc:TensorflowGrpc", "TensorFlow's own distributed runtime, ring over gRPC", ("tensorflow",)),
+    "tensorflow-mirrored": Entry(
+        "harness.transports.tensorflow_mirrored:TensorflowMirrored",
+        "TensorFlow's MultiWorkerMirroredStrategy, RING over gRPC",
+        ("tensorflow",),
+        sends=False,
+        fuses=True,
+    ),
 }
 _COLLECTIVES = {
     "ring": Entry("harness.collectives.ring", "ring reduce-scatter and all-gather"),

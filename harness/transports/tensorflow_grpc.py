@@ -114,7 +114,7 @@ class _Calls:
     def _collectives(self, tf: Any, dtype: Any) -> dict[str, tuple[Any, list[Any]]]:
         given, count, instance = (tf.compat.v1.placeholder(*kind) for kind in ((dtype, [None]), (tf.int32, [1]), (tf.int32, [])))
         common = {"group_size": self._world_size, "group_key": GROUP, "instance_key": instance, "communication_hint": "ring"}
-        found = {}
+        found: dict[str, tuple[Any, list[Any]]] = {}
         for operation, merge in MERGES.items():
             reduced = tf.raw_ops.CollectiveReduceV2(input=given, merge_op=merge, final_op="Id", ordering_token=[], **common)
             found[operation] = (reduced, [given, instance])

@@ -33,11 +33,11 @@ SET_S = 100
 LOSS_S = 5.0
 START_S = 20.0
 """At most, for mpirun and its ranks on busy cores."""
-FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch", "tensorflow-grpc": "tensorflow"}
+FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch", "tensorflow-grpc": "tensorflow", "tensorflow-mirrored": "tensorflow"}
 """Imported once here, before the ranks are forked."""
 VARIANTS = [*(name for name in registry.names("transport") if not registry.entry("transport", name).devices), "horovod/tensorflow"]
 """Transports, with a framework behind the slash where the binding follows it. Those that need a device: test_rdma.py runs this suite in guests."""
-COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc")
+COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc", "tensorflow-mirrored")
 """Made of parts that run with all numbers of ranks, or slow to start: a few are enough."""
 LISTENING = ("tcp", "ucx", "grpc")
 """Transports of ours that accept connections."""

@@ -56,7 +56,7 @@ def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
 @pytest.mark.parametrize(("transport", "algorithm"), GROUPS)
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_workers_train_as_one_does(transport: str, algorithm: str, ranks: int, folder: Path) -> None:
-    if transport == "tensorflow-grpc":
+    if transport.startswith("tensorflow"):
         pytest.importorskip("tensorflow")
     fields: dict[str, Any] = {"ranks": ranks, "transport": transport, "collective": algorithm, "strategy": "sync_overlap", "steps": STEPS}
     outcome = launch(folder / f"{transport}-{algorithm}-{ranks}", case_of(**fields))
@@ -92,6 +92,7 @@ def test_tensorflow_workers_train_as_one_torch_worker_does(workload: str, folder
 
 TENSORFLOW_ARMS: dict[str, dict[str, Any]] = {
     "ring over gRPC": {"transport": "tensorflow-grpc", "strategy": "sync"},
+    "MultiWorkerMirroredStrategy": {"transport": "tensorflow-mirrored", "strategy": "sync", "fusion_mib": 64},
     "a parameter server on every rank": {"transport": "tensorflow-grpc", "strategy": "tensorflow_parameter_server"},
     "Horovod": {"transport": "horovod", "strategy": "sync"},
 }
