@@ -29,20 +29,25 @@ def preload(case: dict[str, Any], programs: str = "") -> None:
     for name in frameworks(case):
         importlib.import_module(name)
     for kind in _KINDS:
-        if case.get(kind):
+        if case.get(kind) and not (kind == "framework" and replays(case)):
             registry.load(kind, case[kind])
     if case["program"] == "own":
         preload_entry(Path(programs), case["entry"])
 
 
 def frameworks(case: dict[str, Any]) -> list[str]:
-    """The case's framework and what its transport stands on."""
+    """The case's framework, unless its compute is replayed, and what its transport stands on."""
     transport = case.get("transport")
     needed = registry.entry("transport", transport).requires if transport else ()
-    wanted = [case["framework"]] if case.get("framework") else []
+    wanted = [case["framework"]] if case.get("framework") and not replays(case) else []
     if "horovod" in needed and not wanted:
-        wanted.append("torch")
+        wanted.append(case.get("framework", "torch"))
     return wanted + [name for name in _FRAMEWORKS if name in needed and name not in wanted]
+
+
+def replays(case: dict[str, Any]) -> bool:
+    """Whether its ranks compute nothing: they need no framework."""
+    return case.get("compute") == "replay"
 
 
 def fork_rank(folder: Path, rank: int, orders: Orders) -> int:

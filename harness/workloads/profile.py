@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from harness.spec.case import TrainCase
+from harness.spec.case import AnyCase, TrainCase
 from harness.spec.cluster import NodeType, node_type
 from harness.spec.errors import SpecError
 from harness.spec.locate import shown
@@ -143,6 +143,11 @@ def read(path: Path) -> Profile:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise SpecError(f"{shown(path)}: no profile of this version: {where + ': ' if where else ''}{first['msg']}") from None
+
+
+def replayed(case: AnyCase) -> TypeGuard[TrainCase]:
+    """Whether a case's compute is a profile's: slept by its ranks, or reckoned with by the simulator."""
+    return isinstance(case, TrainCase) and (case.compute == "replay" or case.fabric == "simulated")
 
 
 def profile_of(case: TrainCase, folder: Path) -> Profile:
