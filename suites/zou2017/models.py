@@ -1,0 +1,280 @@
+"""What only this paper needs: its two lemmas, the memory that is left for convolutions, and the choice of minibatch and algorithms as an integer program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from harness.claims.launch import Launch, timed
+from harness.claims.metrics import Metric
+from harness.claims.schema import PublishedRow
+from harness.record.schema import Record
+from harness.spec.case import OwnCase
+from harness.workloads.networks import Network
+
+SECOND = 1e9
+FLOAT = 4
+"""Bytes of a float32."""
+HELD = 3
+"""Every parameter is held with its gradient and its momentum."""
+PEAK_SHARE = 0.95
+"""The knee of a curve: the first point that reaches this share of its highest."""
+SHRINKS = 7
+"""How many memory bounds between the least that any choice needs and no bound at all the integer program is asked for."""
+Rows = Mapping[str, PublishedRow]
+
+
+# --- Lemma 1: number of workers --------------------------------------------------------------------------------------------------------------
+
+
+def efficiency(overhead_ratio: float, workers: float) -> float:
+    """alpha = (1 + R_O) / (1 + G R_O): computation is divided over G workers, an overhead of R_O times the computation on one of them is not."""
+    return (1 + overhead_ratio) / (1 + workers * overhead_ratio)
+
+
+def largest_overhead_ratio(workers: float, alpha: float) -> float:
+    """The R_O at which G workers still have the efficiency alpha."""
+    return (1 - alpha) / (alpha * workers - 1)
+
+
+# --- Lemma 2: number of parameter servers ----------------------------------------------------------------------------------------------------
+
+
+def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s: float) -> float:
+    """N_ps >= 2 S_p N_w / (B_ps T_C), not rounded: push and pull of all workers within a round's computation. `server_rate`: bytes/s of one server."""
+    return 2 * nbytes * workers / (server_rate * compute_s)
+
+
+# --- Minibatch and convolution algorithms ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An algorithm per layer, by its place in the table, and what they take together."""
+
+    algorithms: tuple[str, ...]
+    time_s: float
+    nbytes: float
+
+
+Table = Sequence[Mapping[str, tuple[float, float]]]
+"""For every layer: algorithm to (s, bytes of workspace)."""
+
+
+def memory_left(network: Network, points: int, memory: float) -> float:
+    """Bytes for the workspaces of convolutions: `memory` without feature maps, parameters and the classifier, for a minibatch of `points`."""
+    maps = sum(math.prod(layer.output_shape) for layer in network.layers if len(layer.output_shape) == 3) + math.prod(network.input_shape)
+    outputs = sum(math.prod(layer.output_shape) for layer in network.layers if len(layer.output_shape) == 1)
+    return memory - FLOAT * (points * (maps + outputs) + HELD * network.parameters)
+
+
+def fastest(table: Table, bound: float) -> Choice | None:
+    """The fastest choice of one algorithm per layer whose workspaces together fit into `bound` bytes, by integer programming; None where none does."""
+    names = [(layer, name) for layer, found in enumerate(table) for name in found]
+    times = np.array([table[layer][name][0] for layer, name in names])
+    memory = np.array([table[layer][name][1] for layer, name in names])
+    one_each = np.array([[float(of == layer) for of, _ in names] for layer in range(len(table))])
+    limit = min(bound, float(memory.sum()))
+    if limit < 0:
+        return None
+    scale = max(limit, 1.0)
+    fits = [LinearConstraint(one_each, 1, 1), LinearConstraint(memory[np.newaxis, :] / scale, -np.inf, limit / scale)]
+    answer = milp(times / times.max(), constraints=fits, integrality=np.ones(len(names)), bounds=Bounds(0, 1))
+    if answer.x is None:
+        return None
+    return _choice(table, [name for (_, name), taken in zip(names, answer.x, strict=True) if taken > 0.5])
+
+
+def by_brute_force(table: Table, bound: float) -> Choice | None:
+    """The same by trying everything."""
+    found = (_choice(table, names) for names in product(*table))
+    return min((choice for choice in found if choice.nbytes <= bound), key=lambda choice: choice.time_s, default=None)
+
+
+def best_minibatch(tables: Mapping[int, Table], bounds: Mapping[int, float]) -> tuple[int, Choice] | None:
+    """The paper's procedure: the fastest choice for every candidate, then the candidate with the most points per second."""
+    found = {points: choice for points, table in tables.items() if (choice := fastest(table, bounds[points])) is not None}
+    return max(found.items(), key=lambda item: item[0] / item[1].time_s, default=None)
+
+
+def _choice(table: Table, names: Sequence[str]) -> Choice:
+    taken = [table[layer][name] for layer, name in enumerate(names)]
+    return Choice(tuple(names), sum(time_s for time_s, _ in taken), sum(nbytes for _, nbytes in taken))
+
+
+def least_memory(table: Table) -> float:
+    """Bytes below which no choice fits."""
+    return sum(min(nbytes for _, nbytes in found.values()) for found in table)
+
+
+def bounds_of(table: Table) -> list[float]:
+    """From no bound at all, over what the fastest choice takes, down to the least that any choice needs."""
+    free, least = fastest(table, math.inf), least_memory(table)
+    most = free.nbytes if free else least
+    return [math.inf, *(least + (most - least) * step / SHRINKS for step in reversed(range(SHRINKS)))]
+
+
+# --- Metrics over launches -------------------------------------------------------------------------------------------------------------------
+
+
+def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+    """R_O as measured on one worker: what a step takes beyond its computation, over the computation. Overlapped overhead is not in it."""
+    whole, compute = _median_s(samples, "step"), _median_s(samples, "compute")
+    return whole / compute - 1 if whole and compute and record.case.ranks == 1 else None
+
+
+def over_lemma1(launch: Launch, base: Launch) -> float | None:
+    """Efficiency measured with the launch's workers over the lemma's, with R_O as measured on the base's one."""
+    one, many = _median_s(base.samples, "step"), _median_s(launch.samples, "step")
+    ratio, workers = overhead_ratio(base.record, base.samples), launch.record.case.ranks
+    return one / many / workers / efficiency(ratio, workers) if one and many and ratio is not None else None
+
+
+def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
+    """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else."""
+    options = _options(record)
+    took = _median_s(samples, "round")
+    return 2 * float(options["nbytes"]) * float(options["workers"]) / took if took and not float(options["compute_ms"]) else None
+
+
+def beyond_bound(launches: Sequence[Launch]) -> float | None:
+    """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured in the same repetition."""
+    rates = [rate for launch in launches if (rate := server_rate(launch.record, launch.samples))]
+    swept = {_servers(launch): took for launch in launches if float(_options(launch.record)["compute_ms"]) and (took := _median_s(launch.samples, "round"))}
+    if not rates or len(swept) < 2:
+        return None
+    options = next(_options(launch.record) for launch in launches if float(_options(launch.record)["compute_ms"]))
+    bound = fewest_servers(float(options["nbytes"]), float(options["workers"]), rates[0], float(options["compute_ms"]) / 1e3)
+    return knee({servers: 1 / took for servers, took in swept.items()}) - math.ceil(bound)
+
+
+def knee(curve: Mapping[int, float]) -> int:
+    """The first x whose y reaches PEAK_SHARE of the highest."""
+    highest = max(curve.values())
+    return min(x for x, y in curve.items() if y >= PEAK_SHARE * highest)
+
+
+def round_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Median s of a round, computation included, on the workers."""
+    return _median_s(samples[samples["rank"] < int(_options(record)["workers"])], "round")
+
+
+def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
+    """Largest relative difference between the integer program's time and that of brute force, over all minibatches and bounds."""
+    found = [
+        abs(ours.time_s / theirs.time_s - 1)
+        for table in tables(record, samples).values()
+        for bound in bounds_of(table)
+        if (ours := fastest(table, bound)) and (theirs := by_brute_force(table, bound))
+    ]
+    return max(found, default=None)
+
+
+def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
+    """Layers that get another algorithm when the bound shrinks from none to the least, at the largest minibatch."""
+    found = tables(record, samples)
+    if not found:
+        return None
+    table = found[max(found)]
+    free, tight = fastest(table, math.inf), fastest(table, least_memory(table))
+    return None if free is None or tight is None else float(sum(a != b for a, b in zip(free.algorithms, tight.algorithms, strict=True)))
+
+
+def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
+    """Share of layers, over all minibatches, whose fastest algorithm is chosen without a bound."""
+    pairs = [
+        (name, min(found, key=lambda name: found[name][0]))
+        for table in tables(record, samples).values()
+        if (choice := fastest(table, math.inf))
+        for name, found in zip(choice.algorithms, table, strict=True)
+    ]
+    return sum(name == best for name, best in pairs) / len(pairs) if pairs else None
+
+
+def ilp_minibatch(record: Record, samples: pd.DataFrame, tight: bool) -> float | None:
+    """The minibatch that the procedure chooses: without a bound, or with the memory that the smallest candidate just needs."""
+    found = tables(record, samples)
+    least = {points: least_memory(table) for points, table in found.items()}
+    best = best_minibatch(found, dict.fromkeys(found, min(least.values()) if tight else math.inf)) if found else None
+    return None if best is None else float(best[0])
+
+
+def tables(record: Record, samples: pd.DataFrame) -> dict[int, list[dict[str, tuple[float, float]]]]:
+    """By minibatch: medians of time and workspace of every algorithm at every layer."""
+    rows = samples[~samples["warmup"] & samples["event"].astype(str).str.startswith("conv.")]
+    rows = rows.assign(event=rows["event"].astype(str), took=(rows["end_ns"] - rows["start_ns"]) / SECOND)
+    found: dict[int, list[dict[str, tuple[float, float]]]] = {}
+    for (points, layer, event), part in rows.groupby(["value", "step", "event"]):
+        layers = found.setdefault(int(points), [])
+        layers += [{} for _ in range(int(layer) + 1 - len(layers))]
+        layers[int(layer)][str(event).removeprefix("conv.")] = (float(part["took"].median()), float(part["nbytes"].median()))
+    return found
+
+
+# --- Metrics of arithmetic -------------------------------------------------------------------------------------------------------------------
+
+
+def max_overhead_ratio(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: `x` has gpus and alpha."""
+    return largest_overhead_ratio(x["gpus"], x["alpha"])
+
+
+def lemma1_speedup(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: `x` has gpus and R_O."""
+    return float(x["gpus"] * efficiency(x["R_O"], x["gpus"]))
+
+
+def min_parameter_servers(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: `x` has workers, S_p_MB, B_GBps and T_C_s."""
+    return fewest_servers(x["S_p_MB"] * 1e6, x["workers"], x["B_GBps"] * 1e9, x["T_C_s"])
+
+
+def lemma_rows_off(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: how many derived rows of the paper our functions do not give to all digits that are printed."""
+    models = {"max_overhead_ratio": max_overhead_ratio, "speedup": lemma1_speedup, "min_parameter_servers": min_parameter_servers}
+    derived = [row for row in rows.values() if row.provenance == "derived"]
+    return float(sum(f"{models[row.metric](row.x, rows):.{_digits(row.value)}f}" != f"{row.value:.{_digits(row.value)}f}" for row in derived))
+
+
+def _digits(value: float | int | None) -> int:
+    return len(str(value).partition(".")[2])
+
+
+def _options(record: Record) -> Mapping[str, str | int | float]:
+    assert isinstance(record.case, OwnCase)
+    return record.case.options
+
+
+def _servers(launch: Launch) -> int:
+    return launch.record.case.ranks - int(_options(launch.record)["workers"])
+
+
+def _median_s(samples: pd.DataFrame, event: str) -> float | None:
+    rows = timed(samples, event)
+    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) else None
+
+
+METRICS = [
+    Metric("overhead_ratio", "1", "lower", launch=overhead_ratio, clocked=True),
+    Metric("over_lemma1", "1", None, pair=over_lemma1, clocked=True),
+    Metric("server_rate", "B/s", "higher", launch=server_rate),
+    Metric("beyond_bound", "servers", None, block=beyond_bound, clocked=True),
+    Metric("round_s", "s", "lower", launch=round_s),
+    Metric("ilp_difference", "1", None, launch=ilp_difference),
+    Metric("ilp_changed_layers", "layers", None, launch=ilp_changed_layers),
+    Metric("ilp_fastest_share", "fraction", "higher", launch=ilp_fastest_share),
+    Metric("ilp_minibatch", "points", None, launch=partial(ilp_minibatch, tight=False)),
+    Metric("ilp_tight_minibatch", "points", None, launch=partial(ilp_minibatch, tight=True)),
+    Metric("max_overhead_ratio", "fraction", None, model=max_overhead_ratio),
+    Metric("lemma1_speedup", "x", "higher", model=lemma1_speedup),
+    Metric("min_parameter_servers", "servers", None, model=min_parameter_servers),
+    Metric("lemma_rows_off", "rows", "lower", model=lemma_rows_off),
+]

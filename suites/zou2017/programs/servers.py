@@ -1,0 +1,106 @@
+"""Lemma 2 in the flesh: workers compute (slept) while the parameters of the round before travel to the servers, that add them up, and back.
+
+The first `workers` ranks are workers, the rest servers. Parameters are spread over the servers, by default evenly. Options: `workers`; `nbytes`, of all
+parameters; `compute_ms` of a round (0: nothing but traffic, which shows what a server delivers); `first_share`, the part of the parameters on the first
+server (0: as much as on any other).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from harness.programs.common import timed_iterations, timed_region
+from harness.rank.context import RankContext
+from harness.rank.recorder import now
+from harness.spec import registry
+from harness.spec.case import OwnCase
+from harness.transports.base import Array, PointToPoint
+
+ITEM = 4
+MILLI = 1e-3
+
+
+def run(context: RankContext) -> None:
+    """See the module. A sample is a round on one rank; the last parameters that arrived are compared with what the servers must have made of them."""
+    case = context.case
+    assert isinstance(case, OwnCase) and case.transport is not None
+    workers = int(case.options["workers"])
+    shards = shard_elements(int(case.options["nbytes"]) // ITEM, case.ranks - workers, float(case.options["first_share"]))
+    transport: PointToPoint = registry.load("transport", case.transport).connect(context)
+    with timed_region(context, transport):
+        part = _Worker(context, transport, workers, shards) if context.rank < workers else _Server(context, transport, workers, shards)
+        for number in timed_iterations(context, case.warmup, case.iterations):
+            context.at(number, "round")
+            start = now()
+            part.round(number)
+            context.recorder.add("round", number, start, now(), part.nbytes)
+        if isinstance(part, _Worker):
+            part.verify(case.warmup + case.iterations - 1)
+
+
+def shard_elements(elements: int, servers: int, first_share: float) -> list[int]:
+    """Elements of the parameters on each server."""
+    first = round(elements * first_share) if first_share else elements // servers
+    rest = elements - first
+    others = servers - 1
+    return [first, *(rest // others + (place < rest % others) for place in range(others))] if others else [elements]
+
+
+class _Worker:
+    """Pushes what it found in the round before, pulls the sums, and computes meanwhile."""
+
+    def __init__(self, context: RankContext, transport: PointToPoint, workers: int, shards: Sequence[int]) -> None:
+        case = context.case
+        assert isinstance(case, OwnCase)
+        self.context, self.transport, self.workers = context, transport, workers
+        self.pause_s = float(case.options["compute_ms"]) * MILLI
+        self.servers = range(workers, workers + len(shards))
+        self.gradients = [np.zeros(count, np.float32) for count in shards]
+        self.parameters = [np.zeros(count, np.float32) for count in shards]
+        self.nbytes = sum(shards) * ITEM
+        """That travel per round and direction."""
+        self.beside = ThreadPoolExecutor(1)
+
+    def round(self, number: int) -> None:
+        """Traffic in a thread of its own, so that it goes on while the computation sleeps."""
+        for gradient in self.gradients:
+            gradient.fill(self.context.rank + number)
+        traffic = self.beside.submit(self._exchange)
+        time.sleep(self.pause_s)
+        traffic.result()
+
+    def verify(self, last: int) -> None:
+        """Every element is the sum of what all workers pushed."""
+        self.beside.shutdown()
+        wanted = sum(rank + last for rank in range(self.workers))
+        wrong = sum(int(np.count_nonzero(found != wanted)) for found in self.parameters)
+        self.context.check("sums", not wrong, f"{wrong} elements are not {wanted}")
+
+    def _exchange(self) -> None:
+        handles = [self.transport.recv(found, server) for found, server in zip(self.parameters, self.servers, strict=True)]
+        handles += [self.transport.send(found, server) for found, server in zip(self.gradients, self.servers, strict=True)]
+        for handle in handles[::-1]:
+            handle.wait()
+
+
+class _Server:
+    """Takes every worker's part, adds them up, sends the sums."""
+
+    def __init__(self, context: RankContext, transport: PointToPoint, workers: int, shards: Sequence[int]) -> None:
+        self.transport, self.workers = transport, range(workers)
+        count = shards[context.rank - workers]
+        self.gradients: list[Array] = [np.zeros(count, np.float32) for _ in self.workers]
+        self.nbytes = count * ITEM * workers
+
+    def round(self, number: int) -> None:
+        """Synchronous: nobody has sums before everybody's part is in."""
+        for handle in [self.transport.recv(found, worker) for found, worker in zip(self.gradients, self.workers, strict=True)]:
+            handle.wait()
+        for found in self.gradients[1:]:
+            np.add(self.gradients[0], found, out=self.gradients[0])
+        for handle in [self.transport.send(self.gradients[0], worker) for worker in self.workers]:
+            handle.wait()
