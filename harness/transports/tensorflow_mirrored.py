@@ -71,7 +71,8 @@ class TensorflowMirrored(TensorflowCollectives):
 
     def flush(self) -> None:
         """Start the all-reduce of what was held back."""
-        held, self._held = self._held, []
+        # In the network's order, as a training loop has gradients; the class turns it round. Strategies hand over the last layer first.
+        held, self._held = self._held[::-1], []
         if not held:
             return
         buffers = [each.buffer for each in held]

@@ -15,7 +15,7 @@ from harness.record.schema import Record
 from harness.spec.case import CollectiveCase, OwnCase, TrainCase
 
 GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")
-"""Arms of the classes gRPC and gRPC+X."""
+"""Arms of the classes gRPC and gRPC+X. `tensorflow_mirrored`, an all-reduce over gRPC, is of no class: the paper has parameter servers there."""
 NO_GRPC = ("baidu_ring_mpi", "horovod_mpi", "horovod_gloo", "nccl")
 MEMBERS = {
     "baidu_ring_mpi": "ring_mpi_allreduce", "horovod_mpi": "horovod_mpi_allreduce", "horovod_gloo": "horovod_gloo_allreduce",

@@ -1,4 +1,4 @@
-"""Tensor fusion of Horovod, over Gloo and over MPI: whether tensors share all-reduces follows the case, and the training stays the same."""
+"""Tensor fusion of Horovod, over Gloo and over MPI, and of TensorFlow: whether tensors share all-reduces follows the case, and the training stays the same."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from harness.spec.plan import PlannedLaunch
 from harness.stats.equivalence import relative_difference
 
 STEPS = 6
+MIRRORED = "tensorflow-mirrored"
 TOLERANCE = 1e-5
 """As in test_equivalence.py."""
 WAYS = [("horovod", 0.0), ("horovod", 64.0), ("horovod-mpi", 0.0), ("horovod-mpi", 64.0)]
@@ -59,3 +60,21 @@ def test_a_fused_training_is_that_of_one_worker(folder: Path, way: tuple[str, fl
     samples = Store(folder / "sync_overlap").samples(record).to_pandas()
     losses = samples[(samples["event"] == "loss") & (samples["rank"] == 0)].sort_values("step")["value"].to_numpy()
     assert relative_difference(losses, base.values("loss")) <= TOLERANCE
+
+
+@pytest.mark.parametrize(("framework", "strategy", "ranks", "mib", "all_reduces"), [
+    ("tensorflow", "sync", 2, 64.0, 1), ("tensorflow", "sync", 4, 0.03, 3), ("torch", "sync_overlap", 2, 0.0, 8),
+])  # fmt: skip
+def test_the_replicas_of_tensorflow_give_all_gradients_to_one_call_which_packs_them(
+    folder: Path, framework: str, strategy: str, ranks: int, mib: float, all_reduces: int
+) -> None:
+    """The eight tensors of dnn_digits, last layer first, exceed 0.03 MiB with the fourth, the sixth and the eighth."""
+    case = case_of(arm=f"{mib}", ranks=ranks, transport=MIRRORED, fusion_mib=mib, framework=framework, strategy=strategy, steps=STEPS)
+    run_plan([PlannedLaunch(case, 0, 0, 0)], folder / f"{MIRRORED}-{mib}", size="ci", deadline_s=60)
+    [record] = Store(folder / f"{MIRRORED}-{mib}").records()
+    assert record.failure is None, record.failure
+    assert [rank.facts["fusion"] for rank in record.ranks] == [{"tensors": 8, "all_reduces": all_reduces}] * ranks
+    assert record.ranks[0].facts["tuning"]["bytes_per_pack"] == max(int(mib * 2**20), 1)
+    samples = Store(folder / f"{MIRRORED}-{mib}").samples(record).to_pandas()
+    losses = samples[(samples["event"] == "loss") & (samples["rank"] == 0)].sort_values("step")["value"].to_numpy()
+    assert relative_difference(losses, alone(folder / "alone_dnn", case_of(steps=STEPS)).values("loss")) <= TOLERANCE

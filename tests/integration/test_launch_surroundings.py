@@ -52,7 +52,8 @@ def test_traffic_on_another_interface_than_the_requested_one_fails_the_launch(tm
 
 
 def test_what_each_socket_transport_binds_is_recorded(tmp_path: Path) -> None:
-    transports = {"tcp": "ring", "grpc": "ring", "gloo": "native", "horovod": "native", "tensorflow-grpc": "native"}
+    native = ("gloo", "horovod", "tensorflow-grpc", "tensorflow-mirrored")
+    transports = {"tcp": "ring", "grpc": "ring", **dict.fromkeys(native, "native")}
     cases = [{"transport": name, "collective": collective, "interface": "around0"} for name, collective in transports.items()]
     for record in namespaced(tmp_path, OTHER, cases):
         assert record.status == "ok", record.failure

@@ -10,7 +10,7 @@ from harness.record.store import Store
 from harness.spec import registry
 
 ROOT = Path(__file__).parents[2]
-LISTENING = {"tcp": "ring", "grpc": "ring", "gloo": "native", "horovod": "native", "tensorflow-grpc": "native"}
+LISTENING = {"tcp": "ring", "grpc": "ring", "gloo": "native", "horovod": "native", "tensorflow-grpc": "native", "tensorflow-mirrored": "native"}
 RUN = """
 import sys
 from pathlib import Path

@@ -18,6 +18,8 @@ from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
 from harness.spec.case import parse_case
 from harness.spec.errors import FieldError
+from harness.strategies.base import Strategy
+from harness.strategies.sync import Sync
 from harness.strategies.tensorflow_parameter_server import TensorflowParameterServer
 from harness.transports import _tensorflow_bind, grpc
 from harness.transports._tensorflow_cluster import LIMIT, check_size
@@ -54,24 +56,28 @@ def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_rec
     assert run_ranks(parse_case(TWO | {"transport": "tensorflow-grpc"}), body) == ["", ""]
 
 
-def test_a_parameter_server_that_dies_ends_the_others_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("transport", "strategy", "dying"), [("tensorflow-grpc", TensorflowParameterServer, 1), ("tensorflow-mirrored", Sync, 1), ("tensorflow-mirrored", Sync, 0)]
+)
+def test_a_rank_that_dies_in_training_ends_the_others_at_once(transport: str, strategy: type[Strategy], dying: int, tmp_path: Path) -> None:
     pytest.importorskip("tensorflow")
+    name = strategy.__module__.rpartition(".")[2]
 
-    class Mortal(TensorflowParameterServer):
+    class Mortal(strategy):  # type: ignore[misc,valid-type]
         def begin(self, step: int) -> None:
             super().begin(step)
-            if step == 3 and self.context.rank == 1:
+            if step == 3 and self.context.rank == dying:
                 (tmp_path / "died").write_text(str(time.monotonic()))
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def body(context: RankContext) -> None:
         with pytest.raises(PeerLost, match="(?i)connect|closed"), pytest.MonkeyPatch.context() as patch:
-            patch.setattr("harness.strategies.tensorflow_parameter_server.TensorflowParameterServer", Mortal)
+            patch.setattr(f"{strategy.__module__}.{strategy.__name__}", Mortal)
             train.run(context)
         (tmp_path / "told").write_text(str(time.monotonic()))
 
-    case = case_of(ranks=2, transport="tensorflow-grpc", strategy="tensorflow_parameter_server", steps=1000)
-    assert run_ranks(case, body)[0] == ""
+    case = case_of(ranks=2, transport=transport, strategy=name, framework="tensorflow", steps=1000)
+    assert run_ranks(case, body)[1 - dying] == ""
     assert float((tmp_path / "told").read_text()) - float((tmp_path / "died").read_text()) < LOSS_S
 
 

@@ -167,6 +167,8 @@ def test_configurations_are_counted_by_network_and_pair_of_arms():
     wins, count = metrics["no_grpc_wins"].block, metrics["no_grpc_configurations"].block
     assert wins and count and (wins(block), count(block)) == (0.5, 4)
     assert (wins([trained("mpi", 1)]), count([trained("mpi", 1)])) == (None, None)
+    beside = [*block, trained("tensorflow_mirrored", 1), trained("tensorflow_mirrored", 99, "resnet50")]  # an all-reduce over gRPC is of neither class
+    assert (wins(beside), count(beside)) == (0.5, 4)
 
 
 @pytest.mark.parametrize(("speeds", "rho"), [((30, 20, 10), 1.0), ((10, 20, 30), -1.0), ((20, 30, 10), 0.5)])

@@ -103,6 +103,7 @@ MISTAKES = [
     ("collective: ring", "collective: native", "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree)"),
     ("{transport: gloo}\n", "{transport: horovod, collective: ring}\n", "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; it takes 'native'"),
     ("{transport: gloo}\n", "{transport: horovod, fusion_mib: 64, framework: tensorflow}\n", "12: experiments.speed.arms.gloo.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'"),
+    ("{transport: gloo}\n", "{transport: gloo, fusion_mib: 64}\n", "12: experiments.speed.arms.gloo.fusion_mib: transport 'gloo' fuses no tensors; horovod, horovod-mpi, tensorflow-mirrored do"),
     ("        collective: ring\n", "", "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree)"),
     ("{transport: gloo}\n", "{transport: gloo, launcher: mpirun}\n", "12: experiments.speed.arms.gloo.launcher: transport 'gloo' needs launcher 'local', not 'mpirun'"),
     ("{transport: gloo}\n", "{transport: mpi}\n", "12: experiments.speed.arms.gloo.transport: transport 'mpi' needs launcher 'mpirun', not 'local'"),
