@@ -120,7 +120,8 @@ class CommonCase(BaseModel):
         if self.nodes > self.ranks:
             raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
         if self.fusion_mib is not None and not (self.transport and registry.entry("transport", self.transport).fuses):
-            raise FieldError("fusion_mib", f"transport {self.transport!r} fuses no tensors; horovod does")
+            fusing = ", ".join(name for name in registry.names("transport") if registry.entry("transport", name).fuses)
+            raise FieldError("fusion_mib", f"transport {self.transport!r} fuses no tensors; {fusing} do")
         if self.region_mib is not None and not (self.transport and registry.entry("transport", self.transport).pins_memory):
             raise FieldError("region_mib", f"transport {self.transport!r} registers no memory; rdma does")
         return self
