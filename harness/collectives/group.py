@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from harness.collectives.engine import MessageEngine
 from harness.collectives.mapped import MappedEngine
+from harness.collectives.subset import Subset, subset
 from harness.collectives.traced import Moved, TracedMappedEngine, TracedTransport
 from harness.spec import registry
 from harness.spec.case import NATIVE, Operation
@@ -36,7 +37,10 @@ class Group:
 
     def __init__(self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None) -> None:
         registry.entry("collective", algorithm)
-        self.transport = transport = transport if trace is None else cast(PointToPoint, TracedTransport(transport, trace))
+        self._trace = trace
+        if trace is not None and not isinstance(cast(object, transport), Subset):  # a part's messages are those of the whole, which traces them
+            transport = cast(PointToPoint, TracedTransport(transport, trace))
+        self.transport = transport
         self.algorithm = algorithm
         self.rank, self.world_size = transport.rank, transport.world_size
         self.traffic, self.capabilities = transport.traffic, transport.capabilities
@@ -50,6 +54,13 @@ class Group:
         self._scratch = np.empty(0, np.uint8)
         self._post = post
         self._calls: deque[_Call] = deque()
+
+    def part(self, members: Sequence[int]) -> Group:
+        """Collectives over some ranks only, which count what they send by themselves too. All ranks call it at the same time, each for the part that it is in.
+        Calls of the whole and of its parts run in the one order in which they were made: messages between two ranks bear no mark of their group."""
+        found = Group(subset(self.transport, members), self.algorithm, self._post, self._trace)
+        found._calls = self._calls
+        return found
 
     def allocate(self, nbytes: int) -> Array:
         """See Transport.allocate."""

@@ -77,11 +77,13 @@ class TracedMappedEngine(MappedEngine):
     def __init__(self, transport: Mapped, trace: list[Moved]) -> None:
         super().__init__(transport)
         self._trace = trace
+        # A part's peers by their numbers in the whole; the last is -1, which is nobody's.
+        self._names = [*getattr(transport, "members", range(transport.world_size)), -1]
 
     def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
         found = super()._program(plan, work, reduction)
         return [
-            (waits, partial(self._timed, function, step.kind, step.peer), arguments, word)
+            (waits, partial(self._timed, function, step.kind, self._names[step.peer]), arguments, word)
             for step, (waits, function, arguments, word) in zip(plan.steps, found, strict=True)
         ]
 

@@ -17,7 +17,6 @@ from harness.rank.recorder import now
 from harness.spec import registry
 from harness.spec.case import TrainCase
 from harness.strategies.base import Strategy
-from harness.strategies.buckets import Parameter
 from harness.transports.base import Collectives
 from harness.workloads.data import Batch, Data, initial_parameters
 from harness.workloads.inputs.training import checked_data
@@ -73,12 +72,12 @@ def _set_up(context: RankContext, case: TrainCase) -> Training:
     context.at(-1, "connect")
     # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a process.
     group = open_group(context) if case.transport is not None else None
+    strategy: Strategy = registry.load("strategy", case.strategy).open(context, group, network, case.bucket_mib)
     context.at(-1, "model")
+    values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
-        network, initial_parameters(network, context.seed), learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
+        strategy.network, values, learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
     )
-    parameters = [Parameter(name, math.prod(shape)) for name, shape in network.parameter_shapes]
-    strategy: Strategy = registry.load("strategy", case.strategy)(context, group, parameters, case.bucket_mib)
     model.bind(strategy.gradients, strategy.gradient_scale, strategy.gradient_ready)
     context.facts["workload"] = {
         "parameters": network.parameters, "mac_per_sample": network.mac, "train_flop_per_sample": network.train_flop,
@@ -88,13 +87,15 @@ def _set_up(context: RankContext, case: TrainCase) -> Training:
 
 
 def _same_start(training: Training) -> None:
-    """Broadcast rank 0's parameters (outside the timed region) and check that all ranks hold the same ones."""
-    context, group = training.context, training.group
+    """Broadcast the first rank's parameters to all that hold the same (outside the timed region) and check that these are equal."""
+    context = training.context
     values = [np.ascontiguousarray(value) for value in training.model.values()]
-    if group is not None:
+    if training.group is not None:
         context.at(-1, "broadcast")
-        for value in values:
-            group.broadcast(value.reshape(-1)).wait()
+        for family in training.strategy.families:
+            for index in family.indices:
+                assert family.group is not None
+                family.group.broadcast(values[index].reshape(-1)).wait()
         training.model.load(values)
     _check_equal(training, "initial_parameters")
     training.strategy.start(training.model)
@@ -122,6 +123,7 @@ def _step(training: Training, step: int) -> tuple[int, float]:
     context.at(step, "input")
     with recorder.span("input", step):
         batch = training.data.batch(step)
+    batch = strategy.taken(batch)
     loss = _compute(training, step, batch) if training.case.compute == "real" else _no_compute(training)
     strategy.finish(model.update)
     ended = finished(started, training.case.handicap)
@@ -152,11 +154,12 @@ def _no_compute(training: Training) -> float:
 
 
 def _evaluate(training: Training, step: int) -> None:
-    """Test accuracy on rank 0; outside any step."""
+    """Test accuracy on rank 0, with the ranks that hold the rest of its network; outside any step."""
     test: Batch = training.data.test
-    if training.context.rank == 0 and len(test.labels):
-        moment = now()
-        training.context.recorder.add("test_accuracy", step, moment, moment, value=training.model.accuracy(test))
+    if training.context.rank in training.strategy.evaluators and len(test.labels):
+        moment, accuracy = now(), training.model.accuracy(training.strategy.taken(test))
+        if training.context.rank == 0:
+            training.context.recorder.add("test_accuracy", step, moment, moment, value=accuracy)
 
 
 def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, float]]) -> None:
@@ -179,21 +182,30 @@ def _end(training: Training) -> None:
     last = case.warmup + case.steps - 1
     if not case.evaluate_every or (last + 1) % case.evaluate_every:
         _evaluate(training, last)
-    if context.rank == 0 and training.network.parameters <= ARTIFACT_LIMIT:
+    if training.network.parameters > ARTIFACT_LIMIT:
+        return
+    values = training.strategy.whole_values(training.model.values())
+    if context.rank == 0:
         path = context.folder / "parameters.npy"
-        np.save(path, np.concatenate([value.reshape(-1) for value in training.model.values()]))
+        np.save(path, np.concatenate([value.reshape(-1) for value in values]))
         context.artifacts["parameters.npy"] = path
 
 
 def _check_equal(training: Training, name: str) -> None:
-    """All ranks hold the same bits."""
-    context, digest = training.context, hashlib.blake2b(digest_size=16)
-    for value in training.model.values():
-        digest.update(np.ascontiguousarray(value).data)
-    digests = context.rendezvous.exchange(name, context.rank, context.world_size, digest.hexdigest(), MEET_S)
-    different = [rank for rank, other in enumerate(digests) if other != digests[0]]
-    detail = f"rank {different[0]} differs from rank 0" if different else f"the same bits on {context.world_size} ranks"
-    context.check(name, not different, detail)
+    """Ranks that hold the same parameters hold the same bits."""
+    context, values, digests = training.context, training.model.values(), {}
+    for family in training.strategy.families:
+        digest = hashlib.blake2b(digest_size=16)
+        for index in family.indices:
+            digest.update(np.ascontiguousarray(values[index]).data)
+        digests[family.name] = digest.hexdigest()
+    first: dict[str, tuple[int, str]] = {}
+    wrong = []
+    for rank, theirs in enumerate(context.rendezvous.exchange(name, context.rank, context.world_size, digests, MEET_S)):
+        for label, found in theirs.items():
+            other, known = first.setdefault(label, (rank, found))
+            wrong += [f"rank {rank} differs from rank {other}"] if found != known else []
+    context.check(name, not wrong, wrong[0] if wrong else f"the same bits on {context.world_size} ranks")
 
 
 def _barrier(training: Training, name: str) -> None:

@@ -22,7 +22,7 @@ NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
 
 _LATER = frozenset({
     "budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers", "cluster", "dilation", "shrink",
-    "profile", "efficiency",
+    "profile", "efficiency", "groups", "communication",
 })  # fmt: skip
 """Fields that earlier versions did not have."""
 
@@ -210,7 +210,33 @@ class TrainCase(CommonCase):
     """How a parameter server's tensors travel."""
     servers: NonNegativeInt = 0
     """Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank."""
+    groups: NonNegativeInt = 0
+    """Groups of strategy hybrid: fully connected layers are divided over the ranks of a group, minibatches over groups; 0: as many as send the fewest bytes."""
+    communication: Literal["thread", "main"] = "thread"
+    """Who makes a strategy's calls beside the backward pass: a thread with a queue of commands, or the main thread, which looks again between two layers."""
     evaluate_every: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _division_fits(self) -> TrainCase:
+        divided = ("distributed_update", "hybrid")
+        if self.groups and self.strategy != "hybrid":
+            raise FieldError("groups", f"strategy {self.strategy!r} divides no layers over groups of ranks; 'hybrid' does")
+        if self.groups and self.ranks % self.groups:
+            raise FieldError("groups", f"{self.groups} groups do not divide {self.ranks} ranks")
+        if self.communication != "thread" and self.strategy not in ("sync_overlap", *divided):
+            raise FieldError("communication", f"strategy {self.strategy!r} makes no calls beside the backward pass; 'sync_overlap' does")
+        if self.communication != "thread" and self.fusion_mib is not None:
+            raise FieldError("communication", "a transport that fuses takes tensors from the main thread and moves them with its own; leave it out")
+        if self.strategy in divided and self.framework != "torch":
+            raise FieldError("framework", f"strategy {self.strategy!r} steps parts of parameters where they lie; use 'torch', whose can lie anywhere")
+        if self.strategy in divided and self.fusion_mib is not None:
+            raise FieldError("fusion_mib", f"strategy {self.strategy!r} exchanges buckets; nothing is left to fuse")
+        if self.strategy == "hybrid" and self.collective == NATIVE:
+            wanted = "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
+            raise FieldError(self._given("collective"), f"strategy 'hybrid' needs {wanted}")
+        if self.strategy == "hybrid" and self.compute == "none":
+            raise FieldError("compute", "strategy 'hybrid' exchanges activations within the passes; without them there is nothing to show")
+        return self
 
     @model_validator(mode="after")
     def _training_fits(self) -> TrainCase:

@@ -122,6 +122,8 @@ _COLLECTIVES = {
 _STRATEGIES = {
     "sync_overlap": Entry("harness.strategies.sync_overlap:SyncOverlap", "synchronous all-reduce in buckets during the backward pass"),
     "sync": Entry("harness.strategies.sync:Sync", "synchronous all-reduce in buckets after the backward pass"),
+    "distributed_update": Entry("harness.strategies.distributed_update:DistributedUpdate", "part-reduce of gradients, step on the own part, part-broadcast"),
+    "hybrid": Entry("harness.strategies.hybrid:Hybrid", "fully connected layers divided inside groups of ranks, the distributed update between them"),
     "parameter_server": Entry("harness.strategies.parameter_server:ParameterServer", "synchronous: servers sum gradients, step, give parameters back"),
     "tensorflow_parameter_server": Entry(
         "harness.strategies.tensorflow_parameter_server:TensorflowParameterServer",

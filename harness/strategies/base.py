@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from harness.spec.emulated import shrunk
 from harness.strategies import buckets
 from harness.strategies.buckets import Bucket, Parameter
+from harness.strategies.sending import Exchange
 from harness.transports.base import Collectives
+from harness.workloads.networks import Network
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
+    from harness.workloads.data import Batch
     from harness.workloads.model import Model
 
 MIB = 1 << 20
@@ -25,18 +29,27 @@ def plain_memory(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """One all-reduce that is done: when its gradients were complete, when it started and ended, in ns, and its bytes."""
+class Family(NamedTuple):
+    """Parameters that some ranks hold alike: a name that no other family has, the collectives of those ranks, and the parameters' numbers."""
 
-    ready_ns: int
-    start_ns: int
-    end_ns: int
-    nbytes: int
+    name: str
+    group: Collectives | None
+    indices: Sequence[int]
 
 
 class Strategy(ABC):
     """Knows no framework. Per step: `begin`, `gradient_ready` for every parameter as the backward pass goes, `finish`, and after the clock `report`."""
+
+    network: Network
+    """What this rank's model is made of."""
+
+    @classmethod
+    def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
+        """For a rank that trains this network. Most strategies leave the network as it is."""
+        parameters = [Parameter(name, shrunk(math.prod(shape), context.case.shrink)) for name, shape in network.parameter_shapes]
+        strategy = cls(context, group, parameters, bucket_mib)
+        strategy.network = network
+        return strategy
 
     def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
         self.context = context
@@ -56,6 +69,28 @@ class Strategy(ABC):
     def gradient_scale(self) -> float:
         """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at no cost per element."""
         return 1.0 / self.context.world_size
+
+    @property
+    def families(self) -> list[Family]:
+        """Who holds which parameters alike, before the first step and after every one."""
+        return [Family("all", self.group, range(len(self.parameters)))]
+
+    @property
+    def evaluators(self) -> range:
+        """Ranks that must pass the test set together for rank 0 to learn its accuracy."""
+        return range(1)
+
+    def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
+        """This rank's part of the whole network's parameters, in the order of `parameters`."""
+        return values
+
+    def whole_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
+        """The whole network's parameters from those of this rank; all ranks call it, and rank 0 gets them."""
+        return values
+
+    def taken(self, batch: Batch) -> Batch:
+        """This rank's samples, with the labels of all samples whose logits it will have."""
+        return batch
 
     def start(self, model: Model) -> None:  # noqa: B027  most strategies leave the parameters where they are
         """Once, when all ranks hold the same parameters, before the first step: for strategies that keep the parameters elsewhere."""

@@ -49,11 +49,14 @@ def plan(parameters: Sequence[Parameter], limit_nbytes: float) -> list[list[int]
     return groups
 
 
-def allocate(parameters: Sequence[Parameter], limit_nbytes: float, memory: Callable[[int], np.ndarray]) -> tuple[list[Bucket], list[np.ndarray]]:
-    """Buckets in exchange order, and one flat gradient view per parameter. `memory(nbytes)` gives uint8 arrays, the transport's own where it has any."""
+def allocate(
+    parameters: Sequence[Parameter], limit_nbytes: float, memory: Callable[[int], np.ndarray], parts: int = 1
+) -> tuple[list[Bucket], list[np.ndarray]]:
+    """Buckets in exchange order, and one flat gradient view per parameter. `memory(nbytes)` gives uint8 arrays, the transport's own where it has any.
+    A bucket divides into `parts` equal parts."""
     buckets, views = [], [np.empty(0, np.float32)] * len(parameters)
     for members in plan(parameters, limit_nbytes):
-        total = sum(_padded(parameters[index].elements) for index in members)
+        total = -(-sum(_padded(parameters[index].elements) for index in members) // parts) * parts
         buffer = memory(total * ITEM).view(np.float32)
         buffer.fill(0)
         offset = 0

@@ -1,42 +1,59 @@
-"""One communication thread per rank, fed by a queue of commands (das2016): blocking all-reduces, in the order of submission."""
+"""One communication thread per rank, fed by a queue of commands (das2016): blocking calls, in the order of submission."""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
+from collections.abc import Callable
 from time import monotonic_ns as now
+from typing import NamedTuple
 
-from harness.strategies.base import Exchange
-from harness.strategies.buckets import Bucket
-from harness.transports.base import Collectives
+from harness.strategies.sending import Exchange
+from harness.transports.base import Handle
+
+
+class _Command(NamedTuple):
+    ready_ns: int
+    nbytes: int
+    call: Callable[[], Handle]
 
 
 class CommunicationThread:
-    """Between `submit` and the end of `drain` only this thread uses the group. Times are taken here and handed over: a Recorder belongs to one thread."""
+    """Between `submit` and the wait for it only this thread uses the transport. Times are taken here and handed over: a Recorder belongs to one thread."""
 
-    def __init__(self, group: Collectives) -> None:
-        self._group = group
-        self._commands: queue.SimpleQueue[tuple[int, Bucket] | None] = queue.SimpleQueue()
+    def __init__(self, core: int | None = None) -> None:
+        """`core`: where the thread runs; None: wherever the rank may."""
+        self._commands: queue.SimpleQueue[_Command | None] = queue.SimpleQueue()
         self._results: queue.SimpleQueue[Exchange | BaseException] = queue.SimpleQueue()
-        self._pending = 0
+        self._done: list[Exchange] = []
+        self._submitted = 0
+        self._core = core
         self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
         self._thread.start()
 
-    def submit(self, bucket: Bucket) -> None:
-        """Exchange a bucket as soon as those before it are done; its buffer must not be touched until `drain`."""
-        self._pending += 1
-        self._commands.put((now(), bucket))
+    def submit(self, nbytes: int, call: Callable[[], Handle]) -> int:
+        """See Sender."""
+        self._commands.put(_Command(now(), nbytes, call))
+        self._submitted += 1
+        return self._submitted - 1
+
+    def poll(self) -> None:
+        """The thread needs no help."""
+
+    def wait(self, number: int) -> None:
+        """See Sender; what the thread met (PeerLost, ...) is raised here."""
+        while len(self._done) <= number:
+            result = self._results.get()
+            if isinstance(result, BaseException):
+                self._submitted = len(self._done)
+                raise result
+            self._done.append(result)
 
     def drain(self) -> list[Exchange]:
-        """Wait for everything submitted; what the thread met (PeerLost, ...) is raised here."""
-        done = []
-        while self._pending:
-            result = self._results.get()
-            self._pending -= 1
-            if isinstance(result, BaseException):
-                self._pending = 0
-                raise result
-            done.append(result)
+        """See Sender."""
+        self.wait(self._submitted - 1)
+        done, self._done, self._submitted = self._done, [], 0
         return done
 
     def close(self) -> None:
@@ -45,12 +62,13 @@ class CommunicationThread:
         self._thread.join(timeout=1.0)
 
     def _run(self) -> None:
+        if self._core is not None:
+            os.sched_setaffinity(0, {self._core})  # 0: this thread alone
         while (command := self._commands.get()) is not None:
             try:
-                ready, bucket = command
                 start = now()
-                self._group.all_reduce(bucket.buffer).wait()
-                self._results.put(Exchange(ready, start, now(), bucket.nbytes))
+                command.call().wait()
+                self._results.put(Exchange(command.ready_ns, start, now(), command.nbytes))
             except BaseException as error:  # handed to the main thread, which raises it
                 self._results.put(error)
                 return

@@ -1,33 +1,63 @@
-"""Hands tensors over to a transport that fuses them itself: all are under way at once, as Horovod's own optimiser has them."""
+"""Hands calls over to the transport from the main thread: all are under way at once. What moves their bytes meanwhile is the transport's own thread, as
+Horovod's optimiser has it, or nobody until the main thread looks again between two layers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic_ns as now
 
-from harness.strategies.base import Exchange
-from harness.strategies.buckets import Bucket
-from harness.transports.base import Collectives, Handle
+from harness.strategies.sending import Exchange
+from harness.transports.base import Handle
+
+
+class _Call:
+    """One call: its handle and its times."""
+
+    def __init__(self, nbytes: int, call: Callable[[], Handle]) -> None:
+        self.nbytes, self.ready_ns = nbytes, now()
+        self.start_ns, self.end_ns = now(), 0
+        self.handle = call()
+
+    def test(self) -> bool:
+        """Whether it is done; the first time that it is seen to be is its end."""
+        if not self.end_ns and self.handle.test():
+            self.end_ns = now()
+        return self.end_ns > 0
+
+    def wait(self) -> None:
+        if not self.end_ns:
+            self.handle.wait()
+            self.end_ns = now()
 
 
 class Handover:
-    """The caller's thread starts the calls, the transport's own moves them."""
+    """The caller's thread starts the calls; with `polls` it moves them too, whenever `poll` is called."""
 
-    def __init__(self, group: Collectives) -> None:
-        self._group = group
-        self._under_way: list[tuple[int, int, Bucket, Handle]] = []
+    def __init__(self, polls: bool = False) -> None:
+        self._calls: list[_Call] = []
+        self._polls = polls
+        self._first = 0
 
-    def submit(self, bucket: Bucket) -> None:
-        """Start a bucket's all-reduce; its buffer must not be touched until `drain`."""
-        ready = now()
-        self._under_way.append((ready, now(), bucket, self._group.all_reduce(bucket.buffer)))
+    def submit(self, nbytes: int, call: Callable[[], Handle]) -> int:
+        """See Sender."""
+        self._calls.append(_Call(nbytes, call))
+        return len(self._calls) - 1
+
+    def poll(self) -> None:
+        """See Sender."""
+        while self._polls and self._first < len(self._calls) and self._calls[self._first].test():
+            self._first += 1
+
+    def wait(self, number: int) -> None:
+        """See Sender."""
+        for call in self._calls[: number + 1]:
+            call.wait()
 
     def drain(self) -> list[Exchange]:
-        """Wait for everything submitted, in that order."""
-        done = []
-        for ready, start, bucket, handle in self._under_way:
-            handle.wait()
-            done.append(Exchange(ready, start, now(), bucket.nbytes))
-        self._under_way.clear()
+        """See Sender."""
+        self.wait(len(self._calls) - 1)
+        done = [Exchange(call.ready_ns, call.start_ns, call.end_ns, call.nbytes) for call in self._calls]
+        self._calls, self._first = [], 0
         return done
 
     def close(self) -> None:

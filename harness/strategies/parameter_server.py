@@ -16,8 +16,9 @@ import numpy as np
 
 from harness.remote.base import Arrival, Edge, Link, open_link
 from harness.spec.case import TrainCase
-from harness.strategies.base import Exchange, Strategy, plain_memory
+from harness.strategies.base import Strategy, plain_memory
 from harness.strategies.buckets import ITEM, Bucket, Parameter
+from harness.strategies.sending import Exchange
 from harness.transports.base import Collectives, Handle, Transport
 
 if TYPE_CHECKING:

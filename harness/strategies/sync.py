@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from time import monotonic_ns as now
 
-from harness.strategies.base import Exchange, Strategy
+from harness.strategies.base import Strategy
 from harness.strategies.handover import Handover
+from harness.strategies.sending import Exchange
 from harness.transports.base import Collectives
 
 
@@ -34,7 +36,7 @@ class Sync(Strategy):
         return [Exchange(start, before, after, bucket.nbytes) for bucket, (before, after) in zip(self.buckets, pairwise(moments), strict=True)]
 
     def _all_at_once(self, group: Collectives) -> list[Exchange]:
-        handover = Handover(group)
+        handover = Handover()
         for bucket in self.buckets:
-            handover.submit(bucket)
+            handover.submit(bucket.nbytes, partial(group.all_reduce, bucket.buffer))
         return handover.drain()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from harness.spec.case import TrainCase
+from harness.strategies.affinity import neighbours, split_cores
 from harness.strategies.base import Strategy
 from harness.strategies.buckets import Parameter
 from harness.strategies.communication_thread import CommunicationThread
 from harness.strategies.handover import Handover
-from harness.transports.base import Collectives
+from harness.strategies.sending import Sender
+from harness.transports.base import Collectives, Handle
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -21,7 +26,8 @@ class SyncOverlap(Strategy):
     def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
         super().__init__(context, group, parameters, bucket_mib)
         assert group is not None
-        self._sender: CommunicationThread | Handover = Handover(group) if self.fused else CommunicationThread(group)
+        self._allowed = os.sched_getaffinity(0)
+        self._sender = self._open_sender()
         self._bucket_of = {index: number for number, bucket in enumerate(self.buckets) for index in bucket.members}
         self._missing: list[int] = []
         self._next = 0
@@ -36,13 +42,17 @@ class SyncOverlap(Strategy):
         """See Strategy."""
         self._missing[self._bucket_of[index]] -= 1
         while self._next < len(self.buckets) and self._missing[self._next] == 0:
-            self._sender.submit(self.buckets[self._next])
+            self.leave(self._next)
             self._next += 1
+        self._sender.poll()
+
+    def leave(self, number: int) -> None:
+        """A bucket is complete, and so are those before it: hand its exchange over."""
+        self._sender.submit(self.buckets[number].nbytes, partial(self._exchange, number))
 
     def finish(self, update: Callable[[], None]) -> None:
         """See Strategy."""
-        if self._next < len(self.buckets):
-            raise RuntimeError(f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete")
+        self.expect_all()
         self.context.at(self.step, "all_reduce")
         with self.context.recorder.span("wait", self.step):
             # The thread that communicates says for whom; from here on the rank as a whole waits.
@@ -50,7 +60,33 @@ class SyncOverlap(Strategy):
             self.exchanges = self._sender.drain()
         self.apply(update)
 
+    def expect_all(self) -> None:
+        """RuntimeError unless every bucket has left."""
+        if self._next < len(self.buckets):
+            raise RuntimeError(f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete")
+
     def close(self) -> None:
         """See Strategy."""
         self._sender.close()
+        os.sched_setaffinity(0, self._allowed)
         super().close()
+
+    def _exchange(self, number: int) -> Handle:
+        assert self.group is not None
+        return self.group.all_reduce(self.buckets[number].buffer)
+
+    def _open_sender(self) -> Sender:
+        """Who communicates, by the case; the record says who it is and on which cores."""
+        context, case = self.context, self.context.case
+        if self.fused or (isinstance(case, TrainCase) and case.communication == "main"):
+            context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
+            return Handover(polls=not self.fused)
+        sharing = neighbours(case, context.rank)
+        cores = split_cores(sharing.index(context.rank), len(sharing), case.threads_per_rank, sorted(self._allowed))
+        if cores is None:
+            told = f"{len(self._allowed)} cores for {len(sharing)} ranks of {case.threads_per_rank} compute threads and one that communicates"
+            context.facts["communication"] = {"by": "thread", "core": None, "why": told}
+            return CommunicationThread()
+        os.sched_setaffinity(0, cores.compute)
+        context.facts["communication"] = {"by": "thread", "core": cores.communication, "compute_cores": list(cores.compute)}
+        return CommunicationThread(cores.communication)

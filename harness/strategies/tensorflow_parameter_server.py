@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.strategies.base import Exchange, Strategy
+from harness.strategies.base import Strategy
 from harness.strategies.buckets import ITEM, Bucket, Parameter
+from harness.strategies.sending import Exchange
 from harness.transports._tensorflow_cluster import check_size
 from harness.transports._tensorflow_servers import Servers
 from harness.transports.base import Collectives, TransportError

@@ -55,3 +55,11 @@ class Model(Protocol):
 
     def accuracy(self, batch: Batch) -> float:
         """Share of the batch whose largest output is its label."""
+
+
+class PiecewiseModel(Model, Protocol):
+    """A model whose optimiser can step pieces of parameters, for updates that ranks share."""
+
+    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+        """From now on `update` steps these pieces, flat float32 arrays of the caller's, each with a momentum of its own, with these gradients; `only` counts
+        pieces. What the parameters themselves are is left to who brings the pieces back to them."""

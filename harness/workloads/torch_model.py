@@ -24,7 +24,7 @@ class TorchModel:
         self._module.load_state_dict(dict(zip(self._module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
         self._parameters: list[torch.Tensor] = list(self._module.parameters())
         self._gradients: list[torch.Tensor] = []
-        self._velocities = [torch.zeros_like(parameter) for parameter in self._parameters]
+        self._stepped = [self._parameters, self._gradients, [torch.zeros_like(parameter) for parameter in self._parameters]]
         self._learning_rate, self._momentum = learning_rate, momentum
         self._scale = 1.0
         self._loss = torch.zeros(())
@@ -54,12 +54,16 @@ class TorchModel:
 
     def update(self, only: Sequence[int] | None = None) -> None:
         """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second of every launch."""
-        chosen = [self._parameters, self._gradients, self._velocities]
-        parameters, gradients, velocities = chosen if only is None else ([values[index] for index in only] for values in chosen)
+        parameters, gradients, velocities = self._stepped if only is None else ([values[index] for index in only] for values in self._stepped)
         torch._fused_sgd_(
             parameters, gradients, velocities,
             weight_decay=0.0, momentum=self._momentum, lr=self._learning_rate, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
         )  # fmt: skip
+
+    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+        """See PiecewiseModel."""
+        pieces = [torch.from_numpy(piece) for piece in values]
+        self._stepped = [pieces, [torch.from_numpy(piece) for piece in gradients], [torch.zeros_like(piece) for piece in pieces]]
 
     def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
         """See Model."""

@@ -53,7 +53,8 @@ class FakeContext:
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
         self.post = Post(memoryview(bytearray(LINE)).cast("q"))
-        self.case = SimpleNamespace(fusion_mib=None)
+        self.case = SimpleNamespace(fusion_mib=None, fabric="host", ranks=world_size, threads_per_rank=1)
+        self.rank, self.facts = 0, dict[str, Any]()
 
     def at(self, *_: Any) -> None:
         """Nobody watches."""
