@@ -52,11 +52,13 @@ def printable(line: str) -> str:
 
 def _print(record: Record, folder: Path, results: Path) -> None:
     from harness.report.inputs import lines as input_lines
+    from harness.spec.tags import NONE, tags_of
 
     case = record.case
     print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {record.evidence} on machine {record.machine}")
     print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
     print("  " + ", ".join(f"{name} {value}" for name, value in case.model_dump().items() if value is not None and name not in ("suite", "experiment", "arm")))
+    print("tags: " + ", ".join(f"{axis} {tag}" for axis, tag in tags_of(case).items() if tag != NONE))
     if record.failure:
         failure = record.failure
         where = f" at rank {failure.rank}" if failure.rank >= 0 else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.claims.schema import ClaimResult
 from harness.record.schema import Code, Record
-from harness.report import verdicts
+from harness.report import tags, verdicts
 from harness.report.data import SuiteData
 from harness.report.numbers import nbytes
 from harness.report.pages import Pages
@@ -50,6 +50,8 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[t
     order = {word: place for place, word in enumerate(verdicts.ORDER)}
     values = {"groups": groups, "launches": launches, "order": order, "any_claims": bool(claims), "meanings": list(verdicts.MEANING.items())}
     values |= {"evidence": {(claim.suite, claim.id, claim.evidence): suite.evidence_of(claim) for suite in data for claim in suite.claims}}
+    marks = {(claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims}
+    values |= {"marks_of": {key: tags.words(found) for key, found in marks.items()}, "axes": tags.choices(marks.values())}
     return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
 
 

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 import harness
-from harness.report import numbers, verdicts
+from harness.report import numbers, tags, verdicts
 from harness.report.data import anchor
 
 _HERE = Path(__file__).parent
@@ -43,6 +43,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= {"significant": numbers.significant, "exact": numbers.exact, "nbytes": numbers.nbytes, "anchor": anchor, "shown": _shown}
+        self._environment.filters |= {"marks": tags.marks, "axes": tags.axes}
         self._environment.globals |= {
             "size": size, "suites": suites, "small": size in NO_RESULT, "bracket": numbers.bracket, "marks": verdicts.PROVENANCE,
             "version": harness.__version__,

@@ -89,7 +89,8 @@ def test_every_planned_launch_is_counted_and_shown(made: tuple[Path, Suite, Path
     assert (counts["failed"], counts["not_runnable"], counts["missing"]) == (1, 1, 2)
     page = (reports / "example.html").read_text()
     table = page[page.index('id="t-launches"') :]
-    assert table[table.index("<tbody>") :].count("<tr>") == counts["planned"]
+    assert table[table.index("<tbody>") :].count("<tr data-tags=") == counts["planned"]
+    assert table.count("topology=closed-ring") == 12 and '<select data-axis="topology">' in page
     assert "no such library" in table
 
 

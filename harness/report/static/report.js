@@ -33,10 +33,11 @@
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
   reveal();
 
-  // Tables: search, verdicts, sort. The state stands in the hash as q=..&verdict=..&sort=table:column:direction.
+  // Tables: search, verdicts, tags, sort. The state stands in the hash as q=..&verdict=..&tags=axis=tag,..&sort=table:column:direction.
   const search = document.getElementById("search");
   const tables = [...document.querySelectorAll("table[data-sortable]")];
   if (!tables.length) return;
+  const axes = [...document.querySelectorAll("select[data-axis]")];
   const chips = [...document.querySelectorAll("button[data-verdict]")];
   const shown = document.getElementById("shown");
   const first = new Map(tables.map((table) => [table, [...table.tBodies[0].rows]]));
@@ -73,17 +74,20 @@
   const apply = () => {
     const words = (state.get("q") || "").toLowerCase().split(/\s+/).filter(Boolean);
     const verdicts = (state.get("verdict") || "").split(",").filter(Boolean);
+    const tags = (state.get("tags") || "").split(",").filter(Boolean);
     const [sorted, column, direction] = (state.get("sort") || "").split(":");
     let visible = 0, total = 0;
     for (const table of tables) {
       if (table.id === sorted && table.tHead.rows[0].cells[column]) sort(table, Number(column), direction === "down" ? -1 : 1); else sort(table, null, 1);
       for (const row of table.tBodies[0].rows) {
         const text = row.textContent.toLowerCase();
-        row.hidden = !(words.every((word) => text.includes(word)) && (!verdicts.length || row.dataset.verdict === undefined || verdicts.includes(row.dataset.verdict)));
+        row.hidden = !(words.every((word) => text.includes(word)) && (!verdicts.length || row.dataset.verdict === undefined || verdicts.includes(row.dataset.verdict))
+          && (row.dataset.tags === undefined || tags.every((tag) => row.dataset.tags.split(" ").includes(tag))));
         visible += !row.hidden; total += 1;
       }
     }
     for (const chip of chips) chip.setAttribute("aria-pressed", String(verdicts.includes(chip.dataset.verdict)));
+    for (const axis of axes) axis.value = (tags.find((tag) => tag.startsWith(axis.dataset.axis + "=")) || "").slice(axis.dataset.axis.length + 1);
     if (search && search.value !== (state.get("q") || "")) search.value = state.get("q") || "";
     if (shown) shown.textContent = visible === total ? "" : `${visible} of ${total} rows shown`;
   };
@@ -107,9 +111,16 @@
       set("verdict", [...verdicts].sort().join(","));
     });
   }
+  for (const axis of axes) {
+    axis.addEventListener("change", () => {
+      const others = (state.get("tags") || "").split(",").filter((tag) => tag && !tag.startsWith(axis.dataset.axis + "="));
+      set("tags", [...others, ...(axis.value ? [`${axis.dataset.axis}=${axis.value}`] : [])].sort().join(","));
+    });
+  }
   if (search) search.addEventListener("input", () => set("q", search.value));
   document.getElementById("clear")?.addEventListener("click", () => { state = new URLSearchParams(); write(); apply(); });
   addEventListener("hashchange", () => { if (location.hash.includes("=") || !location.hash) { read(); apply(); } });
   read();
+  if (state.get("tags")) for (const axis of axes) axis.closest("details").open = true;
   apply();
 })();
