@@ -1,4 +1,4 @@
-"""guests.json: which nodes a keeper boots, on what wire, and what each of them runs."""
+"""guests.json: which nodes a keeper boots, on what wire, and what each of them runs; and what nodes of any kind share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ LINKS = "links.json"
 INTERFACE = "eth0"
 """Of every node; `rxe0` is soft-RoCE on it."""
 ADDRESS, NODE, CLOCK = "SCALEPROOF_ADDRESS", "SCALEPROOF_NODE", "SCALEPROOF_CLOCK_NS"
-"""In the environment of every process of a node: its address, its number, and what to add to its monotonic clock to get the supervisor's (ns)."""
+"""In the environment of every process of a node: its address, its number, and, where the node has a kernel of its own, what to add to its monotonic clock to
+get the supervisor's (ns)."""
+PROC = "SCALEPROOF_PROC"
+"""The same where a node has process numbers of its own: a folder with /proc as the supervisor has it."""
 
 
 @dataclass(frozen=True, slots=True)

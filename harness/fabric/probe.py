@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from harness.fabric.plan import GuestPlan, address, put, take
+from harness.fabric.plan import address, put, take
 
 ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS = 20
@@ -21,27 +21,29 @@ MEET_S = 90.0
 _CHUNK = 1 << 16
 
 
-def probe(folder: Path, plan: GuestPlan, number: int) -> dict[str, Any]:
-    """Towards the next node: round trips in ms, rate in Mbit/s where one was set; empty for a single node. All nodes do so at the same time."""
-    if plan.nodes == 1:
+def probe(folder: Path, nodes: int, number: int, mbit: float | None, looks: bool = True) -> dict[str, Any]:
+    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and this node `looks`; empty for a single node. All nodes do so at
+    the same time."""
+    if nodes == 1:
         return {}
     with _Answers(address(number)):
-        peer = (number + 1) % plan.nodes
-        _meet(folder, "probe", number, plan.nodes)
+        peer, before = (number + 1) % nodes, (number - 1) % nodes
+        _meet(folder, "probe", number, peer)
         found: dict[str, Any] = {"peer": peer} | _round_trips(address(peer))
-        if plan.link_mbit:
-            _meet(folder, "stream", number, plan.nodes)
-            found["mbit"] = _rate(address(peer), plan.link_mbit)
-        _meet(folder, "probed", number, plan.nodes)
+        if mbit:
+            _meet(folder, "stream", number, peer, before)
+            if looks:
+                found["mbit"] = _rate(address(peer), mbit)
+        _meet(folder, "probed", number, before)
     return found
 
 
-def _meet(folder: Path, name: str, number: int, nodes: int) -> None:
+def _meet(folder: Path, name: str, number: int, *others: int) -> None:
     put(folder / f"{name}-{number}", True)
     until = time.monotonic() + MEET_S
-    while any(take(folder / f"{name}-{node}") is None for node in range(nodes)):
+    while missing := [node for node in others if take(folder / f"{name}-{node}") is None]:
         if time.monotonic() > until:
-            raise TimeoutError(f"not all nodes came to {name!r} within {MEET_S:g} s")
+            raise TimeoutError(f"node {missing[0]} did not come to {name!r} within {MEET_S:g} s")
         time.sleep(0.01)
 
 

@@ -16,5 +16,5 @@ class Simulated:
         return ""
 
     def obstacle(self) -> tuple[str, str] | None:
-        """Why the simulator cannot predict here; None when nothing is known to stand against it."""
-        return "this version does not simulate launches yet", "use fabric 'guests'"
+        """None: what a case lacks (a profile, a cluster) the simulator says itself."""
+        return None

@@ -31,3 +31,8 @@ def scratch(launch: str) -> Path:
     A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes. A launch inside a rank of another has its own inside that one's."""
     outer = os.environ.get(ENVIRONMENT, launch)
     return SHARED / f"{SCRATCH}{outer}" / (f"{SCRATCH}{launch}" if outer != launch else "")
+
+
+def ranks_of(node: int, nodes: int, ranks: int) -> list[int]:
+    """Rank r stands on node r * nodes // ranks."""
+    return [rank for rank in range(ranks) if rank * nodes // ranks == node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,8 +16,10 @@ from harness.launch.advice import ADVICE
 from harness.launch.afterwards import disturbances, network_of, per_rank, silent_failure
 from harness.launch.agreement import agreement, common, own, unequal_hosts
 from harness.launch.conditions import link_warnings
+from harness.launch.crowding import crowding, saturation
 from harness.launch.execute import Ended
 from harness.launch.preflight_experiment import failed, warnings
+from harness.launch.replay import replays
 from harness.launch.watch import Sign, Watch, signal_name
 from harness.rank.orders import Orders
 from harness.record.counters import Counters
@@ -27,6 +29,7 @@ from harness.record.pace import power_w
 from harness.record.places import without_places
 from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Warning
 from harness.spec.case import AnyCase
+from harness.workloads.profile import FILE as PROFILE
 
 SHARED_FACTS = ("libraries", "host")
 """Kept once per launch where all ranks agree; a rank's facts have what only it has."""
@@ -65,13 +68,16 @@ def compose(
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": case.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
-    if case.fabric == "guests":
+    if case.fabric in ("guests", "netns"):
         transport["fabric"] = take(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
-    changing = {**around.load, "power_w": power_w(before, after, ended.wall_s)}
+    crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"))
+    if replays(case):
+        disturbed += saturation(crowded)
+    changing = {**around.load, "power_w": power_w(before, after, ended.wall_s), "crowding": asdict(crowded)}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
-        oversubscribed=case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
+        oversubscribed=not replays(case) and case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
         ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks], preflight=preflight, network=network,
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
@@ -87,8 +93,9 @@ def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around:
     """The record of a case that cannot run here."""
     failure = Failure(code="not_runnable", rank=-1, message=reason, step=-1, operation="", advice=advice)
     return Record(
-        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence="measured",
-        oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(), machine=machine_id(),
+        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed,
+        evidence="simulated" if case.fabric == "simulated" else "measured",
+        oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(case.fabric), machine=machine_id(),
         environment=around.fixed, transport={}, started_at=around.started_at, wall_s=0.0, command=command(case, orders),
     )  # fmt: skip
 
@@ -152,5 +159,5 @@ def _artifacts(watch: Watch) -> list[str]:
     """Names of files in the launch's folder that ranks want to keep; a path outside it is not theirs to give."""
     folder = watch.folder.resolve()
     paths = [Path(path) for _, report in sorted(watch.reports.items()) for path in report["artifacts"].values()]
-    kept = [folder / CAPTURED] if (folder / CAPTURED).is_file() else []
+    kept = [folder / name for name in (CAPTURED, PROFILE) if (folder / name).is_file()]
     return sorted({path.name for path in (*kept, *paths) if path.resolve().parent == folder and path.is_file()})

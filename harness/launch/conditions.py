@@ -87,10 +87,12 @@ def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: 
 def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
     """Links of guests that do not give what was set. `network`: the keeper's report; None when it left none."""
     wrong = []
-    for node, found in enumerate((network or {}).get("found", [])):
-        wanted_ms, wanted_mbit = 2 * (network or {})["link_delay_ms"], (network or {})["link_mbit"]
-        rtt_ms, mbit = (found or {}).get("rtt_ms"), (found or {}).get("mbit")
-        if rtt_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
+    network = network or {}
+    for node, found in enumerate(network.get("found", [])):
+        set_here = {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]} if "link_delay_ms" in network else {}
+        told = set_here | (found or {})
+        wanted_ms, wanted_mbit, rtt_ms, mbit = (told.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit"))
+        if rtt_ms is not None and wanted_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
             wrong.append(f"node {node} {rtt_ms:g} ms there and back, {wanted_ms:g} set")
         if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
             wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")

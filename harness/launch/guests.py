@@ -16,21 +16,18 @@ from typing import Any
 import harness
 from harness.fabric.guests import keeper_command
 from harness.fabric.plan import REPORT, GuestPlan, take
-from harness.launch.base import Launcher, scratch
+from harness.launch.base import Launcher, ranks_of, scratch
+from harness.launch.netns import InNamespaces
 from harness.launch.teardown import clean
 from harness.rank.orders import ENVIRONMENT, Orders
 from harness.spec import registry
 
 
 def launcher_of(fabric: str, launcher: str) -> Launcher:
-    """What starts a case's ranks: in guests the keeper, which starts a parent on every node."""
-    started: Launcher = InGuests() if fabric == "guests" else registry.load("launcher", launcher)()
+    """What starts a case's ranks: in guests and on nodes of namespaces the keeper, which starts them on every node."""
+    on_nodes: dict[str, Launcher] = {"guests": InGuests(), "netns": InNamespaces()}
+    started: Launcher = on_nodes[fabric] if fabric in on_nodes else registry.load("launcher", launcher)()
     return started
-
-
-def ranks_of(node: int, nodes: int, ranks: int) -> list[int]:
-    """Rank r stands on node r * nodes // ranks."""
-    return [rank for rank in range(ranks) if rank * nodes // ranks == node]
 
 
 class InGuests:

@@ -6,13 +6,14 @@ Ranks write it, the supervisor reads it, also after a rank is dead: it is the la
 from __future__ import annotations
 
 import mmap
-import os
 import struct
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from harness.rank import place
 
 LINE = 192
 """Bytes: three cache lines, so that no two ranks write into one."""
@@ -81,7 +82,7 @@ class Board:
 
     def enrol(self, rank: int) -> None:
         """Say which process this rank is."""
-        self._words[rank * _WORDS + _PID] = os.getpid()
+        self._words[rank * _WORDS + _PID] = place.pid()
         self.beat(rank)
 
     def pid(self, rank: int) -> int:
@@ -156,8 +157,8 @@ class Post:
 
     def polls(self, threads: list[int]) -> None:
         """These threads (by the kernel's numbers) are a library's that polls: their processor time is no sign of work."""
-        for place, thread in enumerate(threads[:_POLLERS_KEPT]):
-            self._words[_POLLERS + place] = thread
+        for index, thread in enumerate(place.threads(threads)[:_POLLERS_KEPT]):
+            self._words[_POLLERS + index] = thread
 
     def go_on(self) -> None:
         """It did; not called when waiting failed, so that the line of a rank that lost its peer says which."""

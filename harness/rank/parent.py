@@ -35,6 +35,14 @@ def preload(case: dict[str, Any], programs: str = "") -> None:
         preload_entry(Path(programs), case["entry"])
 
 
+def import_for(orders: Orders) -> None:
+    """`preload`, so that ranks share what it took."""
+    gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
+    preload(orders.case, orders.programs)
+    gc.freeze()  # what was imported stays shared between the ranks
+    gc.enable()
+
+
 def frameworks(case: dict[str, Any]) -> list[str]:
     """The case's framework, unless its compute is replayed, and what its transport stands on."""
     transport = case.get("transport")
@@ -96,12 +104,9 @@ def main() -> int:
     # A launcher that tears its job down must not end this process before it has told how the rank ended.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = read_orders(given.folder)
-    gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
-    preload(orders.case, orders.programs)
-    gc.freeze()  # what was imported stays shared between the ranks
-    gc.enable()
+    import_for(orders)
     mine = [int(os.environ[given.rank_from])] if given.rank_from else given.ranks or range(int(orders.case["ranks"]))
-    mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.node() is not None else None
+    mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.has_own_kernel() else None
     ranks = {fork_rank(given.folder, rank, orders): rank for rank in mine}
     if mirror is not None:
         mirror.start({rank: pid for pid, rank in ranks.items()})

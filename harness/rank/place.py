@@ -1,11 +1,13 @@
-"""Where a rank stands: on this machine, or on a node whose memory and clock are not the supervisor's (docs/guests.md)."""
+"""Where a rank stands: on this machine, on a node of namespaces with process numbers of its own (docs/netns.md), or on a node whose kernel, memory and clock
+are not the supervisor's (docs/guests.md)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness.fabric.plan import ADDRESS, CLOCK, NODE
+from harness.fabric.plan import ADDRESS, CLOCK, NODE, PROC
 from harness.record.counters import network_namespace
 
 
@@ -14,9 +16,29 @@ def node() -> int | None:
     return int(os.environ[NODE]) if NODE in os.environ else None
 
 
+def has_own_kernel() -> bool:
+    """Whether the supervisor can neither map what is mapped here nor see this process."""
+    return CLOCK in os.environ
+
+
 def mapped(folder: Path) -> Path:
-    """Folder for files that processes of one kernel map: the launch's own, on a node one in its memory, from which `rank/mirror.py` copies."""
-    return folder if node() is None else Path(os.environ["TMPDIR"]) / "mapped"
+    """Folder for files that processes of one kernel map: the launch's own, on a node with a kernel of its own one in its memory, from which `rank/mirror.py`
+    copies."""
+    return Path(os.environ["TMPDIR"]) / "mapped" if has_own_kernel() else folder
+
+
+def pid() -> int:
+    """This process's number as the supervisor knows it; where the node has a kernel of its own, as the node does."""
+    return int(os.readlink(Path(os.environ[PROC], "self"))) if PROC in os.environ else os.getpid()
+
+
+def threads(own: Sequence[int]) -> list[int]:
+    """Numbers of threads of this process as the supervisor knows them."""
+    if PROC not in os.environ:
+        return list(own)
+    tasks = {int(task.name): task for task in Path(os.environ[PROC], str(pid()), "task").iterdir()}
+    inner = {outer: int((task / "status").read_text().partition("\nNSpid:")[2].split("\n")[0].split()[-1]) for outer, task in tasks.items()}
+    return [outer for outer, number in inner.items() if number in own]
 
 
 def address(ordered: str) -> str:

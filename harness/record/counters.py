@@ -25,6 +25,11 @@ def network_namespace() -> str:
     return str(os.stat("/proc/self/ns/net").st_ino)
 
 
+def difference(before: Counters, after: Counters) -> Counters:
+    """What was added in between."""
+    return {name: {key: value - before.get(name, {}).get(key, 0) for key, value in counters.items()} for name, counters in after.items()}
+
+
 def sent(before: Counters, after: Counters) -> dict[str, int]:
     """Bytes that each interface sent in between."""
-    return {name: counters["tx_bytes"] - before.get(name, {}).get("tx_bytes", 0) for name, counters in after.items()}
+    return {name: counters["tx_bytes"] for name, counters in difference(before, after).items()}

@@ -11,8 +11,8 @@ from harness.fabric import _qemu, _uml, capture, wire
 from harness.fabric.guests import Guests
 from harness.fabric.node import shaping
 from harness.fabric.plan import GuestPlan, address, put, read_plan, take
+from harness.launch.base import ranks_of
 from harness.launch.conditions import link_warnings
-from harness.launch.guests import ranks_of
 from harness.launch.processes import OnNodes
 from harness.launch.watch import ended_badly
 from harness.rank import place

@@ -1,0 +1,111 @@
+"""Makes a network out of veth pairs and bridges, by netlink: the keeper its links and switches, every node its own interfaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from harness.fabric.plan import address
+from harness.fabric.topology import End, Network
+from harness.spec.cluster import Link
+
+MTU = 1500
+FRAME = MTU + 14
+"""Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds (preamble, check sum, gap: 24 bytes)."""
+BURST_S = 0.001
+"""What a shaped link may send at once: so much of a second at its rate, and two frames at the least."""
+QUEUE_S, LEAST_QUEUE = 0.02, 256 << 10
+"""What waits at an end of a link before it drops: so much of a second at its rate, and so many bytes at the least."""
+SEGMENTS = 1 << 16
+"""Bytes that the kernel hands down as one piece at most, to be cut into frames later."""
+SHAPED_MBIT = 2**32 * 8 / 1e6
+"""From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much through veth."""
+
+
+def burst(mbit: float) -> int:
+    """Bytes of the token bucket of a link with this rate."""
+    return max(2 * FRAME, round(mbit * 1e6 / 8 * BURST_S))
+
+
+def queue(mbit: float) -> int:
+    """Bytes that wait behind that bucket."""
+    return max(LEAST_QUEUE, round(mbit * 1e6 / 8 * QUEUE_S))
+
+
+def make(network: Network, pids: list[int]) -> None:
+    """In the keeper's namespace: every veth pair, its ends where they belong (`pids`: a process of each node), and a bridge for every switch."""
+    with IPRoute() as route:
+        route.link("set", index=1, state="up")
+        bridges = {place: f"switch{number}" for number, place in enumerate(network.cluster.switches)}
+        for name in bridges.values():
+            route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
+        for link, (one, other) in zip(network.links, network.ends, strict=True):
+            route.link("add", kind="veth", **_end(one, link, pids), peer=_end(other, link, pids))
+        known = _interfaces(route)
+        for place, name in bridges.items():
+            route.link("set", index=known[name], state="up")
+            for link, end in [(link, end) for link, pair in zip(network.links, network.ends, strict=True) for end in pair if end.place == place]:
+                route.link("set", index=known[end.name], master=known[name], state="up")
+                _shape(route, known[end.name], link)
+            if not network.bridged:
+                _write_out(route, network, place, known)
+
+
+def set_up(network: Network, number: int) -> None:
+    """In a node's namespace, once its ends are there: loopback, addresses, rates, and ways where they have to be written out."""
+    with IPRoute() as route:
+        route.link("set", index=1, state="up")
+        known, own = _interfaces(route), network.of_node(number)
+        for place, (link, end) in enumerate(own):
+            if place == 0:
+                route.addr("add", index=known[end.name], address=address(number), prefixlen=16 if network.bridged else 32)
+            route.link("set", index=known[end.name], state="up")
+            _shape(route, known[end.name], network.links[link])
+        if network.bridged:
+            return
+        near = set[tuple[int, str]]()
+        for way in network.ways[number]:
+            index = known[way.out]
+            if (way.via, way.out) not in near:
+                near.add((way.via, way.out))
+                route.neigh("add", dst=address(way.via), lladdr=way.mac, ifindex=index, state="permanent")
+            onward: dict[str, Any] = {"scope": "link"} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
+            route.route("add", dst=f"{address(way.to)}/32", oif=index, prefsrc=address(number), **onward)
+
+
+def set_links(network: Network, number: int, up: bool) -> None:
+    """Pull a node's cables out of their switches, or put them back."""
+    with IPRoute() as route:
+        known = _interfaces(route)
+        for pair in (network.ends[link] for link, _ in network.of_node(number)):
+            for end in pair:
+                if end.name in known:
+                    route.link("set", index=known[end.name], state="up" if up else "down")
+
+
+def _end(end: End, link: Link, pids: list[int]) -> dict[str, Any]:
+    pieces = min(SEGMENTS, burst(link.mbit) // FRAME * FRAME) if link.mbit else SEGMENTS
+    made = {"ifname": end.name, "address": end.mac, "mtu": MTU, "gso_max_size": pieces, "txqlen": 1000}
+    return made if end.node is None else made | {"net_ns_pid": pids[end.node]}
+
+
+def _shape(route: IPRoute, index: int, link: Link) -> None:
+    if link.mbit and link.mbit < SHAPED_MBIT:
+        route.tc("add", "tbf", index, rate=round(link.mbit * 1e6 / 8), burst=burst(link.mbit), limit=queue(link.mbit))
+
+
+def _write_out(route: IPRoute, network: Network, place: str, known: dict[str, int]) -> None:
+    """Ports neither learn nor flood; each destination goes out of the one port that is written down."""
+    for end in (end for pair in network.ends for end in pair if end.place == place):
+        route.link("set", index=known[end.name], kind="bridge_slave", learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0)
+    for mac, port in network.entries.get(place, set()):
+        try:
+            route.fdb("add", ifindex=known[port], lladdr=mac, state="noarp")
+        except NetlinkError as error:
+            raise RuntimeError(f"switch {place}: no entry for {mac} at {port}: {error}") from error
+
+
+def _interfaces(route: IPRoute) -> dict[str, int]:
+    return {link.get("ifname"): link["index"] for link in route.get_links()}

@@ -1,0 +1,148 @@
+"""A node made of namespaces: its keeper forks it into a network, host name, IPC, mounts and process numbers of its own; there it sets up its links and runs its
+command."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.fabric import links, namespaces
+from harness.fabric.netns_plan import NamespacePlan
+from harness.fabric.node import wait
+from harness.fabric.plan import ADDRESS, NODE, address, put
+from harness.fabric.probe import probe
+from harness.fabric.topology import Network
+from harness.record.counters import difference, read_counters
+from harness.spec.cluster import node_name
+
+Command = Callable[[int], int]
+"""What a node runs, in its first process: its number to an exit code."""
+SHARED = Path("/dev/shm")
+CONGESTION = "cubic"
+"""Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace by a queue that is not there."""
+TOGETHER_MBIT = 2000
+"""What all nodes that look at their rates may send at once."""
+SETTINGS = {
+    "ipv6/conf/all/disable_ipv6": "1",
+    "ipv4/conf/all/rp_filter": "0",
+    "ipv4/conf/default/rp_filter": "0",
+    "ipv4/tcp_congestion_control": CONGESTION,
+}
+"""Below /proc/sys/net. An answer may come by another link than the question took."""
+
+
+def start(folder: Path, plan: NamespacePlan, network: Network, number: int, command: Command) -> tuple[int, int]:
+    """Fork a node: its first process as the keeper sees it, and an open pipe. A byte into the pipe says that its links are there."""
+    told, tell = os.pipe()
+    waits, go = os.pipe()
+    between = os.fork()
+    if between == 0:
+        try:
+            os.close(go)
+            namespaces.unshare(namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT | namespaces.PID)
+            first = os.fork()  # the first process of the new process namespace; its keeper adopts it
+            if first == 0:
+                os.close(tell)
+                _be(folder, plan, network, number, command, waits)
+            os.write(tell, str(first).encode())
+        except OSError as error:
+            os.write(tell, f"{error}".encode())
+        finally:
+            os._exit(0)
+    os.close(tell)
+    os.close(waits)
+    with os.fdopen(told) as answer:
+        said = answer.read()
+    os.waitpid(between, 0)
+    if not said.isdigit():
+        raise SystemExit(f"node {number}: {said or 'its process ended at once'}")
+    return int(said), go
+
+
+def _be(folder: Path, plan: NamespacePlan, network: Network, number: int, command: Command, waits: int) -> None:
+    """Never returns."""
+    started, end = time.monotonic(), dict[str, Any](code=255)
+    try:
+        os.setsid()
+        with (folder / f"node-{number}.console").open("wb", buffering=0) as console, open(os.devnull, "rb") as empty:
+            for source, target in ((empty, 0), (console, 1), (console, 2)):
+                os.dup2(source.fileno(), target)
+        _furnish(folder, plan, number)
+        if os.read(waits, 1) != b"+":
+            raise RuntimeError("the keeper went before the links were there")
+        links.set_up(network, number)
+        _settings(number in network.transit())
+        os.environ.update({ADDRESS: address(number), NODE: str(number)})
+        found = look(folder, network, number)
+        put(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found})
+        before = read_counters()
+        end = {"code": command(number)}
+        end["moved"] = {name: value for name, value in difference(before, read_counters()).items() if name != "lo"}
+    except BaseException as error:
+        end["why"] = f"{type(error).__name__}: {error}"
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        put(folder / f"node-{number}.end", end)
+        os._exit(0)
+
+
+def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
+    """What the way to the next node gives, beside what was set. Rates are looked at from so many nodes only as this machine can serve at once."""
+    nodes = network.cluster.nodes
+    if nodes == 1:
+        return {}
+    way = network.way(number, (number + 1) % nodes)
+    back = network.way((number + 1) % nodes, number)
+    mbit = min((link.mbit for link in way if link.mbit), default=None)
+    looks = mbit is not None and number < max(TOGETHER_MBIT // mbit, 1)
+    set_here = {"set_rtt_ms": sum(link.delay_ms for link in way + back), "set_mbit": mbit}
+    return probe(folder, nodes, number, mbit, looks) | set_here
+
+
+def run_program(folder: Path, plan: NamespacePlan, number: int) -> int:
+    """The command of a plan that names one per node; its output goes to node-N.out."""
+    with (folder / f"node-{number}.out").open("ab") as out:
+        return wait(subprocess.Popen(plan.commands[number], cwd=plan.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out).pid)
+
+
+def _furnish(folder: Path, plan: NamespacePlan, number: int) -> None:
+    """What belongs to the node alone: host name, /proc, /sys, memory files, and names that are looked up in one file only."""
+    socket.sethostname(node_name(number))
+    namespaces.keep_mounts_private()
+    namespaces.mount("proc", Path("/proc"))
+    groups = os.open("/sys/fs/cgroup", os.O_PATH) if Path("/sys/fs/cgroup").is_dir() else -1
+    namespaces.mount("sysfs", Path("/sys"))
+    if groups >= 0:
+        namespaces.bind(Path(f"/proc/self/fd/{groups}"), Path("/sys/fs/cgroup"))
+        os.close(groups)
+    kept = os.open(folder, os.O_PATH)
+    namespaces.mount("tmpfs", SHARED)
+    if SHARED in folder.parents:
+        folder.mkdir(parents=True)
+        namespaces.bind(Path(f"/proc/self/fd/{kept}"), folder)
+    os.close(kept)
+    Path(os.environ.get("TMPDIR", "/tmp")).mkdir(parents=True, exist_ok=True)
+    own = SHARED / "etc"
+    own.mkdir()
+    names = [f"{address(node)} {node_name(node)}" for node in range(plan.nodes)]
+    for name, text in {"hosts": "\n".join(["127.0.0.1 localhost", *names, ""]), "nsswitch.conf": "hosts: files\n", "resolv.conf": ""}.items():
+        (own / name).write_text(text)
+        if Path("/etc", name).exists():
+            namespaces.bind(own / name, Path("/etc", name))
+
+
+def _settings(passes_on: bool) -> None:
+    """Of the node's network; one that this kernel does not have stays as it is."""
+    for name, value in (SETTINGS | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
+        try:
+            Path("/proc/sys/net", name).write_text(value)
+        except OSError:
+            if name == "ipv4/ip_forward":
+                raise
