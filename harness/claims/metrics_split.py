@@ -36,6 +36,7 @@ _last: tuple[Callable[[], pd.DataFrame | None], Record | None, pd.DataFrame] = (
 def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     steps = timed(samples, "step")
     rows = timed(samples, *MAIN, "communication", "wait")
+    steps = steps[steps["rank"].isin(rows["rank"].unique())]  # of a prediction for many ranks only the first ones' parts are kept
     late = _late(record, samples)
     found = [_rank_parts(rank, of, rows[rows["rank"] == rank], late[late["rank"] == rank]) for rank, of in steps.groupby("rank")]
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=["rank", "number", "step", *PARTS])

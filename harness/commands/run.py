@@ -182,12 +182,14 @@ def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size:
     from harness.launch.supervisor import run_plan
     from harness.rank.orders import STALL_S
     from harness.record.stops import write_stops
+    from harness.simulate.predict import Predictor
 
     title = f"{suite.name} {experiment} {size}"
     limits = suite.experiment(experiment).size(size)
     outcome = run_plan(
         list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
         more=rule.more if rule else None, verify=_verifier(given.results), stall_s=limits.stall_s or STALL_S,
+        simulator=Predictor(given.results),
     )  # fmt: skip
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results)))

@@ -22,6 +22,7 @@ from harness.launch.lock import locked
 from harness.launch.preflight import obstacle
 from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress
+from harness.launch.simulated import FABRIC, Simulator, finished, foretold, unforeseen
 from harness.launch.teardown import clean_leftovers
 from harness.launch.watch import Sign
 from harness.rank.orders import STALL_S, Orders
@@ -87,9 +88,11 @@ def run_plan(
     more: Callable[[Store], list[PlannedLaunch]] | None = None,
     verify: Callable[[Record, pa.Table], Failure | None] | None = None,
     stall_s: float = STALL_S,
+    simulator: Simulator | None = None,
 ) -> Outcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
-    has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true.
+    has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true. `simulator` foretells the launches
+    of fabric `simulated`.
 
     SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
     results = results.resolve()
@@ -98,16 +101,17 @@ def run_plan(
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, (deadline_s, stall_s), watcher, verify).all(plan, again, more)
+        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator).all(plan, again, more)
 
 
 class _Run:
     """One call of `run_plan`, under the lock."""
 
     def __init__(
-        self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None
-    ) -> None:
-        self.store, self.size, self.progress, self.verify = store, size, progress, verify
+        self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None,
+        simulator: Simulator | None,
+    ) -> None:  # fmt: skip
+        self.store, self.size, self.progress, self.verify, self.simulator = store, size, progress, verify, simulator
         self.deadline_s, self.stall_s = limits_s
         self.outcome = Outcome()
         self.preflight = Preflight(store.results, store.staging)
@@ -128,7 +132,7 @@ class _Run:
 
     def _several(self, launches: list[PlannedLaunch], again: bool) -> None:
         todo = [launch for launch in sorted(launches, key=lambda launch: launch.order) if again or not self._finished(launch)]
-        self.preflight.expect([launch.case for launch in todo])
+        self.preflight.expect([launch.case for launch in todo if launch.case.fabric != FABRIC])
         self.outcome.planned += len(launches)
         self.outcome.skipped += len(launches) - len(todo)
         self.progress.begin(self.outcome.planned, self.outcome.planned - len(todo))
@@ -138,6 +142,9 @@ class _Run:
                 break
 
     def _finished(self, launch: PlannedLaunch) -> bool:
+        if launch.case.fabric == FABRIC:
+            return finished(launch, self.simulator, self.store)
+
         return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), machine_id()) is not None
 
     def _count(self, record: Record) -> None:
@@ -154,8 +161,12 @@ class _Run:
 
     def _one(self, planned: PlannedLaunch) -> Record:
         hindrance = obstacle(planned.case, planned.programs)
+        if hindrance is None and planned.case.fabric == FABRIC:
+            hindrance = unforeseen(planned, self.simulator)
         if hindrance is not None:
             return self._not_runnable(planned, *hindrance)
+        if planned.case.fabric == FABRIC:
+            return self._foretold(planned)
         checks = self.preflight.of(planned.case)
         if failed(checks) is not None:
             return self._refused(planned, checks)
@@ -197,6 +208,16 @@ class _Run:
             raise KeyboardInterrupt
         return record
 
+    def _foretold(self, planned: PlannedLaunch) -> Record:
+        """A launch that nothing is started for."""
+        assert self.simulator is not None
+        orders = self._orders(planned, "")
+        folder = self.store.staging / orders.launch
+        folder.mkdir(parents=True)
+        record, samples = foretold(planned, orders, self.simulator, Surroundings(environment(dict(os.environ)), _utc()))
+        self.store.commit(folder, record, samples)
+        return record
+
     def _refused(self, planned: PlannedLaunch, checks: list[PreflightCheck]) -> Record:
         """A launch that a check before it forbids: recorded as failed, nothing of it starts."""
         orders = self._orders(planned, "")
@@ -209,7 +230,7 @@ class _Run:
     def _not_runnable(self, planned: PlannedLaunch, reason: str, advice: str) -> Record:
         """Recorded once per code and machine, not at every start."""
         for known in self.store.records(planned.case.case_id):
-            same = known.plan_index == planned.plan_index and known.code.digest == code_digest() and known.machine == machine_id()
+            same = known.plan_index == planned.plan_index and known.code.digest == code_digest(planned.case.fabric) and known.machine == machine_id()
             if same and known.failure is not None and known.status == "not_runnable" and known.failure.message == reason:
                 return known
         orders = self._orders(planned, "")

@@ -15,14 +15,17 @@ from harness.record.schema import Code
 _PACKAGE = Path(harness.__file__).parent
 ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
 _FILES = ("spec/case.py",)
+SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
+_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py")
 
 
 @functools.cache
-def code_digest() -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch."""
-    found = [path for room in ROOMS for pattern in ("*.py", "*.yaml", "*.proto") for path in (_PACKAGE / room).rglob(pattern)]
+def code_digest(fabric: str = "") -> str:
+    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on fabric `simulated` those that predict one."""
+    rooms, files = (SIMULATED_ROOMS, _SIMULATED_FILES) if fabric == "simulated" else (ROOMS, _FILES)
+    found = [path for room in rooms for pattern in ("*.py", "*.yaml", "*.proto") for path in (_PACKAGE / room).rglob(pattern)]
     total = hashlib.sha256()
-    for path in sorted([*found, *(_PACKAGE / name for name in _FILES)]):
+    for path in sorted([*found, *(_PACKAGE / name for name in files)]):
         content = path.read_bytes()
         total.update(f"{path.relative_to(_PACKAGE)} {len(content)}\n".encode() + content)
     return total.hexdigest()[:16]
@@ -38,11 +41,11 @@ def machine_id() -> str:
 
 
 @functools.cache
-def code_version() -> Code:
-    """Version, commit and dirty flag; commit and flag are None outside a git checkout."""
+def code_version(fabric: str = "") -> Code:
+    """Version, commit and dirty flag; commit and flag are None outside a git checkout. `fabric`: see code_digest."""
     commit = _git("rev-parse", "HEAD")
     status = _git("status", "--porcelain", "--", str(_PACKAGE)) if commit else None
-    return Code(version=harness.__version__, commit=commit, dirty=None if status is None else bool(status), digest=code_digest())
+    return Code(version=harness.__version__, commit=commit, dirty=None if status is None else bool(status), digest=code_digest(fabric))
 
 
 def _git(*arguments: str) -> str | None:

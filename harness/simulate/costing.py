@@ -1,0 +1,92 @@
+"""Which alpha, beta and gamma a case is simulated with: this machine's, where its transport was fitted here, else stated ones with their ranges."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.simulate.model import CostModel, Uncertain
+from harness.simulate.program import ASSUMED
+from harness.simulate.store import AllReduceCost, Parameter, TransportCost, read_costs
+from harness.spec.case import NATIVE, AnyCase
+
+STATED = Path(__file__).with_name("stated.yaml")
+WIRE = 0.9564
+"""Payload share of what a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a frame of 1514 (Ethernet header, no preamble or gap)."""
+
+
+def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
+    """A case that names a node type is about hardware that is not here: stated costs. Else this machine's, taken as `scaleproof fit` left them."""
+    elsewhere = getattr(case, "profile", None) is not None
+    fitted = None if elsewhere else _nearest(case, results, machine)
+    model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
+    if not elsewhere and fitted is None and case.transport is not None:
+        model = model.also_assumed(f"transport {case.transport!r} was not fitted on this machine (`scaleproof fit`)")
+    if case.collective == NATIVE and case.program != "transfer" and case.transport is not None:
+        model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
+    return model
+
+
+def _nearest(case: AnyCase, results: Path, machine: str) -> TransportCost | None:
+    """The fit of the case's transport: over links as the case has them if there is one, else over links that nobody slowed."""
+    costs = read_costs(results, machine)
+    found = [one for one in (costs.transports if costs else ()) if one.transport == case.transport and (one.transfer or one.all_reduces)]
+    same = [one for one in found if case.cluster is None and (one.link_mbit, one.link_delay_ms) == (case.link_mbit, case.link_delay_ms)]
+    free = [one for one in found if one.link_mbit is None and not one.link_delay_ms]
+    return next(iter([*(one for one in same if one.fabric == "netns"), *(one for one in free if one.fabric == "netns"), *free]), None)
+
+
+def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
+    source = f"fitted on this machine: {found.transport} over fabric {found.fabric}, interface {found.interface}, {found.evidence}"
+    reduces = min(found.all_reduces, key=lambda one: max(one.ranks, case.ranks) / min(one.ranks, case.ranks), default=None)
+    name = f"{found.arm}/{found.fabric}"
+    if found.transfer is None:
+        assert reduces is not None
+        return _from_calls(name, source, reduces)
+    parts = found.transfer.segments
+    gamma = reduces.rounds.gamma_s_per_byte if reduces is not None and reduces.rounds is not None else None
+    return CostModel(
+        upto_nbytes=tuple(one.upto_nbytes for one in parts),
+        alphas=tuple(_parameter(f"alpha {place} of {name}", one.alpha_s) for place, one in enumerate(parts)),
+        betas=tuple(_parameter(f"beta {place} of {name}", one.beta_s_per_byte) for place, one in enumerate(parts)),
+        gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(str(case.transport)).gamma,
+        goodput=WIRE, source=source, assumed=() if gamma is not None else ("gamma is stated, no all-reduce was fitted",),
+    )  # fmt: skip
+
+
+def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
+    """Of a transport without sends: what a ring's messages must cost for its calls to take as long as they do; reducing is in them."""
+    rounds = 2 * (reduces.ranks - 1)
+    parts = reduces.call.segments
+
+    def share(one: Parameter, part: float) -> Parameter:
+        return Parameter(value=one.value * part, low=None if one.low is None else one.low * part, high=None if one.high is None else one.high * part)
+
+    return CostModel(
+        upto_nbytes=tuple(None if one.upto_nbytes is None else one.upto_nbytes // reduces.ranks for one in parts),
+        alphas=tuple(_parameter(f"alpha {place} of {name}", share(one.alpha_s, 1 / rounds)) for place, one in enumerate(parts)),
+        betas=tuple(_parameter(f"beta {place} of {name}", share(one.beta_s_per_byte, reduces.ranks / rounds)) for place, one in enumerate(parts)),
+        gamma=Uncertain(f"gamma of {name}", 0.0), goodput=WIRE, source=source,
+        assumed=("alpha and beta are those of whole calls, as a ring would need them",),
+    )  # fmt: skip
+
+
+def _parameter(name: str, found: Parameter) -> Uncertain:
+    return Uncertain(name, found.value, found.low, found.high)
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load(STATED.read_text())
+    return found
+
+
+def _stated(transport: str) -> CostModel:
+    """Of the transport's family; of `libraries` where no family names it."""
+    family = next((name for name, kind in _table().items() if transport in kind["transports"]), "libraries")
+    kind = _table()[family]
+    values = {name: Uncertain(f"{name} of {family}", *map(float, kind[name])) for name in ("alpha", "beta", "gamma")}
+    return CostModel((None,), (values["alpha"],), (values["beta"],), values["gamma"], float(kind["goodput"]), f"stated, not measured: {kind['why']}")

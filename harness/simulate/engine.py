@@ -1,0 +1,168 @@
+"""The record of a case without processes: every rank's main thread, its communication thread, and the links between nodes, in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from harness.simulate.exchange import Call, Exchange
+from harness.simulate.jitter import Jitter
+from harness.simulate.model import MessageCosts
+from harness.simulate.network import Network
+from harness.simulate.program import Compute, Item, Pushed, Served, Submit, Wait, algorithm_of, exchange_plan, step_program
+from harness.simulate.schedules import Pattern, hierarchical, pattern_of
+from harness.simulate.servers import Tensor, serve
+from harness.simulate.spans import Prediction, Span
+from harness.spec.case import TrainCase
+from harness.spec.cluster import Cluster, slowed
+from harness.workloads.networks import network_of
+from harness.workloads.profile import Profile
+
+Order = Literal["ready", "front_first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What no case says. `channels`: communication threads of a rank; `order`: calls as they get ready, or of those that are ready the one of the
+    foremost layer first; `across_steps`: a layer's forward pass waits for its own gradients alone; `hierarchical`: collectives inside nodes and between
+    them; `symmetry` False: nothing is shortened."""
+
+    channels: int = 1
+    order: Order = "ready"
+    across_steps: bool = False
+    hierarchical: bool = False
+    symmetry: bool = True
+
+
+def simulate(
+    case: TrainCase, profile: Profile | None, cluster: Cluster, costs: MessageCosts, *, jitter: Jitter | None = None, seed: int = 0,
+    options: Options = Options(),
+) -> Prediction:  # fmt: skip
+    """Every step of a training case. `profile` None: nothing is computed (compute: none). SpecError for a strategy that is not simulated."""
+    ranks = case.ranks
+    nodes = [rank * case.nodes // ranks for rank in range(ranks)]
+    network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
+    plan = exchange_plan(case, network_of(case))
+    items = step_program(case, plan, profile, options.across_steps)
+    owners = [index % (case.servers or ranks) for index in range(len(plan.layers))]
+    tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
+    update_s = profile.update_s.median * case.dilation if profile else 0.0
+    exchange = Exchange(network, nodes, costs, options.channels, options.symmetry)
+    running = _Running(exchange, _pattern(case, options), options.order, tensors, update_s)
+    prediction = Prediction(case)
+    for step in range(case.warmup + case.steps):
+        if step == case.warmup:
+            running.meet()
+            prediction.start = running.at.copy()
+        factors = jitter.factors(ranks, seed, step) if jitter else 1.0
+        prediction.spans += running.step(step, items, factors)
+    running.meet()
+    prediction.spans += running.calls()
+    prediction.spans = [replace(span, warmup=span.step < case.warmup) for span in prediction.spans]
+    prediction.end = running.at.copy()
+    return prediction
+
+
+def _pattern(case: TrainCase, options: Options) -> Pattern:
+    if options.hierarchical and case.ranks % case.nodes == 0:
+        return hierarchical(algorithm_of(case), case.ranks, case.ranks // case.nodes)
+    return pattern_of(algorithm_of(case), "all_reduce", case.ranks)
+
+
+class _Running:
+    """Where every rank stands. `at`: its main thread, in s."""
+
+    def __init__(self, exchange: Exchange, pattern: Pattern, order: Order, tensors: Sequence[Tensor], update_s: float) -> None:
+        self.exchange, self.pattern, self.order = exchange, pattern, order
+        self.tensors, self.update_s = tensors, update_s
+        self.at = np.zeros(pattern.ranks)
+        self._pending: list[tuple[int, Call]] = []
+        self._latest: dict[int, Call] = {}
+        """The last call of each number, done or not."""
+        self._untold: list[tuple[int, Call]] = []
+
+    def meet(self) -> None:
+        """A barrier, which calls under way end before."""
+        while self._pending:
+            self._go_on()
+        self.at = np.full(len(self.at), float(max(self.at.max(), self.exchange.free.max())))
+
+    def step(self, step: int, items: Sequence[Item], factors: np.ndarray | float) -> list[Span]:
+        """All items; the step's spans."""
+        began, spans = self.at, list[Span]()
+        pushed: dict[int, np.ndarray] = {}
+        for item in items:
+            if isinstance(item, Compute):
+                self._compute(item, step, factors, spans)
+            elif isinstance(item, Submit):
+                call = Call(self.pattern, item.nbytes, self.at, item.place, item.number % len(self.exchange.free))
+                self._pending.append((item.number, call))
+                self._latest[item.number] = call
+                self._untold.append((step, call))
+            elif isinstance(item, Pushed):
+                pushed[item.index] = self.at
+            elif isinstance(item, Served):
+                self._serve(step, pushed, spans)
+            else:
+                self._wait(item, step, spans)
+        spans.append(Span("step", step, began, self.at))
+        return [*spans, *self.calls()]
+
+    def calls(self) -> list[Span]:
+        """Of calls that are done and were not told yet."""
+        spans, left = [], []
+        for step, call in self._untold:
+            if len(call.end):
+                spans.append(Span("queue", step, call.ready, call.start, int(call.nbytes)))
+                spans.append(Span("communication", step, call.start, call.end, int(call.nbytes)))
+            else:
+                left.append((step, call))
+        self._untold = left
+        return spans
+
+    def _compute(self, item: Compute, step: int, factors: np.ndarray | float, spans: list[Span]) -> None:
+        before, self.at = self.at, self.at + item.seconds * factors
+        if spans and spans[-1].event == item.event and spans[-1].end is before:
+            spans[-1] = Span(item.event, step, spans[-1].start, self.at)
+        else:
+            spans.append(Span(item.event, step, before, self.at))
+
+    def _wait(self, item: Wait, step: int, spans: list[Span]) -> None:
+        if item.number is not None and item.number not in self._latest:
+            return  # the first step has nothing behind it
+        before = self.at
+        if item.number is None:
+            while self._pending:
+                self._go_on()
+            done = [call.end for call in self._latest.values()]
+        else:
+            while any(number == item.number for number, _ in self._pending):
+                self._go_on()
+            done = [self._latest[item.number].end]
+        self.at = np.maximum.reduce([before, *done])
+        spans.append(Span("wait", step, before, self.at))
+
+    def _go_on(self) -> None:
+        """Run all calls that wait, or the next one by priority."""
+        if self.order == "ready":
+            chosen, self._pending = self._pending, []
+        else:
+            free = float(self.exchange.free[0].max())
+            ready = [max(float(call.ready.max()), free) for _, call in self._pending]
+            soonest = min(ready)
+            first = min((place for place, when in enumerate(ready) if when <= soonest), key=lambda place: self._pending[place][1].place)
+            chosen = [self._pending.pop(first)]
+        self.exchange.run([call for _, call in chosen])
+
+    def _serve(self, step: int, pushed: dict[int, np.ndarray], spans: list[Span]) -> None:
+        before = self.at
+        done, self.at, updates = serve(self.exchange, self.tensors, pushed, before, self.update_s)
+        spans.append(Span("wait", step, before, self.at))
+        spans += [Span("update", step, *times) for times in updates]
+        for index, end in done.items():
+            nbytes = int(self.tensors[index].nbytes)
+            spans.append(Span("queue", step, pushed[index], pushed[index], nbytes))
+            spans.append(Span("communication", step, pushed[index], end, nbytes))
