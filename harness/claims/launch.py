@@ -35,7 +35,7 @@ def timed(samples: pd.DataFrame, *events: str) -> pd.DataFrame:
 
 def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
     """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
-    offsets = {clock.rank: clock.offset_ns for clock in record.clocks}
+    offsets = record.clock_offsets
     return rows["rank"].map(lambda rank: offsets.get(rank, 0)).astype("int64")
 
 
@@ -48,6 +48,6 @@ def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
     return float(last - (starts["start_ns"] + clock_offsets(record, starts)).min()) / SECOND
 
 
-def untraced(record: Record) -> bool:
-    """Whether its times count: recording every message takes time of its own, so traced launches feed traces only."""
-    return record.case.tracing == "none"
+def times_count(record: Record) -> bool:
+    """Whether its times count: recording every message takes time of its own, so traced launches feed traces only; `excluded` ones feed nothing."""
+    return record.case.tracing == "none" and not record.excluded

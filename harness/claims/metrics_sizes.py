@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, timed, untraced
+from harness.claims.launch import SECOND, timed, times_count
 from harness.record.schema import Record
 from harness.spec.case import CollectiveCase, TransferCase
+from harness.spec.emulated import true_bytes
 
 GIGA = 1e9
 COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
@@ -31,7 +33,7 @@ def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s;
     `first_s` the first call of the size, in none of the others (NaN where it was not recorded)."""
     case = record.case
-    if not untraced(record):
+    if not times_count(record):
         return pd.DataFrame(columns=COLUMNS)
     if isinstance(case, TransferCase):
         rows = timed(samples, "transfer")
@@ -71,11 +73,11 @@ def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     case = record.case
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
         return None
-    sent = [traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic]
+    sent = true_bytes(case, np.array([traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic], np.int64))
     calls = samples[(samples["event"] == case.operation) & (samples["rank"] == 0)]
     if len(sent) < case.ranks or calls.empty:
         return None
     # Verified calls move bytes but have no sample: every size has as many as the others.
     verified = sum(check.rank == 0 and check.name.startswith(f"{case.operation}.") for check in record.checks)
     reduced = float(calls["nbytes"].sum()) + float(calls["nbytes"].unique().sum()) * verified / calls["nbytes"].nunique()
-    return max(sent) / (reduced * bus_factor(case.operation, case.ranks))
+    return float(sent.max()) / (reduced * bus_factor(case.operation, case.ranks))

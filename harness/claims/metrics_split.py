@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, clock_offsets, timed, untraced
+from harness.claims.launch import SECOND, clock_offsets, timed, times_count
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 from harness.stats.union import OUTSIDE, Intervals, label
@@ -89,7 +89,7 @@ def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None
 
 def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
     """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where nothing was trained."""
-    found = step_split(record, samples) if isinstance(record.case, TrainCase) and untraced(record) else None
+    found = step_split(record, samples) if isinstance(record.case, TrainCase) and times_count(record) else None
     if found is None:
         return None
     values = {f"{part}_s": seconds for part, seconds in found.items()}

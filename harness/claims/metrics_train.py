@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import SECOND, timed, untraced, wall_s
+from harness.claims.launch import SECOND, timed, times_count, wall_s
 from harness.claims.metrics_split import step_split
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
@@ -13,7 +13,7 @@ from harness.spec.case import TrainCase
 def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s: those of all ranks over the common wall time, never one rank's times the number of ranks."""
     case = record.case
-    if not isinstance(case, TrainCase) or case.compute == "none" or not untraced(record):
+    if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
     wall = wall_s(record, samples)
     trained = len(timed(samples, "step")) * (case.minibatch // case.ranks)
@@ -23,7 +23,7 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
 def step_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Median over steps of the slowest rank's step, in s."""
     steps = timed(samples, "step")
-    if steps.empty or not untraced(record):
+    if steps.empty or not times_count(record):
         return None
     slowest = (steps["end_ns"] - steps["start_ns"]).groupby(steps["step"]).max()
     return float(slowest.median()) / SECOND
@@ -32,7 +32,7 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
     """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different times."""
     case = record.case
-    if not isinstance(case, TrainCase) or case.ranks != 1 or not untraced(record):
+    if not isinstance(case, TrainCase) or case.ranks != 1 or not times_count(record):
         return None
     split = step_split(record, samples)
     return case.minibatch / split["forward"] if split and split["forward"] else None
@@ -47,7 +47,7 @@ def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
     """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank where that is most."""
-    if not untraced(record):
+    if not times_count(record):
         return None
     calls = samples[samples["event"] == "communication"].sort_values(["rank", "step", "start_ns"])
     calls = calls.assign(bucket=calls.groupby(["rank", "step"]).cumcount(), length=calls["end_ns"] - calls["start_ns"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, untraced
+from harness.claims.launch import SECOND, times_count
 from harness.claims.metrics_split import step_parts
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
@@ -40,7 +40,7 @@ class Finding:
 
 def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
     """Per rank (index), mean s per timed step: `step`, `own` (without exposed communication), `imbalance`. None where nothing was trained, or traced."""
-    if not isinstance(record.case, TrainCase) or not untraced(record):
+    if not isinstance(record.case, TrainCase) or not times_count(record):
         return None
     table = step_parts(record, samples)
     if table.empty:

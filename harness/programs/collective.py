@@ -14,6 +14,7 @@ from harness.programs.payload import differing, pattern
 from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec.case import CollectiveCase
+from harness.spec.emulated import shrunk
 from harness.transports.base import Array, Collectives, TransportError
 
 IN_PLACE = ("all_reduce", "broadcast")
@@ -39,7 +40,7 @@ class Memory:
     def of(cls, group: Collectives, case: CollectiveCase) -> Memory:
         """Allocate it."""
         dtype = np.dtype(case.dtype)
-        elements = max(case.sizes) // dtype.itemsize
+        elements = shrunk(max(case.sizes), case.shrink) // dtype.itemsize
         share = 0 if case.operation in IN_PLACE else elements // group.world_size
         whole, piece = (group.allocate(count * dtype.itemsize).view(dtype) for count in (elements, share))
         return cls(whole, piece)
@@ -59,7 +60,7 @@ def run(context: RankContext) -> None:
 
 
 def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory: Memory, nbytes: int) -> None:
-    call = prepare(group, case, memory, nbytes)
+    call = prepare(group, case, memory, shrunk(nbytes, case.shrink))
     moved = max(call.source.nbytes, call.target.nbytes)
     _fill(context, case, call, 1)
     group.barrier()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from harness.workloads.data import Batch, Data, initial_parameters
 from harness.workloads.inputs.training import checked_data
 from harness.workloads.model import Model
 from harness.workloads.networks import Network, check_workload
+from harness.workloads.profile import FILE, read
+from harness.workloads.replay import Late, NoData, ReplayModel
 
 MEET_S = 600.0
 """How long ranks wait for each other outside the timed region; a rank that is gone ends the launch long before."""
@@ -67,17 +69,13 @@ def run(context: RankContext) -> None:
 def _set_up(context: RankContext, case: TrainCase) -> Training:
     network = check_workload(case)
     context.at(-1, "data")
-    data = checked_data(case, network, context.seed, context.rank, context.inputs)
-    log_samples(context, data.batch(0).inputs)
+    data = _data(context, case, network)
     context.at(-1, "connect")
     # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a process.
     group = open_group(context) if case.transport is not None else None
     strategy: Strategy = registry.load("strategy", case.strategy).open(context, group, network, case.bucket_mib)
     context.at(-1, "model")
-    values = strategy.own_values(initial_parameters(network, context.seed))
-    model: Model = registry.load("framework", case.framework)(
-        strategy.network, values, learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
-    )
+    model = _model(context, case, network, strategy)
     model.bind(strategy.gradients, strategy.gradient_scale, strategy.gradient_ready)
     context.facts["workload"] = {
         "parameters": network.parameters, "mac_per_sample": network.mac, "train_flop_per_sample": network.train_flop,
@@ -86,9 +84,31 @@ def _set_up(context: RankContext, case: TrainCase) -> Training:
     return Training(context, case, network, data, model, group, strategy)
 
 
+def _data(context: RankContext, case: TrainCase, network: Network) -> Data:
+    if case.compute == "replay":
+        return NoData()
+    data = checked_data(case, network, context.seed, context.rank, context.inputs)
+    log_samples(context, data.batch(0).inputs)
+    return data
+
+
+def _model(context: RankContext, case: TrainCase, network: Network, strategy: Strategy) -> Model:
+    """This rank's network in the case's framework, or asleep for as long as its layers take."""
+    if case.compute == "replay":
+        return ReplayModel(strategy.network, read(context.folder / FILE), case.dilation, case.shrink)
+    values = strategy.own_values(initial_parameters(network, context.seed))
+    model: Model = registry.load("framework", case.framework)(
+        strategy.network, values, learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
+    )
+    return model
+
+
 def _same_start(training: Training) -> None:
-    """Broadcast the first rank's parameters to all that hold the same (outside the timed region) and check that these are equal."""
+    """Broadcast the first rank's parameters to all that hold the same (outside the timed region) and check their equality; a replayed network has none."""
     context = training.context
+    if training.case.compute == "replay":
+        training.strategy.start(training.model)
+        return
     values = [np.ascontiguousarray(value) for value in training.model.values()]
     if training.group is not None:
         context.at(-1, "broadcast")
@@ -108,6 +128,8 @@ def _steps(training: Training) -> list[tuple[int, bool, int, float]]:
         if step == case.warmup:
             _barrier(training, "start")
             mark(context, "start", step, training.group)
+            if isinstance(training.model, ReplayModel):
+                training.model.late = Late()
         losses.append((step, context.recorder.warmup, *_step(training, step)))
         if case.evaluate_every and (step + 1) % case.evaluate_every == 0:
             _evaluate(training, step)
@@ -124,7 +146,7 @@ def _step(training: Training, step: int) -> tuple[int, float]:
     with recorder.span("input", step):
         batch = training.data.batch(step)
     batch = strategy.taken(batch)
-    loss = _compute(training, step, batch) if training.case.compute == "real" else _no_compute(training)
+    loss = _no_compute(training) if training.case.compute == "none" else _compute(training, step, batch)
     strategy.finish(model.update)
     ended = finished(started, training.case.handicap)
     recorder.add("step", step, started, ended)
@@ -133,12 +155,12 @@ def _step(training: Training, step: int) -> tuple[int, float]:
 
 
 def _compute(training: Training, step: int, batch: Batch) -> float:
-    """Forward and backward pass; the local mean loss."""
+    """Forward and backward pass; the local mean loss, NaN where they are replayed."""
     context, recorder, model = training.context, training.context.recorder, training.model
     context.at(step, "forward")
     with recorder.span("forward", step):
         loss = model.forward(batch)
-    if not math.isfinite(loss):
+    if training.case.compute == "real" and not math.isfinite(loss):
         raise Diverged(f"loss is {loss} at step {step}; try a smaller learning_rate than {training.case.learning_rate:g}")
     context.at(step, "backward")
     with recorder.span("backward", step):
@@ -165,7 +187,7 @@ def _evaluate(training: Training, step: int) -> None:
 def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, float]]) -> None:
     """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the time its own step ended."""
     context = training.context
-    if training.case.compute == "none":
+    if training.case.compute != "real":
         return
     everyone = context.rendezvous.exchange("losses", context.rank, context.world_size, [loss for *_, loss in losses], MEET_S)
     for (step, warmup, ended, _), values in zip(losses, zip(*everyone, strict=True), strict=True):
@@ -177,6 +199,9 @@ def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, f
 def _end(training: Training) -> None:
     """Checks and artifacts after the timed region."""
     context, case = training.context, training.case
+    if isinstance(training.model, ReplayModel):
+        context.facts["late"] = asdict(training.model.late)
+        return
     if training.group is not None:
         _check_equal(training, "final_parameters")
     last = case.warmup + case.steps - 1

@@ -11,6 +11,7 @@ from harness.rank.context import RankContext
 from harness.rank.recorder import now
 from harness.spec import registry
 from harness.spec.case import TransferCase
+from harness.spec.emulated import shrunk
 from harness.transports.base import Array, PointToPoint
 
 PEERS = 2
@@ -22,9 +23,10 @@ def run(context: RankContext) -> None:
     assert isinstance(case, TransferCase)
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     with timed_region(context, transport):
-        out, back = transport.allocate(max(case.sizes)), transport.allocate(max(case.sizes))
+        sizes = [shrunk(nbytes, case.shrink) for nbytes in case.sizes]
+        out, back = transport.allocate(max(sizes)), transport.allocate(max(sizes))
         if context.rank < PEERS:
-            for nbytes in case.sizes:
+            for nbytes in sizes:
                 _size(context, case, transport, out[:nbytes], back[:nbytes])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import resource
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,10 @@ HZ = os.sysconf("SC_CLK_TCK")
 def load() -> dict[str, Any]:
     """The machine and this process's own part in it: load average, free MiB, processor time in ticks since boot (all, idle, stolen by a hypervisor),
     processor seconds of this process and its ended children, hottest sensor in degrees Celsius, thermal throttling events, `energy`, and `pace`."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "load_1min": os.getloadavg()[0],
         "free_mib": meminfo("MemAvailable"),
-        "ticks": sum(fields),
-        "idle_ticks": fields[3] + fields[4],
-        "steal_ticks": fields[7] if len(fields) > 7 else None,
         "own_cpu_s": round(own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, 3),
         "temperature_c": hottest(),
         "thermal_throttles": _thermal_throttles(),
@@ -38,8 +35,23 @@ def load() -> dict[str, Any]:
 
 
 def pace() -> dict[str, Any]:
-    """What one rank sees at the ends of its timed region (a fraction of a millisecond): MHz of the core it runs on, and how its control group was throttled."""
-    return {"mhz": _mhz(), "throttled": throttled()}
+    """What one rank sees at the ends of its timed region (a fraction of a millisecond): MHz of the core it runs on, how its control group was throttled, ticks
+    of all cores since boot, of these the idle ones, and ns for which threads of this process waited for a core (None where the kernel does not count)."""
+    return {"mhz": _mhz(), "throttled": throttled(), **ticks(), "queued_ns": queued_ns(), "at_ns": time.monotonic_ns()}
+
+
+def ticks() -> dict[str, int | None]:
+    """Of all cores since boot: `ticks`, `idle_ticks`, and `steal_ticks` that a hypervisor took."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return {"ticks": sum(fields), "idle_ticks": fields[3] + fields[4], "steal_ticks": fields[7] if len(fields) > 7 else None}
+
+
+def queued_ns() -> int | None:
+    """For how long threads of this process that live were ready to run and had no core."""
+    try:
+        return sum(int(path.read_text().split()[1]) for path in Path("/proc/self/task").glob("*/schedstat"))
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def hottest() -> float | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.spec.case import Case
+from harness.spec.emulated import emulated, true_times
 
 SCHEMA_VERSION = 2
 Status = Literal["ok", "failed", "not_runnable"]
@@ -142,6 +144,10 @@ class Clock(_Part):
     uncertainty_ns: int
 
 
+EXCLUDING = ("saturated",)
+"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands for."""
+
+
 def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
     """See Record.evidence_words."""
     return f"{evidence}, soft-RoCE" if fabric == "guests" and "rdma" in (transport or "") else evidence
@@ -184,5 +190,19 @@ class Record(_Part):
 
     @property
     def evidence_words(self) -> str:
-        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's."""
-        return evidence_words(self.evidence, self.case.fabric, self.case.transport)
+        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was dilated and shrunk; what counts not."""
+        words = [evidence_words(self.evidence, self.case.fabric, self.case.transport)]
+        if emulated(self.case):
+            words += [f"{name} {value:g}" for name, value in (("dilation", self.case.dilation), ("shrink", self.case.shrink)) if value != 1]
+        return ", ".join([*words, *([f"excluded: {self.excluded}"] if self.excluded else [])])
+
+    @property
+    def excluded(self) -> str:
+        """The warning for which none of its times counts in any metric; empty where they do."""
+        return next((warning.code for warning in self.warnings if warning.code in EXCLUDING), "")
+
+    @property
+    def clock_offsets(self) -> dict[int, int]:
+        """By rank, what to add to its samples' times (ns) to bring them to rank 0's clock, in the time that the samples are in."""
+        offsets = true_times(self.case, np.array([clock.offset_ns for clock in self.clocks], np.int64))
+        return dict(zip([clock.rank for clock in self.clocks], offsets.tolist(), strict=True))

@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from harness.record.schema import SAMPLES, Record
 from harness.record.write import RUN, SAMPLES_FILE, write_record
+from harness.spec.case import AnyCase
+from harness.spec.emulated import emulated, true_bytes, true_times
 from harness.spec.errors import SpecError
 
 
@@ -26,10 +28,11 @@ class Store:
         self._tell = warn
         self._known: dict[Path, Record | None] = {}
 
-    def find(self, case_id: str, plan_index: int, digest: str, machine: str) -> Record | None:
-        """The finished record (status ok) of this launch of a plan, None when there is none."""
+    def find(self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool) -> Record | None:
+        """The finished record (status ok) of this launch of a plan that `counts`, None when there is none."""
         for record in self.records(case_id):
-            if record.status == "ok" and record.plan_index == plan_index and record.code.digest == digest and record.machine == machine:
+            same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
+            if record.status == "ok" and same and counts(record):
                 return record
         return None
 
@@ -55,8 +58,10 @@ class Store:
         return self.runs / record.case_id / record.launch
 
     def samples(self, record: Record) -> pa.Table:
-        """All samples of a record, in the schema's form."""
-        return pq.read_table(self.folder(record) / SAMPLES_FILE, schema=SAMPLES)
+        """All samples of a record, in the schema's form, in the time and the bytes that it emulates: here, and nowhere else, what dilation and shrink of its
+        case did is taken back. The file keeps what the launch's own clock said."""
+        table = pq.read_table(self.folder(record) / SAMPLES_FILE, schema=SAMPLES)
+        return as_emulated(record.case, table) if emulated(record.case) else table
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
         """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""
@@ -86,6 +91,15 @@ class Store:
                 self._tell(self.warnings[-1])
             return None
         return record
+
+
+def as_emulated(case: AnyCase, table: pa.Table) -> pa.Table:
+    """Samples in emulated time: moments over the dilation, bytes times the shrink."""
+    for columns, taken_back in ((("start_ns", "end_ns"), true_times), (("nbytes",), true_bytes)):
+        for name in columns:
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, table.schema.field(place), pa.array(taken_back(case, table.column(name).to_numpy())))
+    return table
 
 
 def _reason(error: Exception) -> str:

@@ -27,7 +27,7 @@ def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
     """The trace object; times in us after the launch's first event, durations to the ns. Clock offsets are applied, their bounds are in `otherData`."""
     rows = samples.to_pandas()
     clocks = {clock.rank: clock for clock in record.clocks}
-    offset = rows["rank"].map(lambda rank: clocks[rank].offset_ns if rank in clocks else 0).astype("int64")
+    offset = rows["rank"].map(lambda rank: record.clock_offsets.get(rank, 0)).astype("int64")
     rows = rows.assign(start_ns=rows["start_ns"] + offset, end_ns=rows["end_ns"] + offset)
     zero = int(rows["start_ns"].min()) if len(rows) else 0
     rows = rows.assign(start_ns=rows["start_ns"] - zero, end_ns=rows["end_ns"] - zero)
@@ -53,6 +53,7 @@ def _other(record: Record, clocks: dict[int, Clock], zero: int) -> dict[str, Any
     case = record.case
     return {
         "launch": record.launch, "case": record.case_id, "suite": case.suite, "experiment": case.experiment, "arm": case.arm, "tracing": case.tracing,
+        "dilation": case.dilation, "shrink": case.shrink,
         "clock": "CLOCK_MONOTONIC of rank 0", "zero_ns": zero,
         "clocks": [clock.model_dump() for clock in clocks.values()], "clocks_compared": bool(clocks),
     }  # fmt: skip

@@ -10,6 +10,7 @@ from math import ceil, inf, prod
 
 from harness.spec import registry
 from harness.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
+from harness.spec.emulated import shrunk
 
 FLOP_PER_CORE_S = 2e10
 """Float32 training on one core of a small server, well below its peak."""
@@ -46,7 +47,7 @@ def estimate(case: AnyCase, earlier: Mapping[str, Sequence[float]], cores: int |
 
 def _framework(case: AnyCase) -> str:
     """What a rank imports: the case's framework, or torch where the transport stands on it."""
-    if isinstance(case, TrainCase):
+    if isinstance(case, TrainCase) and case.compute != "replay":
         return case.framework
     needed = registry.entry("transport", case.transport).requires if case.transport else ()
     return "torch" if {"torch", "horovod"} & set(needed) else "none"
@@ -65,8 +66,10 @@ def _work(case: AnyCase, cores: int) -> float:
     from harness.workloads.networks import network_of
 
     network = network_of(case)
-    compute = case.minibatch * network.train_flop / (FLOP_PER_CORE_S * min(cores, case.ranks * case.threads_per_rank))
-    exchange = _reduced_bytes(case, 4 * network.parameters) / BYTES_PER_S if case.transport else 0.0
+    # Ranks that sleep are not in each other's way.
+    at_once = case.ranks / case.dilation if case.compute == "replay" else min(cores, case.ranks * case.threads_per_rank)
+    compute = case.minibatch * network.train_flop / (FLOP_PER_CORE_S * at_once)
+    exchange = _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
     return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
 
 
@@ -90,6 +93,8 @@ def _memory(case: AnyCase) -> int:
     from harness.workloads.networks import network_of
 
     network = network_of(case)
+    if case.compute == "replay":  # gradients, and what their exchange needs; the zeros of parameters are never written
+        return processes + 4 * 3 * case.ranks * shrunk(network.parameters, case.shrink)
     copies = 2 + (case.momentum > 0) + (2 if case.transport else 0)
     activations = 2 * (prod(network.input_shape) + sum(prod(layer.output_shape) for layer in network.layers))
     return processes + 4 * (copies * case.ranks * network.parameters + case.minibatch * activations)

@@ -16,6 +16,8 @@ from harness.workloads.networks import Network, network_of
 
 FOLDER = "profiles"
 """In a machine's folder results/machines/<id>/."""
+FILE = "profile.json"
+"""In the folder of a launch that replays it, and in its record."""
 
 
 class _Part(BaseModel):

@@ -1,0 +1,64 @@
+"""Did the machine have cores enough for a launch? Ranks that only sleep and communicate may be more than the cores, but then nobody must wait for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.launch.conditions import SHORT_S
+from harness.record.pace import HZ
+from harness.record.schema import Warning
+
+IDLE = 0.10
+"""Share of all cores' time that must stay idle in the timed region of a launch that is replayed."""
+QUEUED = 0.10
+"""Share of the timed region that a rank's threads, ready to run, may wait for a core."""
+LATE = 0.05
+"""By so much of their length passes may end late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowding:
+    """Over the timed region, of the rank where it was worst; None where it was not readable, or too short for the kernel's ticks."""
+
+    idle: float | None = None
+    """Share of all cores' time that was idle."""
+    queued: float | None = None
+    """Time for which a rank's threads waited for a core, over the timed region."""
+    late: float | None = None
+    """Lateness of replayed passes over their length."""
+
+
+def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None]) -> Crowding:
+    """From what each rank saw at the start and the end of its timed region, and how late its sleeps ended."""
+    idle, queued = [], []
+    for pace in paces:
+        start, end = (pace or {}).get("start") or {}, (pace or {}).get("end") or {}
+        passed = _between(start, end, "ticks")
+        if passed is not None and passed > SHORT_S * HZ and (rested := _between(start, end, "idle_ticks")) is not None:
+            idle.append(rested / passed)
+        lasted, waited = _between(start, end, "at_ns"), _between(start, end, "queued_ns")
+        if lasted and waited is not None:
+            queued.append(waited / lasted)
+    late = [found["late_ns"] / found["planned_ns"] for found in lates if found and found["planned_ns"]]
+    rounded = [None if not values else round(pick(values), 4) for values, pick in ((idle, min), (queued, max), (late, max))]
+    return Crowding(*rounded)
+
+
+def _between(start: Mapping[str, Any], end: Mapping[str, Any], name: str) -> int | None:
+    first, last = start.get(name), end.get(name)
+    return None if first is None or last is None else last - first
+
+
+def saturation(found: Crowding) -> list[Warning]:
+    """One warning with all reasons, for a launch whose compute was replayed; none of its times counts then (record/schema.py: EXCLUDING)."""
+    reasons = []
+    if found.idle is not None and found.idle < IDLE:
+        reasons.append(f"{found.idle:.0%} of the cores' time was idle, at least {IDLE:.0%} must be")
+    if found.queued is not None and found.queued > QUEUED:
+        reasons.append(f"threads of a rank waited for a core for {found.queued:.0%} of the timed region, at most {QUEUED:.0%} may be")
+    if found.late is not None and found.late > LATE:
+        reasons.append(f"replayed passes ended {found.late:.0%} of their length too late, at most {LATE:.0%} may be")
+    advice = "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), or end what else runs here"
+    return [Warning(code="saturated", message="; ".join(reasons), advice=advice)] if reasons else []

@@ -1,0 +1,56 @@
+"""What a launch whose compute is replayed needs of its supervisor: the profile, found before it starts, handed to its ranks, and told in its record."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from harness.record.digest import machine_id
+from harness.record.schema import Record
+from harness.spec.case import AnyCase, TrainCase
+from harness.spec.errors import SpecError
+from harness.workloads.profile import FILE, Profile, command, profile_of
+
+Obstacle = tuple[str, str]
+"""Reason and advice."""
+
+
+def replays(case: AnyCase) -> bool:
+    """Whether its ranks sleep instead of computing; the simulator, which reckons with profiles too, has no ranks."""
+    return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric != "simulated"
+
+
+def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
+    """The profile that a case replays, or why there is none; None where it replays nothing."""
+    if not replays(case):
+        return None
+    assert isinstance(case, TrainCase)
+    try:
+        return profile_of(case, results / "machines" / machine_id())
+    except SpecError as why:
+        return str(why), f"`{command(case)}` measures it; a node type's peak rate needs no measurement: profile and efficiency in the case"
+
+
+def hand_over(profile: Profile, folder: Path) -> None:
+    """To the ranks, through the launch's folder; compose keeps the file in the record."""
+    (folder / FILE).write_text(profile.model_dump_json())
+
+
+def described(profile: Profile) -> dict[str, Any]:
+    """For the record, beside the file: whose times they are, how they were found, and what tells this profile from another one."""
+    return {
+        "sha256": digest(profile), "node": profile.node, "framework": profile.framework, "code": profile.code, "measured_at": profile.measured_at,
+        "taken": profile.taken, "forward_s": profile.forward_s, "backward_s": profile.backward_s, "update_s": profile.update_s.median,
+    }  # fmt: skip
+
+
+def digest(profile: Profile) -> str:
+    """SHA-256 of the file that ranks read."""
+    return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
+
+
+def same_profile(record: Record, results: Path) -> bool:
+    """Whether a launch replayed what it would replay now: with another profile a finished launch is none."""
+    profile = profile_for(record.case, results)
+    return profile is None or (isinstance(profile, Profile) and record.environment.get("replay", {}).get("sha256") == digest(profile))
