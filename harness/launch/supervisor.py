@@ -22,6 +22,7 @@ from harness.launch.lock import locked
 from harness.launch.preflight import obstacle
 from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress
+from harness.launch.replay import described, hand_over, profile_for, same_profile
 from harness.launch.simulated import FABRIC, Simulator, finished, foretold, unforeseen
 from harness.launch.teardown import clean_leftovers
 from harness.launch.watch import Sign
@@ -36,6 +37,7 @@ from harness.record.schema import Failure, PreflightCheck, Record
 from harness.record.store import Store
 from harness.record.write import samples_table
 from harness.spec import registry
+from harness.workloads.profile import Profile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,7 +147,10 @@ class _Run:
         if launch.case.fabric == FABRIC:
             return finished(launch, self.simulator, self.store)
 
-        return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), machine_id()) is not None
+        def counts(record: Record) -> bool:
+            return same_profile(record, self.store.results)
+
+        return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), machine_id(), counts) is not None
 
     def _count(self, record: Record) -> None:
         self.outcome.launches.append(record.launch)
@@ -161,12 +166,15 @@ class _Run:
 
     def _one(self, planned: PlannedLaunch) -> Record:
         hindrance = obstacle(planned.case, planned.programs)
+        profile = profile_for(planned.case, self.store.results)
         if hindrance is None and planned.case.fabric == FABRIC:
             hindrance = unforeseen(planned, self.simulator)
         if hindrance is not None:
             return self._not_runnable(planned, *hindrance)
         if planned.case.fabric == FABRIC:
             return self._foretold(planned)
+        if isinstance(profile, tuple):
+            return self._not_runnable(planned, *profile)
         checks = self.preflight.of(planned.case)
         if failed(checks) is not None:
             return self._refused(planned, checks)
@@ -174,17 +182,21 @@ class _Run:
         orders = self._orders(planned, fabric.address())
         folder = self.store.staging / orders.launch
         try:
-            return self._launch(planned, orders, folder, fabric.evidence, checks)
+            return self._launch(planned, orders, folder, "emulated" if profile else fabric.evidence, checks, profile)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _launch(self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck]) -> Record:
+    def _launch(
+        self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck], profile: Profile | None
+    ) -> Record:  # fmt: skip
         prepare(folder, orders)
+        if profile is not None:
+            hand_over(profile, folder)
         launcher = launcher_of(planned.case.fabric, planned.case.launcher)
         variables = launch_environment(orders, launcher, folder)
         watch = new_watch(folder, orders)
         around = Surroundings(
-            environment(variables) | {"difference": keep_difference(self.store.results)},
+            environment(variables) | {"difference": keep_difference(self.store.results)} | ({"replay": described(profile)} if profile else {}),
             _utc(),
             {"before": load()},
             read_counters(),
