@@ -168,6 +168,10 @@ def check_workload(case: TrainCase) -> Network:
             raise SpecError(f"workload {case.workload!r} does not fit data {case.data!r} ({data.holds}); use {data.fits}")
         if case.minibatch > data.training:
             raise SpecError(f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows")
+    if case.strategy == "hybrid":
+        from harness.workloads.strips import check_division
+
+        check_division(network, case.ranks // case.groups if case.groups else 1)
     if case.minibatch == case.ranks:
         single = next((layer.name for layer in network.layers if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1), None)
         if single is not None:

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from harness.workloads.layers import Activation, Active, Add, Concat, Conv, Depthwise, Embedding, Linear, Mean, Norm, Pick, Pool, Positions, Recurrent, pads
 from harness.workloads.networks import Layer
+from harness.workloads.strips import Crossing, Strip, Way
 
 _ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {"relu": nn.ReLU, "relu6": nn.ReLU6, "tanh": lambda in_place: nn.Tanh()}
 
@@ -127,6 +128,23 @@ def _linear(layer: Layer, spec: Linear) -> nn.Module:
     return nn.Sequential(nn.Flatten(), linear) if len(layer.input_shape) > 1 and not spec.each else linear
 
 
+class _Cross(torch.autograd.Function):
+    """Activations that other ranks have a share in: what is done to them is another's, on arrays."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, way: Way) -> torch.Tensor:
+        ctx.way = way
+        return torch.from_numpy(way.forward(x.detach().numpy()))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return torch.from_numpy(ctx.way.backward(gradients[0].numpy())), None
+
+
+def _crossing(_: Layer, spec: Crossing) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), _Function(lambda x: _Cross.apply(x, spec.way)))
+
+
 def _mean(layer: Layer, _: Mean) -> nn.Module:
     axes = (2, 3) if len(layer.input_shape) == 3 else (1,)
     return _Function(lambda x: x.mean(axes))
@@ -139,7 +157,8 @@ def _add(first: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
 
 
 _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
-    Conv: _conv, Depthwise: _depthwise, Norm: _Norm, Pool: _pool, Pick: _pick, Mean: _mean, Linear: _linear, Recurrent: _Recurrent,
+    Conv: _conv, Depthwise: _depthwise, Norm: _Norm, Pool: _pool, Pick: _pick, Mean: _mean, Linear: _linear, Strip: _linear,
+    Recurrent: _Recurrent, Crossing: _crossing,
     Add: lambda layer, spec: _Function(_add),
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
     Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),
