@@ -24,7 +24,10 @@ OVERHEAD = 4096
 """Room that a message's own fields take beside the tensor's bytes."""
 GRACE_S = 2.0
 """How long `close` waits for peers that may still be taking something from this rank."""
-PEER_IS_GONE = ("Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE")
+PEER_IS_GONE = (
+    "Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE",
+    "CoordinationService/Heartbeat",
+)  # fmt: skip
 TOO_LARGE = "exceeds the 2GB protobuf limit"
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 """Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
