@@ -24,6 +24,9 @@ class Control(Protocol):
     def advance(self) -> None:
         """Move what can move; messages that came are given to the receiver that the channel was made with."""
 
+    def settle(self) -> None:
+        """Return when nothing of this rank is on its way any more."""
+
 
 class MessageBuffers:
     """Over one-sided writes: a buffer per ordered pair in the receiver's region, a word for its acknowledgement in the sender's."""
@@ -66,6 +69,11 @@ class MessageBuffers:
                 self._write(peer, self._arrivals[peer][:0], self._plan.at(peer, ("acknowledged", self._transport.rank)), self._taken[peer])
                 self._take(peer, words)
 
+    def settle(self) -> None:
+        """See Control."""
+        for handle in self._writing:
+            handle.wait()
+
     def _push(self, peer: int) -> None:
         acknowledged = self._transport.poll_word(self._region, self._plan.at(self._transport.rank, ("acknowledged", peer)))
         if self._queues[peer] and acknowledged == self._posted[peer]:
@@ -95,6 +103,9 @@ class TwoSidedMessages:
             message = self._transport.next_message(peer)
             if message is not None:
                 self._take(peer, [int(word) for word in np.frombuffer(message, np.uint64)])
+
+    def settle(self) -> None:
+        """See Control: the device has taken them, and no memory of the link is needed."""
 
 
 def _words(memory: Array, place: int, words: int) -> Array:

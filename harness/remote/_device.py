@@ -190,6 +190,12 @@ class DeviceLink(ABC):
         if self._active:
             self._active = [moving for moving in self._active if not moving.step()]
 
+    def settle(self) -> None:
+        """See Link."""
+        for moving in self._active:
+            if isinstance(moving, Sending):
+                moving.wait()
+
     def close(self) -> None:
         """See Link."""
         self._active, self.out, self.into = [], {}, {}

@@ -133,15 +133,20 @@ class Link(Protocol):
     def advance(self) -> None:
         """Move what can move, without blocking; for a rank that computes while its tensors wait."""
 
+    def settle(self) -> None:
+        """Return when all that this rank told its peers is written in their regions. Raises PeerLost."""
+
     def close(self) -> None:
-        """Give the link's memory back; the transport stays open. Only after a barrier of all ranks: one that is late still writes what it released."""
+        """Give the link's memory back; the transport stays open. Only after all ranks have settled and met in a barrier: a late release would be written
+        into memory that is somebody else's by then."""
 
 
 @contextmanager
 def linked(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Iterator[Link]:
-    """A link for as long as all ranks use it: one that is late still writes what it released, so that memory is given back after a barrier."""
+    """A link for as long as all ranks use it."""
     link = open_link(mechanism, transport, edges, context)
     yield link
+    link.settle()
     transport.barrier()
     link.close()
 

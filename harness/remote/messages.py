@@ -80,6 +80,9 @@ class Messages:
         for expected in self._expected.values():
             post_receives(expected)
 
+    def settle(self) -> None:
+        """See Link; messages have a receiver."""
+
     def close(self) -> None:
         """See Link."""
         self._born, self._arrived, self._last = {}, {}, {}

@@ -71,6 +71,16 @@ class RemoteCall(DeviceLink):
         self._control.advance()
         super().advance()
 
+    def settle(self) -> None:
+        """See Link."""
+        super().settle()
+        self._control.settle()
+
+    def close(self) -> None:
+        """See Link. The channel knows the link: without it the memory goes now, not when the garbage collector comes by."""
+        del self._control
+        super().close()
+
     def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink."""
         number, edge, description = end.number, end.edge, describe(array.shape, end.edge.dtype)

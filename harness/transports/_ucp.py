@@ -51,6 +51,15 @@ class Received(ctypes.Structure):
 
 
 PLAIN = RequestParam()
+ERROR_HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_int)
+
+
+def _failed(argument: int | None, endpoint: int | None, status: int) -> None:
+    """An endpoint's peer is gone. Requests end with a status and lifelines tell it to who waits; without a handler UCX ends the process."""
+
+
+_HANDLER = ERROR_HANDLER(_failed)
+"""Kept as long as the library may call it."""
 
 
 def words(*values: int) -> Any:
@@ -123,7 +132,7 @@ def check(status: int, what: str) -> None:
 
 
 class Context:
-    """ucp_context_h with the transports and the network device named. Cleaned up when the last of those that `hold` it has left."""
+    """ucp_context_h with the transports and the network device named. Cleaned up when its maker and all that `hold` it have left."""
 
     def __init__(self, transports: str, device: str) -> None:
         ucp = library()
@@ -131,10 +140,11 @@ class Context:
         check(ucp.ucp_config_read(None, None, byref(configuration)), "reading the configuration")
         for name, value in (("TLS", transports), ("NET_DEVICES", device)):
             check(ucp.ucp_config_modify(configuration, name.encode(), value.encode()), f"setting {name} to {value}")
-        status = ucp.ucp_init_version(*API, words(1, FEATURES), configuration, byref(self.handle))
+        # Memory is unmapped by whichever thread drops the last array in it, so the context has locks of its own (mt_workers_shared).
+        status = ucp.ucp_init_version(*API, words(0b100001, FEATURES, 0, 0, 0, 0, 1), configuration, byref(self.handle))
         ucp.ucp_config_release(configuration)
         check(status, f"a context with transports {transports} on {device}")
-        self._holders = 0
+        self._holders = 1
 
     def hold(self) -> None:
         """Somebody needs the context."""
@@ -179,6 +189,8 @@ class Worker:
         context.hold()
         self._progress = library().ucp_worker_progress
         self.endpoints: dict[int, c_void_p] = {}
+        self._told: set[int] = set()
+        self._moves = True
 
     def address(self) -> bytes:
         """What peers need to reach this worker."""
@@ -191,8 +203,12 @@ class Worker:
     def connect(self, peer: int, address: bytes, told: bool) -> None:
         """An endpoint to a peer; `told`: it reports the peer's end, which the transports in shared memory cannot."""
         endpoint, kept = c_void_p(), ctypes.create_string_buffer(address, len(address))
-        check(library().ucp_ep_create(self.handle, words(0b11, ctypes.addressof(kept), ERRORS_REPORTED * told), byref(endpoint)), f"an endpoint to rank {peer}")
+        reports = (ERRORS_REPORTED, ctypes.cast(_HANDLER, c_void_p).value or 0) if told else (0, 0)
+        wanted = words(0b111 if told else 0b11, ctypes.addressof(kept), *reports)
+        check(library().ucp_ep_create(self.handle, wanted, byref(endpoint)), f"an endpoint to rank {peer}")
         self.endpoints[peer] = endpoint
+        if told:
+            self._told.add(peer)
 
     def key(self, peer: int, packed: bytes) -> c_void_p:
         """A peer's memory key, usable here."""
@@ -201,20 +217,30 @@ class Worker:
         return key
 
     def progress(self) -> None:
-        """Move what can move."""
-        self._progress(self.handle)
+        """Move what can move; nothing once the worker is closed or abandoned."""
+        if self._moves:
+            self._progress(self.handle)
 
-    def close(self) -> None:
-        """Close all endpoints without asking the peers, then the worker."""
+    def abandon(self) -> None:
+        """Nothing moves from now on: endpoints are left as they are."""
+        self._moves, self._told = False, set()
+
+    def disconnect(self) -> None:
+        """Close endpoints without asking the peers. UCX refuses that for those that do not report their peer's end; they go with the worker."""
         ucp = library()
-        for endpoint in self.endpoints.values():
-            closing = ucp.ucp_ep_close_nbx(endpoint, byref(RequestParam(mask=FLAGS, flags=FORCE)))
+        for peer in self._told:
+            closing = ucp.ucp_ep_close_nbx(self.endpoints[peer], byref(RequestParam(mask=FLAGS, flags=FORCE)))
             if closing and closing < FAILED:
                 while ucp.ucp_request_check_status(closing) == IN_PROGRESS:
                     self.progress()
                 ucp.ucp_request_free(closing)
+        self._told = set()
+
+    def close(self) -> None:
+        """Destroy the worker; its endpoints are disconnected and no key is used any more."""
         self.endpoints = {}
-        ucp.ucp_worker_destroy(self.handle)
+        library().ucp_worker_destroy(self.handle)
+        self._moves = False
         self._context.leave()
 
 

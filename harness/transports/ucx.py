@@ -7,7 +7,6 @@ target has to make progress too. Peers prove the launch's token over plain conne
 from __future__ import annotations
 
 import os
-import select
 import socket
 import time
 from ctypes import addressof, byref, c_uint64, c_void_p
@@ -22,13 +21,14 @@ from harness.transports import _ucp
 from harness.transports._arena import LINE, as_bytes
 from harness.transports._barrier import dissemination
 from harness.transports._handshake import connect_all
+from harness.transports._ucx_lifelines import Lifelines
 from harness.transports._ucx_requests import Both, Request
 from harness.transports._verbs_errors import DeviceMissing
 from harness.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from harness.transports.base import Array, Capabilities, Done, Handle, PeerLost, Region, Traffic, TransportError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from harness.rank.context import RankContext
 
@@ -63,13 +63,15 @@ class Ucx:
             os.environ["UCX_POSIX_DIR"] = str(context.folder)
         self._post, self._rendezvous = context.post, context.rendezvous
         self._library = _ucp.library()
-        self._lifelines = connect_all(context, "ucx")
+        self._lifelines = Lifelines(connect_all(context, "ucx"))
         self._context = _ucp.Context(ways, interface)
         self._worker = _ucp.Worker(self._context)
         self._regions = 0
         self._registered: dict[int, _Mapped] = {}
+        self._spent: list[c_void_p] = []
+        """Keys of regions that were given back while a put was under way; they go when nothing can be any more."""
         self._under_way: set[Request] = set()
-        self._closed = False
+        self._closed, self._over_tcp = False, "tcp" in ways
         self._spins = CROWDED_SPINS if context.world_size > len(os.sched_getaffinity(0)) else SPINS
 
     @classmethod
@@ -113,13 +115,15 @@ class Ucx:
         return region
 
     def deregister(self, region: Region) -> None:
-        """See OneSided.deregister; the memory goes with the last array in it."""
+        """See OneSided.deregister; the memory goes with the last array in it. A put that is still under way needs its key: all are waited for first."""
         assert isinstance(region, _Mapped)
-        for key in region.keys.values():
-            self._library.ucp_rkey_destroy(key)
-        region.keys.clear()
+        self._registered.pop(region.offset, None)
         region.local = None
-        del self._registered[region.offset]
+        if self._closed or self._settled():
+            self._destroy(region.keys.values())
+        else:
+            self._spent += region.keys.values()
+        region.keys.clear()
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote."""
@@ -158,7 +162,9 @@ class Ucx:
 
     def poll_word(self, region: Region, offset: int) -> int:
         """See OneSided.poll_word."""
-        self._worker.progress()
+        if region.local is None:
+            raise TransportError("the region was given back")
+        self.advance()
         return c_uint64.from_address(region.offset + offset).value
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
@@ -174,25 +180,29 @@ class Ucx:
         """See Transport.close."""
         if self._closed:
             return
-        self._closed = True
         self._drain()
-        for request in list(self._under_way):
+        self._closed = True
+        for request in self._under_way:
             request.cancel()
+        self._worker.disconnect()
         for region in list(self._registered.values()):
             self.deregister(region)
+        self._destroy(self._spent)
         self._worker.close()
+        self._under_way.clear()  # their buffers were the library's until here
         self._context.leave()
-        for connection in self._lifelines.values():
-            connection.close()
-        self._lifelines = {}
+        self._lifelines.close()
 
     def check(self, peer: int) -> None:
         """Raises PeerLost when the peer has ended or has closed its transport."""
-        if self._gone(peer):
+        if self._lifelines.gone(peer):
             raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was waiting for it")
 
     def advance(self) -> None:
-        """Let the library move what it can."""
+        """Let the library move what it can. Over tcp not when a peer has died: UCX ends the process when it cannot acknowledge what came of a put."""
+        if self._over_tcp and (peer := self._lifelines.died()) is not None:
+            self._worker.abandon()
+            raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was at work")
         self._worker.progress()
 
     @property
@@ -248,13 +258,18 @@ class Ucx:
             return
         waiting = Request(self, flush, -1, None, None)
         while time.monotonic() < deadline:
-            if any(self._gone(peer) for peer in self._lifelines) or waiting.ended():
+            if any(map(self._lifelines.gone, self._lifelines.peers)) or waiting.ended():
                 return
 
-    def _gone(self, peer: int) -> bool:
-        poll = select.poll()
-        poll.register(self._lifelines[peer], select.POLLIN)
-        return bool(poll.poll(0))
+    def _settled(self) -> bool:
+        """Whether nothing is under way any more."""
+        if self._under_way:
+            self._drain()
+        return all(request.ended() for request in list(self._under_way))
+
+    def _destroy(self, keys: Iterable[c_void_p]) -> None:
+        for key in keys:
+            self._library.ucp_rkey_destroy(key)
 
 
 @dataclass(slots=True)

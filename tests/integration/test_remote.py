@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import select
 import signal
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +19,8 @@ import pytest
 
 from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
-from harness.remote.base import Cost, Edge, Link, NotStatic, open_link
+from harness.remote._device import DeviceLink
+from harness.remote.base import Cost, Edge, Link, NotStatic, linked, open_link
 from harness.spec import registry
 from harness.spec.case import Mechanism, parse_case
 from harness.transports import ucx
@@ -274,6 +278,154 @@ def test_a_peer_that_dies_amid_transfers_is_told(device: str, mechanism: Mechani
     outcomes = on(device, body, 30)
     assert outcomes[1 - lost] == ""
     assert outcomes[lost] == "did not finish in time"
+
+
+LARGE = Edge("large", 0, 1, (1 << 26,))
+"""256 MiB in one write: long enough that the other side can see its beginning before its end."""
+ATTEMPTS = 5
+
+
+def segments() -> set[str]:
+    """Named shared memory on this machine, but that of launches."""
+    return {name for name in os.listdir("/dev/shm") if "scaleproof" not in name}
+
+
+def looked_at(memory: Array) -> int:
+    """How many of seven bytes within a tensor of ones are there; a C library may copy from the end, and both ends last."""
+    return int(memory[:: memory.size // 8][1:8].sum())
+
+
+def arrived(transport: OneSided, memory: Array) -> int:
+    """The same, after the progress that a put over tcp needs."""
+    if isinstance(transport, ucx.Ucx):
+        transport.advance()
+    return looked_at(memory)
+
+
+@pytest.mark.parametrize("mechanism", ["copy", "zero_copy"])
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_peer_killed_within_one_large_write_is_told(device: str, mechanism: Mechanism, lost: int, tmp_path: Path) -> None:
+    """The receiver sees some of the tensor and not all, and kills the writer or itself. Half a tensor is never taken for a whole one."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        link = open_link(mechanism, transport, [LARGE], context)
+        assert isinstance(link, DeviceLink)
+        pids = say(context, "pid", os.getpid())
+        if context.rank == 0:
+            array = link.outgoing(LARGE)
+            array.view(np.uint8).fill(1)
+            say(context, "born", True)
+            start = time.monotonic()
+            with pytest.raises(PeerLost) as told:
+                link.send(LARGE, array).wait()
+                transport.wait_for(lambda: link.freed(link.out[LARGE]) > 0, 1)
+        else:
+            memory = link.memory[link.plan.at(1, ("arrival", LARGE)) :][: LARGE.nbytes]
+            say(context, "born", True)
+            victim = os.pidfd_open(pids[lost])
+            while not arrived(transport, memory):
+                pass
+            start, within = time.monotonic(), tmp_path / "within"
+            within.write_text(str(int(arrived(transport, memory) < 7)))
+            signal.pidfd_send_signal(victim, signal.SIGKILL)
+            assert select.select([victim], [], [], LOSS_S)[0]
+            if looked_at(memory) == 7:
+                within.write_text("0")
+                return
+            with pytest.raises(PeerLost) as told:
+                link.recv(LARGE).wait()
+        assert told.value.peer == lost and told.value.code == "peer_lost" and time.monotonic() - start < 2 * LOSS_S
+
+    before = segments()
+    for _ in range(ATTEMPTS):
+        outcomes = on(device, body, 30)
+        if (tmp_path / "within").read_text() == "1":
+            break
+    else:
+        raise AssertionError("the write was over before it was seen")
+    assert outcomes[1 - lost] == "", outcomes[1 - lost]
+    assert outcomes[lost] == "did not finish in time"
+    until = time.monotonic() + 5
+    while segments() - before and time.monotonic() < until:  # those of tests that run beside this one
+        time.sleep(0.05)
+    assert not segments() - before
+
+
+@pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])
+def test_a_closed_link_gives_its_memory_back_at_once(mechanism: Mechanism) -> None:
+    """And not when the garbage collector comes by, in whichever thread: a device's library may be at work in another one."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        gc.collect()
+        gc.disable()
+        with linked(mechanism, transport, [TENSOR], context) as link:
+            carry(link, TENSOR, context.rank, range(3))
+            assert isinstance(link, DeviceLink)
+        assert link.region.local is None
+        known = weakref.ref(link)
+        del link
+        assert known() is None
+        transport.barrier()
+
+    assert on("ucx", body) == ["", ""]
+
+
+def test_ucx_refuses_to_look_at_memory_that_was_given_back() -> None:
+    """It is unmapped by then."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        early, late = transport.register(4096), transport.register(4096)
+        transport.barrier()
+        transport.deregister(early)
+        with pytest.raises(TransportError, match="given back"):
+            transport.poll_word(early, 0)
+        transport.close()
+        with pytest.raises(TransportError, match="given back"):
+            transport.poll_word(late, 0)
+
+    assert on("ucx", body) == ["", ""]
+
+
+def test_memory_of_ucx_outlives_its_transport() -> None:
+    """What still holds an array of a region may read it after `close`, and may drop it then."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        kept = [transport.register(4096).local for _ in range(2)][context.rank :]
+        transport.barrier()
+        transport.close()
+        while kept:
+            memory = kept.pop()
+            assert memory is not None and not memory.any()
+            del memory
+
+    assert on("ucx", body) == ["", ""]
+
+
+def test_a_put_outlives_the_region_it_began_with() -> None:
+    """Over tcp a put needs the target's progress; its key is kept until then, and the library may use its bytes."""
+
+    def body(context: RankContext, transport: OneSided) -> None:
+        assert isinstance(transport, ucx.Ucx)
+        region = transport.register(8 << 20)
+        there = transport.remote(region, 1 - context.rank)
+        memory = region.local
+        transport.barrier()
+        if context.rank == 0:
+            put = transport.write(np.full(8 << 20, 7, np.uint8), there)
+            assert not put.test()
+            transport.deregister(region)
+            assert transport._spent
+            say(context, "given back", True)
+            put.wait()
+        else:
+            say(context, "given back", True)
+            assert memory is not None
+            transport.wait_for(lambda: transport.poll_word(region, 0) > 0 and memory[-1] == 7, 0)
+            assert (memory == 7).all()
+        transport.barrier()
+
+    assert on("ucx over tcp", body) == ["", ""]
 
 
 class Unconnected:

@@ -1,0 +1,54 @@
+"""One plain connection to every peer, that nothing travels on: its end shows that the peer is gone, a last byte before it that the peer left in order."""
+
+from __future__ import annotations
+
+import select
+import socket
+
+LEFT = b"\1"
+
+
+class Lifelines:
+    """Made of connections whose peers have proved who they are."""
+
+    def __init__(self, connections: dict[int, socket.socket]) -> None:
+        self._connections = connections
+        self._ranks = {connection.fileno(): peer for peer, connection in connections.items()}
+        self._poll = select.poll()
+        for descriptor in self._ranks:
+            self._poll.register(descriptor, select.POLLIN)
+
+    @property
+    def peers(self) -> list[int]:
+        """All other ranks."""
+        return list(self._connections)
+
+    def gone(self, peer: int) -> bool:
+        """Whether a peer has ended or has closed its transport."""
+        poll = select.poll()
+        poll.register(self._connections[peer], select.POLLIN)
+        return bool(poll.poll(0))
+
+    def died(self) -> int | None:
+        """A peer that ended without a last word; those that left in order are not looked at again."""
+        for descriptor, _ in self._poll.poll(0):
+            peer = self._ranks[descriptor]
+            if not self._left(self._connections[peer]):
+                return peer
+            self._poll.unregister(descriptor)
+        return None
+
+    def close(self) -> None:
+        """Leave in order."""
+        for connection in self._connections.values():
+            try:
+                connection.send(LEFT)
+            except OSError:  # the peer has left before
+                connection.close()
+            connection.close()
+
+    def _left(self, connection: socket.socket) -> bool:
+        try:
+            return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == LEFT
+        except OSError:  # reset
+            return False
