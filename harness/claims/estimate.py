@@ -16,6 +16,7 @@ from harness.claims.verdict import Estimate, Step
 from harness.record.schema import Evidence
 from harness.spec.case import TrainCase
 from harness.spec.errors import SpecError
+from harness.stats import predictions
 from harness.stats.bootstrap import ratio, ratio_interval
 from harness.stats.compare import Difference, compare
 from harness.stats.intervals import Interval, median, median_interval
@@ -93,7 +94,7 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Found | None:
     values = _values(launches, _per_launch(question))
     if not values:
         return None
-    found = _median(_numbers(values), [launch for launch, _ in values])
+    found = _foretold(values) if _is_foretold(values) else _median(_numbers(values), [launch for launch, _ in values])
     return replace(found, estimate=replace(found.estimate, floor=question.floor, timing=question.metric.timing), sides=(("", values),))
 
 
@@ -102,12 +103,30 @@ def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | Non
     return Found(estimate, tuple(launch.record.launch for launch in launches), base)
 
 
+def _is_foretold(values: Values) -> bool:
+    return all(launch.record.evidence == "simulated" for launch, _ in values)
+
+
+def _repetitions(values: Values) -> dict[int, float]:
+    return predictions.by_repetition([(launch.record.plan_index, value) for launch, value in values])
+
+
+def _foretold(values: Values) -> Found:
+    """Of predictions: repetition 0 with the spread of the others, which are draws from the uncertainty of its inputs."""
+    found = _repetitions(values)
+    estimate = Estimate(predictions.central(found), predictions.spread(found), len(found), tuple(_numbers(values)))
+    return Found(estimate, tuple(launch.record.launch for launch, _ in values))
+
+
 def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Found | None:
     """One value per repetition, of all its launches together."""
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
         blocks.setdefault(launch.record.plan_index, []).append(launch)
     values = {index: value for index, block in sorted(blocks.items()) if (value := value_of(block)) is not None}
+    if values and _is_foretold([(blocks[index][0], value) for index, value in values.items()]):
+        found = _foretold([(blocks[index][0], value) for index, value in values.items()])
+        return replace(found, runs=tuple(launch.record.launch for index in values for launch in blocks[index]))
     return _median(list(values.values()), [launch for index in values for launch in blocks[index]]) if values else None
 
 
@@ -121,13 +140,15 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
         return None
     numerator, denominator = _numbers(above), _numbers(below)
     scale = _ranks(above) / _ranks(below) if question.metric.scaled_by_ranks else 1.0
-    interval = ratio_interval(numerator, denominator, paired)
+    foretold = predictions.ratios(_repetitions(above), _repetitions(below)) if _is_foretold([*above, *below]) else {}
+    interval = predictions.spread(foretold) if foretold else ratio_interval(numerator, denominator, paired)
     if interval is not None:
         interval = Interval(interval.low / scale, interval.high / scale, interval.coverage, interval.method)
     named = BaseOut(select=dict(question.against or {}), value=median(denominator), unit=base_metric(question.metric).unit, n=len(denominator))
-    difference = compare([value / scale for value in numerator], denominator, paired=paired, floor=question.floor)
+    difference = _difference([(launch, value / scale) for launch, value in above], below, question.floor)
     count = min(len(numerator), len(denominator))
-    estimate = Estimate(ratio(numerator, denominator) / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing)
+    ours = predictions.central(foretold) if foretold else ratio(numerator, denominator)
+    estimate = Estimate(ours / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing)
     return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), named, ((" above the line", above), (" below the line", below)))
 
 
@@ -168,6 +189,8 @@ def _label(arm: Mapping[str, Any]) -> str:
 
 
 def _difference(first: Values, second: Values, floor: float | None) -> Difference:
+    if _is_foretold([*first, *second]):
+        return predictions.difference(_repetitions(first), _repetitions(second))
     first, second, paired = _matched(first, second)
     return compare(_numbers(first), _numbers(second), paired=paired, floor=floor)
 

@@ -187,8 +187,9 @@ class _Judging:
     def _warnings(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, found: Found) -> list[str]:
         """What a reader should know of the launches behind the number."""
         used = [record for record in pool.records if record.launch in found.runs]
-        lines = [line for label, values in found.sides for line in outside_fences(label, values)]
-        if found.estimate.difference is not None and found.estimate.floor is None:
+        foretold = evidence == "simulated"
+        lines = [line for label, values in found.sides if not foretold for line in outside_fences(label, values)]
+        if found.estimate.difference is not None and found.estimate.floor is None and not foretold:
             lines += not_covered(self.store.results, metric, pool)
         if found.estimate.n is not None and found.estimate.n < smallest_count():
             lines.append(f"only {found.estimate.n} launches a side: no 95 % interval")

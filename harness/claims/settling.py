@@ -39,7 +39,7 @@ def timed_regions(launches: Iterable[Launch]) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {}
     for launch in launches:
         seconds = wall_s(launch.record, launch.samples)
-        if seconds:
+        if seconds and launch.record.evidence != "simulated":
             found.setdefault(launch.record.case_id, {})[launch.record.plan_index] = seconds
     return found
 

@@ -10,6 +10,7 @@ from harness.claims.schema import Direction, Rule, Verdict
 from harness.spec.errors import SpecError
 from harness.stats.compare import NO_FLOOR, Difference
 from harness.stats.intervals import CONFIDENCE, Interval, smallest_count
+from harness.stats.predictions import METHODS, TEST
 from harness.stats.summary import Trend
 
 Position = Literal["inside", "outside", "straddles"]
@@ -124,7 +125,8 @@ def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Out
     unwanted = "lower" if wanted == "higher" else "higher"
     told = "; ".join(f"{step.label}: {step.difference.why}" for step in estimate.steps)
     found = [step.difference.finding for step in estimate.steps]
-    chances = [(step.difference.p_value or 1.0) * len(found) for step in estimate.steps]
+    # Predictions are not sampled: they have no p-value, and what their spread says stands.
+    chances = [0.0 if step.difference.test == TEST else (step.difference.p_value or 1.0) * len(found) for step in estimate.steps]
     against = [step.label for step, chance in zip(estimate.steps, chances, strict=True) if step.difference.finding == unwanted and chance <= 1 - CONFIDENCE]
     basis = f"{estimate.n} launches an arm or more, one-sided rule{_trend_in_words(estimate.trend)}"
     if against:
@@ -151,7 +153,8 @@ def _trend_in_words(found: Trend | None) -> str:
 
 def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None) -> Outcome:
     found = f"{number(estimate.ours)} in [{number(interval.low)}, {number(interval.high)}]"
-    basis = f"{estimate.n} launches, {interval.coverage:.1%} interval, {rule.sides} rule{_floor_in_words(estimate)}"
+    counted = interval.method if interval.method.startswith(METHODS) else f"{estimate.n} launches"
+    basis = f"{counted}, {interval.coverage:.1%} interval, {rule.sides} rule{_floor_in_words(estimate)}"
     position = region.position(interval.low, interval.high)
     if position == "straddles":
         return Outcome("inconclusive", f"{found}: part of it {region.words}, part not; {basis}")
@@ -178,7 +181,7 @@ def _doubt(rule: Rule, region: Region, estimate: Estimate, position: Position) -
 
 
 def _floor_in_words(estimate: Estimate) -> str:
-    if estimate.difference is None or not estimate.timing:
+    if estimate.difference is None or not estimate.timing or estimate.difference.test == TEST:
         return ""
     return f", {NO_FLOOR}" if estimate.floor is None else f", noise floor {100 * estimate.floor:.3g} %"
 

@@ -73,10 +73,11 @@ class Machine:
     def launch(self, case_id: str, index: int) -> None:
         values = self.levels[self.arms[case_id]]
         value = values[index % len(values)] if values else None
-        code = SimpleNamespace(digest=code_digest())
+        code, case = SimpleNamespace(digest=code_digest()), SimpleNamespace(fabric="host")
         self.found[case_id, index] = SimpleNamespace(
-            case_id=case_id, plan_index=index, status="ok" if values else "failed", code=code, machine=machine_id(), launch=f"{case_id}{index}", value=value
-        )
+            case_id=case_id, case=case, plan_index=index, status="ok" if values else "failed", code=code, machine=machine_id(), launch=f"{case_id}{index}",
+            value=value,
+        )  # fmt: skip
         self.made.append((self.arms[case_id], index))
 
     def run(self, blocks: int = 99) -> dict[str, Any]:

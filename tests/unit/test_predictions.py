@@ -1,0 +1,63 @@
+"""Intervals of predictions: draws from what is uncertain, never copies taken for samples."""
+
+import numpy as np
+import pytest
+
+from harness.stats.predictions import by_repetition, central, difference, ratios, spread
+
+
+def drawn(count, sigma=0.1, seed=1, base=10.0):
+    dice = np.random.default_rng(seed)
+    return {0: base} | {index: base * float(np.exp(dice.normal(0, sigma))) for index in range(1, count)}
+
+
+def test_repetition_0_is_the_prediction_and_the_median_of_draws_where_it_is_missing():
+    assert central(drawn(6)) == 10.0
+    assert central({1: 3.0, 2: 1.0, 3: 2.0}) == 2.0
+
+
+def test_equal_copies_give_no_width_and_say_why():
+    found = spread(dict.fromkeys(range(6), 2.0))
+    assert (found.low, found.high, found.method) == (2.0, 2.0, "no uncertainty in the inputs")
+
+
+def test_fewer_repetitions_than_an_interval_needs_give_none():
+    assert spread(drawn(5)) is None
+
+
+def test_more_draws_do_not_narrow_the_interval_below_what_the_inputs_leave_open():
+    few, many = spread(drawn(12)), spread(drawn(4000))
+    assert np.log(many.high / many.low) == pytest.approx(2 * 1.96 * 0.1, rel=0.05)
+    assert np.log(few.high / few.low) > 0.2
+
+
+def test_the_interval_holds_a_further_draw_as_often_as_it_says():
+    held = 0
+    for seed in range(400):
+        found, another = spread(drawn(8, seed=seed)), drawn(2, seed=10_000 + seed)[1]
+        held += found.low <= another <= found.high
+    assert held / 400 == pytest.approx(0.95, abs=0.03)
+
+
+def test_the_interval_holds_the_prediction_itself():
+    found = spread({0: 100.0} | {index: 1.0 + index / 100 for index in range(1, 7)})
+    assert found.low < 1.1 and found.high == 100.0
+
+
+def test_what_two_predictions_share_does_not_count_twice():
+    one = drawn(10)
+    other = {index: value * 2 for index, value in one.items()}
+    assert set(ratios(other, one).values()) == {2.0}
+    found = difference(other, one)
+    assert (found.finding, found.ratio, found.p_value) == ("higher", 2.0, None)
+    assert difference(one, other).finding == "lower"
+
+
+def test_predictions_that_could_be_either_way_round_decide_nothing():
+    assert difference(drawn(10, seed=1), drawn(10, seed=2)).finding == "inconclusive"
+    assert difference(drawn(10), drawn(10)).finding == "no difference"
+    assert difference(drawn(3), drawn(3)).finding == "inconclusive"
+
+
+def test_several_cases_of_a_repetition_become_one_value():
+    assert by_repetition([(1, 4.0), (0, 1.0), (0, 3.0), (0, 2.0)]) == {0: 2.0, 1: 4.0}
