@@ -26,6 +26,8 @@ class Kind(IntEnum):
     """A short message beside `send` and `recv`."""
     LEAVING = 5
     """The last word of a rank that closes."""
+    WAITING = 6
+    """A large message has waited for a place for a while; so the receiver learns of it even when it expects a small one."""
 
 
 def pack(kind: Kind, credits: int, number: int) -> int:

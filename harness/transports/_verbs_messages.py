@@ -4,6 +4,7 @@ where the bytes may be written (a grant), and the sender writes them there with 
 from __future__ import annotations
 
 import struct
+import time
 from collections import deque
 
 import numpy as np
@@ -16,6 +17,9 @@ from harness.transports.base import Array, TransportError
 
 GRANT = struct.Struct("<QQQQQ")
 """Number and bytes of the message, offset and bytes of the piece, the address where it goes."""
+TELL_NS = 500_000_000
+"""A large message that got no place for so long is told of, once. Receivers that come in time cost no message."""
+LARGER = f"more than {SLOT}"
 
 
 class Sending(Call):
@@ -24,6 +28,8 @@ class Sending(Call):
     def __init__(self, link: Link, number: int, data: Array) -> None:
         super().__init__(link)
         self.number, self.data = number, data
+        self.since: int | None = time.monotonic_ns()
+        """When it began to wait for a place; None once there is nothing more to tell the receiver."""
 
 
 class Outbox:
@@ -55,6 +61,13 @@ class Outbox:
             self._post(self._small.popleft())
         while self._large and self._grants and self._fill(self._large[0], self._grants[0]):
             self._grants.popleft()
+        if self._large and not self._grants:
+            self._tell(self._large[0])
+
+    def _tell(self, sending: Sending) -> None:
+        if sending.since is not None and time.monotonic_ns() - sending.since > TELL_NS and self._link.may_say():
+            sending.since = None
+            self._link.say(Kind.WAITING, sending.number)
 
     def _post(self, sending: Sending) -> None:
         link, data = self._link, sending.data
@@ -77,6 +90,7 @@ class Outbox:
             wanted = f"message {sending.number} of {sending.data.size} bytes"
             link.fail(TransportError(f"rank {link.peer} expects message {number} of {total} bytes where {wanted} goes"))
             return False
+        sending.since = None
         if self._transfer is None:
             lane, piece = link.bulk[number % len(link.bulk)], sending.data[offset : offset + nbytes]
             finish = sending.finish if ends else None
@@ -126,6 +140,8 @@ class Inbox:
         self._small: deque[Receiving] = deque()
         self._early: deque[tuple[int, Array]] = deque()
         self._large: dict[int, Receiving] = {}
+        self._waiting: set[int] = set()
+        """Large messages that the peer told of and for which there is no receive yet."""
         self._ungranted: deque[Receiving] = deque()
         self._outstanding = [0] * len(link.bulk)
 
@@ -134,12 +150,15 @@ class Inbox:
         receiving = Receiving(self._link, self._count, buffer, data, ufunc)
         self._count += 1
         if data.size > SLOT:
+            self._waiting.discard(receiving.number % NUMBERS)
             self._large[receiving.number % NUMBERS] = receiving
             self._ungranted.append(receiving)
             self.push()
         else:
             self._small.append(receiving)
-            if self._early:
+            if receiving.number % NUMBERS in self._waiting:
+                self._mismatch(receiving.number, LARGER, receiving)
+            elif self._early:
                 self._match(*self._early.popleft())
         return receiving
 
@@ -148,10 +167,18 @@ class Inbox:
         if self._small:
             self._match(number, payload)
         elif number in self._large:
-            self._mismatch(number, payload.size, self._large[number])
+            self._mismatch(number, str(payload.size), self._large[number])
         else:
             self._early.append((number, payload.copy()))
             self._link.copies["kept"] += payload.size
+
+    def waits(self, number: int) -> None:
+        """The peer has a large message that got no place: late is the receive, or one for a small message."""
+        wrong = next((receiving for receiving in self._small if receiving.number % NUMBERS == number), None)
+        if wrong is not None:
+            self._mismatch(number, LARGER, wrong)
+        elif number not in self._large:
+            self._waiting.add(number)
 
     def filled(self, lane: int, number: int) -> None:
         """The oldest granted piece of a large message has been written."""
@@ -191,12 +218,12 @@ class Inbox:
     def _match(self, number: int, payload: Array) -> None:
         receiving = self._small[0]
         if number != receiving.number % NUMBERS or payload.size != receiving.data.size:
-            self._mismatch(number, payload.size, receiving)
+            self._mismatch(number, str(payload.size), receiving)
             return
         self._small.popleft()
         receiving.take(payload)
         receiving.advance(payload.size)
 
-    def _mismatch(self, number: int, nbytes: int, receiving: Receiving) -> None:
+    def _mismatch(self, number: int, nbytes: str, receiving: Receiving) -> None:
         wanted = f"message {receiving.number} of {receiving.data.size} bytes"
         self._link.fail(TransportError(f"rank {self._link.peer} sent message {number} of {nbytes} bytes where {wanted} was expected"))

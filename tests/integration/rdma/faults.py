@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -119,6 +120,35 @@ def a_message_too_large_for_one_request_is_named(here: Here) -> None:
         transport.close()
 
     here.succeed(body, 2, 30)
+
+
+@check
+def a_large_message_for_a_small_receive_is_named(here: Here) -> None:
+    """A large message waits for a place that a small receive never gives; whichever came first."""
+
+    def body(context: RankContext, receive_first: bool) -> None:
+        transport = connect(context)
+        if context.rank == 0:
+            sending = transport.send(transport.allocate(1 << 20), 1)
+            until = time.monotonic() + LOSS_S
+            while not context.rendezvous.folder.joinpath("said.1").exists() and time.monotonic() < until:
+                assert not sending.test()
+            transport.close()
+            context.rendezvous.put("closed.0", True)
+        else:
+            time.sleep(0 if receive_first else 1.5)
+            start = time.monotonic()
+            with pytest.raises(TransportError, match="sent message 0 of more than 16384 bytes where message 0 of 8 bytes was expected") as named:
+                transport.recv(np.empty(8, np.uint8), 0).wait()
+            assert named.value.code == "transport_error" and time.monotonic() - start < 3
+            context.rendezvous.put("said.1", True)
+            context.rendezvous.get("closed.0")
+            transport.close()
+
+    for receive_first in (True, False):
+        folder = here.shared / str(receive_first)
+        folder.mkdir(exist_ok=True)
+        replace(here, shared=folder).succeed(partial(body, receive_first=receive_first), 2, 20)
 
 
 @check
