@@ -19,7 +19,7 @@ from harness.launch.conditions import link_warnings
 from harness.launch.crowding import crowding, saturation
 from harness.launch.execute import Ended
 from harness.launch.preflight_experiment import failed, warnings
-from harness.launch.replay import replays
+from harness.launch.replay import sleeps
 from harness.launch.watch import Sign, Watch, signal_name
 from harness.rank.orders import Orders
 from harness.record.counters import Counters
@@ -72,12 +72,12 @@ def compose(
         transport["fabric"] = take(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
     crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"))
-    if replays(case):
+    if sleeps(case):
         disturbed += saturation(crowded)
     changing = {**around.load, "power_w": power_w(before, after, ended.wall_s), "crowding": asdict(crowded)}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
-        oversubscribed=not replays(case) and case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
+        oversubscribed=not sleeps(case) and case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
         ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks], preflight=preflight, network=network,
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],

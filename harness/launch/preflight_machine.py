@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.launch.replay import replays
+from harness.launch.replay import sleeps
 from harness.rank.recorder import EVENT_DTYPE, GROW
 from harness.record.cgroups import memory_left
 from harness.record.counters import read_counters, sent
@@ -52,7 +52,7 @@ def memory(case: AnyCase) -> PreflightCheck:
 
 def cores(case: AnyCase) -> PreflightCheck:
     """Ranks times threads against the cores that may be used; more warns, and bars every claim about scaling."""
-    if replays(case):
+    if sleeps(case):
         message = f"{case.ranks} ranks that sleep in place of computing on {usable_cores():g} cores; how idle these are is looked at meanwhile"
         return checked("oversubscribed", True, message)
     wanted, usable = case.ranks * case.threads_per_rank, usable_cores()

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.record.digest import machine_id
 from harness.record.schema import Record
-from harness.spec.case import AnyCase, TrainCase
+from harness.spec.case import AnyCase, OwnCase, TrainCase
 from harness.spec.errors import SpecError
 from harness.workloads.profile import FILE, Profile, command, profile_of
 
@@ -19,6 +19,11 @@ Obstacle = tuple[str, str]
 def replays(case: AnyCase) -> bool:
     """Whether its ranks sleep instead of computing; the simulator, which reckons with profiles too, has no ranks."""
     return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric != "simulated"
+
+
+def sleeps(case: AnyCase) -> bool:
+    """Whether its ranks mostly wait, so that they may be more than the cores: replayed compute, or a suite's own program whose option `slept` says so."""
+    return replays(case) or (isinstance(case, OwnCase) and bool(case.options.get("slept")))
 
 
 def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
