@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
+from harness.spec.emulated import shrunk
 from harness.strategies.buckets import ITEM
 from harness.transports.base import Array, Collectives, Handle
 from harness.workloads.strips import Way
@@ -18,8 +19,9 @@ Run = Callable[[int, Callable[[], Handle]], None]
 class Activations:
     """Gives a rank's table of layers its crossings (`Ways`). `run` is set by who makes the calls, before the first pass."""
 
-    def __init__(self, group: Collectives) -> None:
-        self.group = group
+    def __init__(self, group: Collectives, shrink: float = 1.0) -> None:
+        """`shrink`: by how much fewer features travel than there are, where time is emulated."""
+        self.group, self.shrink = group, shrink
         self.run: Run = _at_once
 
     def border(self) -> Way:
@@ -79,8 +81,9 @@ class _Join:
 
     def __init__(self, activations: Activations, bounds: Sequence[int], last: bool) -> None:
         self._activations, self._last = activations, last
-        self._strips = [slice(start, stop) for start, stop in pairwise(bounds)]
-        self._features, self._widest = bounds[-1], max(strip.stop - strip.start for strip in self._strips)
+        widths = [shrunk(stop - start, activations.shrink) for start, stop in pairwise(bounds)]
+        self._strips = [slice(stop - width, stop) for stop, width in zip(accumulate(widths), widths, strict=True)]
+        self._features, self._widest = sum(widths), max(widths)
         self._mine = self._strips[activations.group.rank]
         self._width = self._mine.stop - self._mine.start
         self._own, self._all, self._joined = (_Memory(activations.group) for _ in range(3))

@@ -156,7 +156,7 @@ def divide(group: Group, network: Network, case: TrainCase) -> Division:
     mine = group.rank // size
     together = group.part(range(mine * size, (mine + 1) * size))
     across = group.part(range(group.rank % size, case.ranks, size))
-    activations = Activations(together)
+    activations = Activations(together, case.shrink)
     return Division(groups, together, across, divided(network, size, together.rank, activations), activations)
 
 

@@ -19,6 +19,8 @@ from harness.workloads.data import Batch
 from harness.workloads.model import Births
 from harness.workloads.networks import Network
 from harness.workloads.profile import Profile
+from harness.workloads.schedule import Act, backward_acts, crossings, forward_acts
+from harness.workloads.strips import Strip
 
 SECOND = 1e9
 _PR_SET_TIMERSLACK = 29
@@ -44,10 +46,13 @@ class ReplayModel:
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
         # Zeros take no memory until somebody writes them.
         self._values = [np.zeros(size, np.float32) for size in self._sizes]
-        self._forward_ns = round(profile.forward_s * dilation * SECOND)
+        crossed = crossings(network, profile.batch, shrink)
+        self._forward = forward_acts(network, profile, dilation, crossed)
+        self._backward = backward_acts(network, profile, dilation, crossed)
         self._update_ns = profile.update_s.median * dilation * SECOND
-        self._events = backward_events(network, profile, dilation)
-        self._backward_ns = round(profile.backward_s * dilation * SECOND)
+        shares = [layer.spec.share if isinstance(layer.spec, Strip) else 1.0 for layer in network.layers for _ in layer.variables]
+        self._elements = sum(size / share for size, share in zip(self._sizes, shares, strict=True))
+        self._stepped = self._sizes
         self._ready: Callable[[int], None] = _nobody
         self.late = Late()
 
@@ -62,25 +67,35 @@ class ReplayModel:
 
     def forward(self, batch: Batch) -> float:
         """See Model; there is no loss."""
-        self._start = now()
-        self._sleep_until(self._start + self._forward_ns)
-        self._note(self._start + self._forward_ns, self._forward_ns)
+        self._end = self._perform(self._forward, now())
         return math.nan
 
     def backward(self) -> None:
         """See Model: on the schedule that the forward pass began."""
-        start = self._start + self._forward_ns
-        for due_ns, parameters in self._events:
-            self._sleep_until(start + due_ns)
-            for index in parameters:
+        self._perform(self._backward, self._end)
+
+    def _perform(self, scheduled: Sequence[Act], start: int) -> int:
+        """When the pass is over by its schedule, which begins anew behind every exchange."""
+        for act in scheduled:
+            self._sleep_until(start + act.due_ns)
+            for index in act.parameters:
                 self._ready(index)
-        self._sleep_until(start + self._backward_ns)
-        self._note(start + self._backward_ns, self._backward_ns)
+            if act.last:
+                self._note(start + act.due_ns, act.due_ns)
+                start += act.due_ns
+            if act.cross is not None:
+                act.cross()
+                start = now()
+        return start
 
     def update(self, only: Sequence[int] | None = None) -> None:
-        """See Model; of some parameters as long as their share of all elements."""
-        share = 1.0 if only is None else sum(self._sizes[index] for index in only) / sum(self._sizes)
-        self._sleep_until(now() + round(self._update_ns * share))
+        """See Model; as long as the share of the network's elements that is stepped."""
+        stepped = self._stepped if only is None else [self._stepped[index] for index in only]
+        self._sleep_until(now() + round(self._update_ns * sum(stepped) / self._elements))
+
+    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+        """See PiecewiseModel."""
+        self._stepped = [piece.size for piece in values]
 
     def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
         """See Model."""
@@ -120,20 +135,6 @@ class NoData:
     def batch(self, step: int) -> Batch:
         """No samples."""
         return self.test
-
-
-def backward_events(network: Network, profile: Profile, dilation: float) -> list[tuple[int, tuple[int, ...]]]:
-    """When after the start of the backward pass (ns) the gradients of which parameters are final; last layer first."""
-    first, numbers = 0, []
-    for layer in network.layers:
-        numbers.append(tuple(range(first, first + len(layer.variables))))
-        first += len(layer.variables)
-    events, passed = [], 0.0
-    for own, times in zip(reversed(numbers), reversed(profile.layers), strict=True):
-        if own:
-            events.append((round((passed + times.weight_s.median) * dilation * SECOND), tuple(reversed(own))))
-        passed += times.backward_s.median
-    return events
 
 
 def sharper_timers() -> None:

@@ -54,10 +54,21 @@ class Crossing(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Strip(Linear):
-    """Output features `start` to `stop` of a fully connected layer, on the points of a whole group."""
+    """Output features `start` to `stop` of a fully connected layer of `features`, on the points of all `ranks` of a group."""
 
     start: int = 0
     stop: int = 0
+    ranks: int = 1
+
+    @property
+    def share(self) -> float:
+        """Of the layer's parameters."""
+        return (self.stop - self.start) / self.features
+
+    @property
+    def work(self) -> float:
+        """Beside that of the whole layer on this rank's own points; 1 for even strips."""
+        return self.share * self.ranks
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
@@ -105,7 +116,7 @@ def divided(network: Network, parts: int, place: int, ways: Ways) -> Network:
         bounds = bounds_of(layer.output_shape[0], parts)
         spec = layer.spec
         assert isinstance(spec, Linear)
-        strip = Strip(layer.name, spec.features, classifier=spec.classifier, inputs=(found[-1].name,), start=bounds[place], stop=bounds[place + 1])
+        strip = Strip(layer.name, bounds[-1], classifier=spec.classifier, inputs=(found[-1].name,), start=bounds[place], stop=bounds[place + 1], ranks=parts)
         resolved = strip.resolve([found[-1].output_shape], 1.0)
         found.append(Layer(strip, strip.inputs, found[-1].output_shape, resolved.output_shape, resolved.variables, resolved.mac, resolved.mac))
         found.append(_crossing(f"{layer.name}.join", (layer.name,), resolved.output_shape, ways.join(bounds, layer is layers[-1]), layer.output_shape[0]))
