@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.record.machine import MachineProfile
-from harness.report import inputs, messages, own, settling, training
+from harness.report import inputs, levels, messages, own, settling, training
 from harness.report.data import SuiteData
 from harness.report.figures.style import looks
 from harness.report.groups import arm
@@ -34,6 +34,6 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
 def sections(data: SuiteData) -> list[Section]:
     """All figures that the launches give something to show for."""
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
-    found = training.sections(data.done("train"), drawn)
+    found = levels.sections(data, drawn) + training.sections(data.done("train"), drawn)
     found += own.sections(data, drawn)
     return found + [part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)]

@@ -16,7 +16,8 @@ RANDOM = "synthetic"
 
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
-    """Those that the launches give something to show for."""
+    """Those that the launches give something to show for; what is simulated stands in levels.py."""
+    runs = [run for run in runs if training(run).fabric != "simulated"]
     timed = by_network(run for run in runs if training(run).data == RANDOM)
     learned = by_network(run for run in runs if training(run).data != RANDOM)
     found: list[Section] = []

@@ -27,6 +27,7 @@ MS = 1_000_000
 """Nanoseconds."""
 SPEED = {"shm": 1.0, "tcp": 1.35, "gloo": 1.6, "mpi": 1.5, "horovod": 1.9, "grpc": 2.3, None: 0.0}
 """Cost of communication, relative."""
+EVIDENCE = {"host": "measured", "simulated": "simulated"}
 COUNTERS = {"lo": {"rx_bytes": 1000, "rx_packets": 10, "tx_bytes": 1000, "tx_packets": 10}}
 AFTER = {"lo": {"rx_bytes": 90_001_000, "rx_packets": 2010, "tx_bytes": 90_001_000, "tx_packets": 2010}}
 ENVIRONMENT = {
@@ -140,8 +141,9 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
     before = {"lo": {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": 1000, "tx_packets": 10}}
     after = {"lo": {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": 1000 + 95_000_000, "tx_packets": 4010}}
     values: dict[str, Any] = {
-        "launch": launch, "case_id": case.case_id, "case": case, "size": size, "plan_index": planned.plan_index, "seed": planned.seed, "evidence": "measured",
-        "oversubscribed": crowded, "status": status, "failure": failure, "environment": ENVIRONMENT, "machine": "madeup", "wall_s": 1.0,
+        "launch": launch, "case_id": case.case_id, "case": case, "size": size, "plan_index": planned.plan_index, "seed": planned.seed,
+        "evidence": EVIDENCE.get(case.fabric, "emulated"), "oversubscribed": crowded, "status": status, "failure": failure,
+        "environment": ENVIRONMENT, "machine": "madeup", "wall_s": 1.0,
         "ranks": [_rank(rank, "failed" if failure and rank == case.ranks - 1 else "ok", facts) for rank in range(case.ranks if started else 0)],
         "checks": [Check(rank=rank, name="equal", passed=True, detail="the same bits") for rank in range(case.ranks if started else 0)],
         "warnings": [Warning(code="oversubscribed", message="more ranks than cores", advice="do not read times as scaling")] if crowded else [],

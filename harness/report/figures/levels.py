@@ -1,0 +1,118 @@
+"""Scaling at several levels of evidence on the same axes, with what the paper published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from harness.record.schema import Evidence
+from harness.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
+from harness.report.numbers import exact
+
+SIZES: dict[Evidence, float] = {"simulated": 3.5, "emulated": 9.0, "measured": 6.0}
+"""Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was only reckoned is small."""
+LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
+STAR = 11.0
+MOST_TICKS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class LevelPoint:
+    """One series at one number of ranks: value, interval (may be missing), words shown when pointing at it, and where it leads."""
+
+    ranks: int
+    value: float
+    low: float | None
+    high: float | None
+    words: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class LevelCurve:
+    """One arm at one level of evidence; `hollow`: no measurement at full speed."""
+
+    name: str
+    level: Evidence
+    hollow: bool
+    points: list[LevelPoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A point of the paper; recalled ones are drawn hollow."""
+
+    ranks: int
+    value: float
+    recalled: bool
+    words: str
+    href: str
+
+
+@styled
+def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], published: Sequence[Published], quantity: str, speedup: bool) -> Markup:
+    """One panel over ranks (powers of 2). `speedup`: both axes logarithmic with the diagonal as ideal; else a share with 1 as ideal."""
+    figure, axes = panel()
+    titles: dict[str, str] = {}
+    counts = sorted({point.ranks for curve in curves for point in curve.points} | {point.ranks for point in published})
+    axes.set_xscale("log", base=2)
+    if speedup:
+        axes.set_yscale("log", base=2)
+    axes.plot(counts, counts if speedup else [1.0] * len(counts), "--", color=MUTED, lw=1.0)
+    for place, curve in enumerate(sorted(curves, key=lambda curve: list(SIZES).index(curve.level))):
+        _draw(axes, curve, looks[curve.name], f"l{place}", titles)
+    for place, point in enumerate(published):
+        (mark,) = axes.plot(point.ranks, point.value, "*", ms=STAR, mew=1.1, mec=INK, mfc=PAGE if point.recalled else INK, zorder=5)
+        mark.set_gid(f"paper{place}")
+        mark.set_url(point.href)
+        titles[f"paper{place}"] = point.words
+    _named(axes, curves, counts[-1])
+    _axes(axes, counts, quantity, speedup)
+    return svg(figure, label, titles)
+
+
+def _draw(axes: Axes, curve: LevelCurve, look: Look, group: str, titles: dict[str, str]) -> None:
+    points = sorted(curve.points, key=lambda point: point.ranks)
+    x, reckoned = [point.ranks for point in points], curve.level == "simulated"
+    axes.plot(x, [point.value for point in points], ls=(0, (4, 2)) if reckoned else "-", color=look.colour, lw=LINES[curve.level])
+    bounds = [(point.ranks, point.low, point.high) for point in points if point.low is not None and point.high is not None]
+    if reckoned and len(bounds) > 1:
+        axes.fill_between([ranks for ranks, _, _ in bounds], [low for _, low, _ in bounds], [high for *_, high in bounds], color=look.colour, alpha=0.15, lw=0)
+    for place, point in enumerate(points):
+        if point.low is not None and point.high is not None and not (reckoned and len(bounds) > 1):
+            axes.plot([point.ranks, point.ranks], [point.low, point.high], "-", marker="_", ms=8, mew=1.5, lw=1.4, color=look.colour)
+        face = PAGE if curve.hollow else look.colour
+        (mark,) = axes.plot(point.ranks, point.value, look.marker, ms=SIZES[curve.level], mew=1.4, mec=look.colour, mfc=face)
+        mark.set_gid(f"{group}x{place}")
+        mark.set_url(point.href)
+        titles[f"{group}x{place}"] = point.words
+
+
+def _named(axes: Axes, curves: Sequence[LevelCurve], most: int) -> None:
+    """The level of evidence beside the end of the longest curve of each level, once."""
+    for level in dict.fromkeys(curve.level for curve in curves):
+        points = max((curve.points for curve in curves if curve.level == level), key=lambda points: max(point.ranks for point in points))
+        last = max(points, key=lambda point: point.ranks)
+        inside = last.ranks == most
+        axes.annotate(
+            level, (last.ranks, last.value), (2 if inside else 5, -14), textcoords="offset points", ha="right" if inside else "left", fontsize=8.5, color=MUTED
+        )
+
+
+def _axes(axes: Axes, counts: list[int], quantity: str, speedup: bool) -> None:
+    shown = counts[:: max(1, -(-len(counts) // MOST_TICKS))]
+    axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3)
+    axes.set_xticks(shown, [str(count) for count in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("ranks")
+    axes.set_ylabel(quantity)
+    if speedup:
+        axes.yaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))

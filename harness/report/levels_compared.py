@@ -1,0 +1,99 @@
+"""By how much levels of evidence differ, over the cases that two of them have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from harness.record.schema import Evidence
+from harness.report.data import Run
+from harness.report.groups import arm, grouped, summary, training
+from harness.report.numbers import bracket, percent, significant
+from harness.report.sections import Cell, Row, Table
+
+LEVELS: tuple[Evidence, ...] = get_args(Evidence)
+"""From what was measured to what was only reckoned."""
+OF_A_LEVEL = ("suite", "experiment", "arm", "fabric", "nodes", "interface", "guest", "compute", "dilation", "shrink", "steps", "warmup")
+"""Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two levels."""
+Bounded = tuple[float, float | None, float | None]
+"""A value with its interval, which may be missing."""
+
+
+def level(run: Run) -> Evidence:
+    """Of a launch."""
+    assert run.record is not None
+    return run.record.evidence
+
+
+def rates(runs: Iterable[Run]) -> list[float]:
+    """Throughput of each launch that has one, samples/s."""
+    return [value for run in runs if (value := run.metric("throughput")) is not None]
+
+
+def median_rate(runs: Iterable[Run]) -> Bounded:
+    """Over launches, samples/s."""
+    found = summary(rates(runs))
+    return found.median, found.low, found.high
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same case at two levels: throughput of the one that stands further from a measurement over that of the other, less 1."""
+
+    network: str
+    ranks: int
+    upper: tuple[str, Evidence, Bounded]
+    lower: tuple[str, Evidence, Bounded]
+
+    @property
+    def error(self) -> float:
+        """A share; positive: the upper level is too fast."""
+        return self.upper[2][0] / self.lower[2][0] - 1
+
+
+def between(name: str, runs: list[Run]) -> list[Pair]:
+    """Every two levels that have the same case."""
+    found = []
+    for same in grouped(runs, _asked).values():
+        by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
+        sides = [(arm(group[0]), level(group[0]), median_rate(group)) for group in by_level.values()]
+        found += [Pair(name, training(same[0]).ranks, upper, lower) for place, upper in enumerate(sides) for lower in sides[:place]]
+    return found
+
+
+def _asked(run: Run) -> str:
+    values = training(run).model_dump(mode="json")
+    return json.dumps({field: value for field, value in values.items() if field not in OF_A_LEVEL}, sort_keys=True)
+
+
+def pairs_table(pairs: Iterable[Pair]) -> Table:
+    """Every case that two levels have."""
+    rows = []
+    for pair in sorted(pairs, key=lambda pair: (pair.network, LEVELS.index(pair.lower[1]), LEVELS.index(pair.upper[1]), pair.upper[0], pair.ranks)):
+        sides = [Cell(significant(value), bracket(low, high)) for value, low, high in (pair.upper[2], pair.lower[2])]
+        cells = [Cell(f"{pair.upper[1]} / {pair.lower[1]}"), Cell(pair.upper[0]), Cell(str(pair.ranks)), *sides, Cell(_signed(pair.error))]
+        rows.append(Row(pair.network, cells))
+    caption = "Every case that two levels of evidence have: throughput (samples/s) at each with its interval, and the error of the first against the second."
+    return Table(caption, ["levels", "arm", "ranks", "first (samples/s)", "second (samples/s)", "error"], rows)
+
+
+def errors_table(pairs: Sequence[Pair]) -> Table:
+    """Of each two levels: how many cases, the median error and the largest."""
+    rows = []
+    for upper in reversed(LEVELS):
+        for lower in LEVELS[: LEVELS.index(upper)]:
+            found = [pair for pair in pairs if (pair.upper[1], pair.lower[1]) == (upper, lower)]
+            if found:
+                worst = max(found, key=lambda pair: abs(pair.error))
+                cells = [Cell(f"{upper} / {lower}"), Cell(str(len(found))), Cell(percent(float(np.median([abs(pair.error) for pair in found]))))]
+                rows.append(Row("", [*cells, Cell(_signed(worst.error)), Cell(f"{worst.upper[0]}, {worst.ranks} ranks, {worst.network}")]))
+    caption = "Errors between levels of evidence: throughput of the first over that of the second, less 1, over the cases that both have."
+    return Table(caption, ["levels", "cases", "median of |error| ↓", "largest error ↓", "where"], rows)
+
+
+def _signed(share: float) -> str:
+    return f"{'+' if share >= 0 else ''}{percent(share)}"
