@@ -15,6 +15,8 @@ SLOTS = 8
 SLOT_BYTES = 256 << 10
 REDUCE_BYTES = 256 << 10
 """Bytes that a receiver reduces in one go."""
+PIECE_BYTES = 128 << 20
+"""Bytes that a receiver copies before it tells that they move: on a machine that is short of memory 1 GiB can take longer than a rank may stand still."""
 HALF_BYTES = 2 * LINE + RING * 16 + SLOTS * SLOT_BYTES
 """What one rank's memory holds for one peer: its head, its tail for the other direction, descriptors, slots."""
 
@@ -27,6 +29,8 @@ class Channel:
         self.memory = arena.memory[source]
         self._head, self._tail, self._ring = here // 8, (there + LINE) // 8, (here + 2 * LINE) // 8
         self._slots = here + 2 * LINE + RING * 16
+        self.moved = 0
+        """Pieces published or taken by this rank."""
 
     @property
     def head(self) -> int:
@@ -43,6 +47,7 @@ class Channel:
         entry = self._ring + 2 * (head % RING)
         self.source_words[entry], self.source_words[entry + 1] = offset, nbytes
         self.source_words[self._head] = head + 1
+        self.moved += 1
 
     def packet(self, tail: int) -> Array:
         """Bytes of packet number `tail`, in the sender's memory."""
@@ -53,6 +58,7 @@ class Channel:
     def consume(self, tail: int) -> None:
         """Packet number `tail` may be overwritten."""
         self.destination_words[self._tail] = tail + 1
+        self.moved += 1
 
     def slot(self, head: int) -> int:
         """Place of the staging slot of packet number `head`."""
@@ -125,13 +131,18 @@ class Receive(Pending):
         self._dtype = buffer.dtype
         self._bytes = as_bytes(buffer)
         self._ufunc = ufunc
-        self._position = 0
+        self._position = self._taken = 0
+        """Bytes that are in place, and those of them that are of the packet at hand."""
 
     def advance(self) -> bool:
         """True when done; only the oldest receive of a channel is advanced."""
         channel, tail = self._channel, self._channel.tail
         while channel.head > tail:
             packet = channel.packet(tail)
+            if packet.size > PIECE_BYTES and not self._last_piece(packet):
+                return False
+            if self._taken:
+                packet, self._taken = packet[self._taken :], 0
             target = self._bytes[self._position : self._position + packet.size]
             if target.size != packet.size:
                 raise TransportError(f"a message holds more than the {self._bytes.size} bytes that its receiver expects")
@@ -142,6 +153,18 @@ class Receive(Pending):
             if self._position == self._bytes.size:
                 self.done = True
                 return True
+        return False
+
+    def _last_piece(self, packet: Array) -> bool:
+        """Take a piece of a large packet; True when what is left is no more than one."""
+        left = packet.size - self._taken
+        if left <= PIECE_BYTES or left > self._bytes.size - self._position:
+            return True
+        piece = packet[self._taken : self._taken + PIECE_BYTES]
+        self._take(self._bytes[self._position : self._position + PIECE_BYTES], piece)
+        self._taken += PIECE_BYTES
+        self._position += PIECE_BYTES
+        self._channel.moved += 1
         return False
 
     def _take(self, target: Array, packet: Array) -> None:

@@ -33,6 +33,8 @@ FAILED = 2**64 - 100
 """Returned pointers from here on are negative status codes."""
 QUIET = {"UCX_HANDLE_ERRORS": "none", "UCX_ERROR_SIGNALS": "", "UCX_MEM_EVENTS": "no", "UCX_MEMTYPE_CACHE": "n", "UCX_LOG_LEVEL": "error"}
 """No signal handlers and no patches of the C library's memory calls: the rank has its own stack traces, and no transport used here needs registration."""
+QUIET["UCX_KEEPALIVE_INTERVAL"] = "inf"
+"""Lifelines look after peers; an event of the library then means that bytes move."""
 
 
 class RequestParam(ctypes.Structure):
@@ -191,6 +193,8 @@ class Worker:
         self.endpoints: dict[int, c_void_p] = {}
         self._told: set[int] = set()
         self._moves = True
+        self.moved = 0
+        """Events of the library so far."""
 
     def address(self) -> bytes:
         """What peers need to reach this worker."""
@@ -219,7 +223,7 @@ class Worker:
     def progress(self) -> None:
         """Move what can move; nothing once the worker is closed or abandoned."""
         if self._moves:
-            self._progress(self.handle)
+            self.moved += self._progress(self.handle)
 
     def abandon(self) -> None:
         """Nothing moves from now on: endpoints are left as they are."""

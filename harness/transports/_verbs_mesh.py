@@ -63,6 +63,7 @@ class Mesh:
         self._yield_ns = 0 if device.place.port.software else YIELD_NS
         self.peers: dict[int, Peer] = {}
         self._by_number: dict[int, tuple[Peer, int]] = {}
+        self._moved = 0
 
     def connect(self) -> None:
         """A queue pair for every lane of every peer, ready on both sides when this returns."""
@@ -92,7 +93,8 @@ class Mesh:
 
     def wait_for(self, ready: Callable[[], bool], rank: int) -> None:
         """Return when `ready()`, which may look at memory, whose change wakes nobody: sleeps are short."""
-        wait_until(partial(self._turned, ready), self.peers[rank].link.check, self._spins, self._context.post, rank, yield_ns=self._yield_ns)
+        check, turned = self.peers[rank].link.check, partial(self._turned, ready)
+        wait_until(turned, check, self._spins, self._context.post, rank, yield_ns=self._yield_ns, moved=self._moves)
 
     def raise_lost(self, rank: int) -> None:
         """What broke the link to a rank."""
@@ -119,6 +121,7 @@ class Mesh:
 
     def _completed(self, completion: Any) -> None:
         peer, index = self._by_number[completion.qp_num]
+        self._moved += index > 0  # the first lane has the asking for signs of life, which is no progress
         link, token = peer.link, completion.wr_id >> 1
         if completion.status:
             if completion.status != FLUSHED or link.lost is None:
@@ -139,18 +142,24 @@ class Mesh:
             peer.inbox.arrived(number, payload)
         elif kind is Kind.GRANT:
             peer.outbox.granted(payload)
+        elif kind is Kind.WAITING:
+            peer.inbox.waits(number)
         elif kind is Kind.NOTE:
             link.notes.append(payload.tobytes())
         elif kind is Kind.LEAVING:
             link.left()
         link.again(slot, kind not in (Kind.CREDIT, Kind.LEAVING))
 
+    def _moves(self) -> int:
+        """Pieces of large messages and of the device's operations so far."""
+        return self._moved
+
     def _turned(self, ready: Callable[[], bool]) -> bool:
         self.advance()
         return ready()
 
     def _block(self, ready: Callable[[], bool], peer: int) -> None:
-        wait_until(ready, self.peers[peer].link.check, self._spins, self._context.post, peer, self._nap, self._yield_ns)
+        wait_until(ready, self.peers[peer].link.check, self._spins, self._context.post, peer, self._nap, self._yield_ns, self._moves)
 
     def _nap(self, seconds: float) -> None:
         self.device.arm()

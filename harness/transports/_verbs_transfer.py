@@ -14,6 +14,8 @@ from harness.transports._verbs_link import STAGE, Call, Link
 from harness.transports.base import Array
 
 VALUE_BYTES = 8
+REQUEST_BYTES = 16 << 20
+"""At most, of one work request: completions show meanwhile that a large transfer moves."""
 
 
 class Transfer:
@@ -49,7 +51,7 @@ class Transfer:
     def _piece(self) -> tuple[int, Array | None] | None:
         """Bytes of the next piece and the memory to stage it in, if any; None: no staging memory is free."""
         left = self._data.size - self._position
-        most = self._link.device.max_message - (0 if self._value is None else VALUE_BYTES)
+        most = min(self._link.device.max_message, REQUEST_BYTES) - (0 if self._value is None else VALUE_BYTES)
         if self._registered or not left or (not self._reads and left + VALUE_BYTES <= self._lane.inline):
             return min(left, most), None
         stage = self._link.stages_out.take()

@@ -28,14 +28,16 @@ def wait_until(
     peer: int,
     sleep: Callable[[float], None] = time.sleep,
     yield_ns: int = YIELD_NS,
+    moved: Callable[[], int] = lambda: 0,
 ) -> None:
     """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless. Only who sleeps says that it waits;
-    `sleep` may return before its seconds are over, when something has happened; before `yield_ns` have passed the core is only offered to others."""
+    `sleep` may return before its seconds are over, when something has happened; before `yield_ns` have passed the core is only offered to others. `moved()`
+    changes while bytes move: one call may take longer than a rank may stand still, so that who waits tells it again then."""
     for _ in range(spins):
         if ready():
             return
     start = checked = time.monotonic_ns()
-    pause, told = SLEEP_S[0], False
+    pause, told, seen = SLEEP_S[0], False, 0
     while not ready():
         now = time.monotonic_ns()
         if now - checked > CHECK_NS:
@@ -49,9 +51,9 @@ def wait_until(
         if now - start < yield_ns:
             _sched_yield()
         else:
-            if not told:
+            if not told or moved() != seen:
                 post.wait(peer)
-                told = True
+                told, seen = True, moved()
             sleep(pause)
             pause = min(2 * pause, SLEEP_S[1])
     if told:

@@ -168,7 +168,10 @@ class SharedMemory:
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See Mapped.wait_for."""
-        wait_until(ready, partial(self._check, peer), self._spins, self._post, peer)
+        wait_until(ready, partial(self._check, peer), self._spins, self._post, peer, moved=self._moved)
+
+    def _moved(self) -> int:
+        return sum(channel.moved for channel in (*self._out, *self._in))
 
     def _check(self, peer: int) -> None:
         poll = select.poll()

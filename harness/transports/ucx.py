@@ -169,7 +169,7 @@ class Ucx:
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See OneSided.wait_for."""
-        wait_until(ready, partial(self.check, peer), self._spins, self._post, peer)
+        wait_until(ready, partial(self.check, peer), self._spins, self._post, peer, moved=lambda: self._worker.moved)
 
     def barrier(self) -> None:
         """See Transport.barrier. Twice: who has left the first one may have a message of it left to push, who has entered the second one has not."""

@@ -18,7 +18,7 @@ from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
 from harness.spec import registry
 from harness.spec.case import CollectiveCase, parse_case
-from harness.transports import _handshake
+from harness.transports import _channel, _handshake
 from harness.transports.base import PeerLost, TransportError
 from harness.transports.shm import SharedMemory
 from harness.transports.tcp import Tcp
@@ -57,6 +57,33 @@ def test_two_sends_of_8_mib_cross(transport: str, registered: bool) -> None:
         own.close()
 
     assert run_ranks(case(transport, 2), body) == ["", ""]
+
+
+@pytest.mark.parametrize("reduces", [False, True])
+def test_a_giant_message_in_shared_memory_is_taken_in_pieces(reduces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between them the receiver tells that bytes move, so that nobody takes one call that lasts for a stall."""
+    monkeypatch.setattr(_channel, "PIECE_BYTES", 1 << 20)
+
+    def body(context: RankContext) -> None:
+        own = connect(context)
+        assert isinstance(own, SharedMemory)
+        sent, received = own.allocate(10_000_000).view(np.int32), np.ones(2_500_000, np.int32)
+        sent[:] = np.arange(sent.size)
+        for _ in range(2):
+            if context.rank == 0:
+                own.send(sent, 1).wait()
+            else:
+                before, receiving = own._moved(), own.recv_reduce(received, 0, "sum") if reduces else own.recv(received, 0)
+                receiving.wait()
+                assert own._moved() - before == 10
+        assert context.rank == 0 or (received == sent_in(reduces, sent.size)).all()
+        own.barrier()
+        own.close()
+
+    def sent_in(summed: bool, size: int) -> np.ndarray:
+        return 2 * np.arange(size) + 1 if summed else np.arange(size)
+
+    assert run_ranks(case("shm", 2), body) == ["", ""]
 
 
 @pytest.mark.parametrize("transport", BOTH)

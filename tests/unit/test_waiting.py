@@ -1,0 +1,40 @@
+"""What a rank that waits on memory tells: whom it waits for, and that bytes move meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+
+from harness.rank.board import LINE, Post
+from harness.transports._waiting import wait_until
+
+LOOKS = 40
+
+
+def told(moved: list[int]) -> int:
+    """How often the line of a rank changed while it waited for LOOKS looks; `moved` says what had moved at each sleep."""
+    words = memoryview(bytearray(LINE)).cast("q")
+    looks, sleeps, lines = itertools.count(), itertools.count(), []
+
+    def sleep(seconds: float) -> None:
+        next(sleeps)
+        lines.append(bytes(words.cast("b")))
+
+    counter = iter(moved)
+    last = [0]
+
+    def so_far() -> int:
+        last[0] = next(counter, last[0])
+        return last[0]
+
+    wait_until(lambda: next(looks) > LOOKS, lambda: None, 0, Post(words), 3, sleep, 0, so_far)
+    assert not any(struct.unpack(f"{LINE // 8}q", bytes(words.cast("b"))))
+    return len(set(lines))
+
+
+def test_a_rank_that_only_waits_stands_still() -> None:
+    assert told([7] * LOOKS * 2) == 1
+
+
+def test_a_rank_whose_bytes_move_while_it_waits_does_not() -> None:
+    assert told([0] * 6 + [1] * 10 + [2] * 100) == 3
