@@ -13,11 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.fabric import links, namespaces, netns_node
+from harness.fabric import links, namespaces, netns_node, reach
 from harness.fabric.netns_plan import NamespacePlan, read_plan
 from harness.fabric.nodes import Keeper, Node
 from harness.fabric.plan import PROC, REPORT, put, take
 from harness.fabric.topology import network_of
+from harness.record.counters import Counters, difference, read_counters
 
 KIND = "netns"
 OUTER = "proc"
@@ -63,7 +64,7 @@ class NamespaceKeeper(Keeper):
         outer.mkdir()
         namespaces.bind(Path("/proc"), outer)
         namespaces.mount("proc", Path("/proc"))
-        os.environ[PROC] = str(outer)
+        os.environ.update({PROC: str(outer), reach.FOLDER: str(self.folder)})
         pipes = []
         for number in range(self.plan.nodes):
             pid, pipe = netns_node.start(self.folder, self.plan, self.network, number, self.command)
@@ -73,6 +74,10 @@ class NamespaceKeeper(Keeper):
         for pipe in pipes:
             os.write(pipe, b"+")
             os.close(pipe)
+
+    def works(self, node: Node) -> bool:
+        """See Keeper."""
+        return not self.plan.commands or bool(self.plan.commands[node.number])
 
     def set_link(self, number: int, up: bool) -> None:
         """See Keeper."""
@@ -85,8 +90,17 @@ class NamespaceKeeper(Keeper):
             "kind": KIND, "nodes": self.plan.nodes, "cluster": cluster.name, "mtu": links.MTU,
             "links": [{"ends": list(link.ends), "mbit": link.mbit, "delay_ms": link.delay_ms} for link in self.network.links],
             "found": [node and node["link"] for node in found], "booted_s": [node and node["booted_s"] for node in found],
-            "moved": [told and told.get("moved") for told in (take(self.folder / f"node-{node.number}.end") for node in self.nodes)], "wire": None,
+            "moved": [told and self._moved(node, told) for node, told in zip(self.nodes, found, strict=True)], "wire": None,
         }  # fmt: skip
+
+    def _moved(self, node: Node, told: dict[str, Any]) -> Counters | None:
+        """Bytes and packets over each of a node's links since its command began; None when it was killed."""
+        ended = take(self.folder / f"node-{node.number}.end")
+        try:
+            after = ended["counters"] if ended else read_counters(node.process.pid)
+        except (KeyError, OSError):
+            return None
+        return {name: moved for name, moved in difference(told["counters"], after).items() if name != "lo"}
 
 
 def keep(folder: Path, plan: NamespacePlan, command: netns_node.Command) -> int:

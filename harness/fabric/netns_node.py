@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.fabric import links, namespaces
+from harness.fabric import links, namespaces, reach
 from harness.fabric.netns_plan import NamespacePlan
 from harness.fabric.node import wait
 from harness.fabric.plan import ADDRESS, NODE, address, put
 from harness.fabric.probe import probe
 from harness.fabric.topology import Network
-from harness.record.counters import difference, read_counters
+from harness.record.counters import read_counters
 from harness.spec.cluster import node_name
 
 Command = Callable[[int], int]
@@ -80,10 +80,9 @@ def _be(folder: Path, plan: NamespacePlan, network: Network, number: int, comman
         _settings(number in network.transit())
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
         found = look(folder, network, number)
-        put(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found})
-        before = read_counters()
+        put(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()})
         end = {"code": command(number)}
-        end["moved"] = {name: value for name, value in difference(before, read_counters()).items() if name != "lo"}
+        end["counters"] = read_counters()
     except BaseException as error:
         end["why"] = f"{type(error).__name__}: {error}"
     finally:
@@ -107,7 +106,9 @@ def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
 
 
 def run_program(folder: Path, plan: NamespacePlan, number: int) -> int:
-    """The command of a plan that names one per node; its output goes to node-N.out."""
+    """The command of a plan that names one per node; its output goes to node-N.out. A node without one runs what others ask for."""
+    if not plan.commands[number]:
+        return reach.serve(node_name(number))
     with (folder / f"node-{number}.out").open("ab") as out:
         return wait(subprocess.Popen(plan.commands[number], cwd=plan.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out).pid)
 

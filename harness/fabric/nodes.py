@@ -69,7 +69,7 @@ class Keeper(ABC):
     def wait(self) -> int:
         """Until every node has ended; the worst exit code of their commands."""
         reported = False
-        while any(node.code is None for node in self.nodes):
+        while any(node.code is None for node in self.nodes if self.works(node)):
             self._follow_links()
             if not reported and all(node.up for node in self.nodes):
                 put(self.folder / REPORT, self.report())
@@ -79,6 +79,10 @@ class Keeper(ABC):
                     self._look(node)
             time.sleep(POLL_S)
         return max(node.code or 0 for node in self.nodes)
+
+    def works(self, node: Node) -> bool:
+        """Whether its command ends by itself; else it ends with the others."""
+        return True
 
     def found(self) -> list[dict[str, Any] | None]:
         """What each node told when it was up."""

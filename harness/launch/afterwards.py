@@ -12,12 +12,13 @@ from harness.launch.conditions import address_warnings, machine_warnings, networ
 from harness.launch.preflight_experiment import failed
 from harness.launch.watch import Watch
 from harness.record.schema import Failure, FailureCode, PreflightCheck, RankNetwork, Warning
-from harness.record.wire import carried, misled
-from harness.spec.case import AnyCase
+from harness.record.wire import carried, misled, past_the_links
+from harness.spec.case import NODES_OF_OWN, AnyCase
 from harness.spec.units import format_bytes
 
 LOOPBACK = "lo"
 """A node's kernel sends through it whatever stays on the node, also to the address of eth0."""
+PAST_ADVICE = "the transport reaches other nodes past their links (shared memory, files); it needs a setting that forbids this, or cannot be emulated so"
 MOMENTS = (b"start", b"end")
 """Events that mark the timed region; a launch with nothing else has measured nothing."""
 
@@ -47,11 +48,13 @@ def silent_failure(
         return _failure("empty_result", "no sample outside the warm-up")
     if (wrong := failed(preflight)) is not None:
         return _failure("preflight", f"{wrong.code}: {wrong.message}", wrong.advice)
+    if case.fabric == "netns" and case.nodes > 1:
+        return _past_the_links(case, network) or _wrong_address(case, address, watch)
     if _path(watch) == "shared memory":
         return None
     for part in carried(network):
         carrier = misled(part, case.interface)
-        if carrier is not None and not (case.fabric == "guests" and carrier == LOOPBACK):
+        if carrier is not None and not (case.fabric in NODES_OF_OWN and carrier == LOOPBACK):
             moved, requested = part.sent_bytes[carrier], part.sent_bytes.get(case.interface, 0)
             asked = f"of the {format_bytes(part.asked_bytes)} asked"
             return _failure("wrong_interface", f"{carrier!r} carried {format_bytes(moved)} {asked}, the requested {case.interface!r} {format_bytes(requested)}")
@@ -76,10 +79,21 @@ def disturbances(
     bound = {
         rank: {kind: [found for found in addresses if found != _address(watch, rank, address)] for kind, addresses in sockets.items()}
         for rank, sockets in enumerate(per_rank(watch, "sockets"))
-        if sockets and _path(watch) == "socket"
+        if sockets and _path(watch) == "socket" and case.fabric not in NODES_OF_OWN  # nobody else reaches those nodes, and their links are counted
     }
     network_found = network_warnings(case, network, _path(watch), messages, idle, seconds)
     return [*around, *rank_warnings(paces), *network_found, *address_warnings(bound, address, case.interface)]
+
+
+def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | None:
+    """Bytes that went from node to node by another way than the links; messages of ranks that share a node need none."""
+    if case.program not in ("train", "collective") and case.ranks > case.nodes:
+        return None
+    for part in carried(network):
+        if (moved := past_the_links(part)) is not None:
+            node, asked = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
+            return _failure("wrong_interface", f"the links of {node} carried {format_bytes(moved)} of the {asked} asked: bytes took another way", PAST_ADVICE)
+    return None
 
 
 def _wrong_address(case: AnyCase, address: str, watch: Watch) -> Failure | None:

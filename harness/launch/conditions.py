@@ -9,7 +9,7 @@ from harness.record.pace import HZ
 from harness.record.schema import RankNetwork, Warning
 from harness.record.wire import Carried, background, carried, shared, unseen
 from harness.spec import registry
-from harness.spec.case import AnyCase
+from harness.spec.case import NODES_OF_OWN, AnyCase
 from harness.spec.units import format_bytes
 
 STEAL = 0.02
@@ -112,8 +112,8 @@ def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: 
         message = f"no interface carried the {asked} asked; {case.interface!r} sent {format_bytes(part.sent_bytes.get(case.interface, 0))}"
         found.append(_warning("unseen_traffic", message, "the library may use shared memory between ranks of one machine; look at its settings"))
     others = background(part, case.interface, idle, seconds)
-    if case.fabric == "guests":  # whatever stays on a node goes through its loopback
-        others.pop("lo", None)
+    if case.fabric in NODES_OF_OWN:  # whatever stays on a node goes through its loopback, and all else are its links
+        others = {} if case.fabric == "netns" else {name: count for name, count in others.items() if name != "lo"}
     if others:
         message = f"meanwhile other interfaces sent {_listed(others)} above idle"
         found.append(_warning("contended_network", message, "other traffic shared the machine; run again when it is quiet"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.launch.base import scratch
@@ -17,14 +18,28 @@ def options(ranks: int, folder: Path) -> list[str]:
     return ["-n", str(ranks), "--oversubscribe", "--bind-to", "none", *path]
 
 
+def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
+    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; `reach` stands for the remote shell."""
+    agent = f"{sys.executable} -m harness.fabric.reach"
+    daemons = {"plm": "ssh", "plm_ssh_agent": agent, "plm_ssh_no_tree_spawn": "1", "prte_if_include": interface}
+    path = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", interface]
+    places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
+    told = [word for name, value in daemons.items() for word in ("--prtemca", name, value)]
+    return ["-n", str(sum(hosts.values())), "--host", places, "--bind-to", "none", *told, *path]
+
+
+def started(options: list[str], folder: Path) -> list[str]:
+    """mpirun, and what each of its processes runs."""
+    program = Path(sys.executable).parent / "mpirun"
+    return [str(program), *options, sys.executable, "-m", "harness.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
+
+
 class Mpirun:
     """`mpirun` of this Python's environment. Its session and backing files lie in the scratch of the launch."""
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """mpirun tied to the supervisor's life; each of its processes forks the rank whose number it got."""
-        program = Path(sys.executable).parent / "mpirun"
-        rank = [sys.executable, "-m", "harness.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
-        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), str(program), *options(int(orders.case["ranks"]), scratch(orders.launch)), *rank]
+        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), *started(options(int(orders.case["ranks"]), scratch(orders.launch)), folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Root is allowed: containers and continuous integration run as root."""

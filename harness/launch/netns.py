@@ -4,26 +4,50 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.fabric.netns import keeper_command
 from harness.fabric.netns_plan import NamespacePlan
-from harness.launch.base import ranks_of
+from harness.launch.base import Launcher, ranks_of
+from harness.launch.mpirun import options_over, started
+from harness.launch.on_nodes import Ran, one_per_node, run_on_nodes
 from harness.rank.orders import Orders
+from harness.spec import registry
 from harness.spec.case import parse_case
-from harness.spec.cluster import cluster_of, slowed
+from harness.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
 class InNamespaces:
-    """One keeper, which imports what ranks need, makes the nodes and forks the ranks in them."""
+    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them in their nodes; `mpirun` runs on the first node."""
+
+    def __init__(self, launcher: str) -> None:
+        self.launcher = launcher
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """Writes namespaces.json; the keeper's life hangs on the supervisor's."""
         case = parse_case(orders.case)
         cluster = slowed(cluster_of(case), case.dilation, case.shrink)
-        NamespacePlan(cluster, ranks=[ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]).write(folder)
-        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), *keeper_command(sys.executable, "harness.rank.nodes", folder)]
+        ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]
+        commands, module = list[list[str]](), "harness.rank.nodes"
+        if self.launcher == "mpirun":
+            hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
+            commands, module = [started(options_over(hosts, case.interface), folder), *[[]] * (case.nodes - 1)], "harness.fabric.netns_keeper"
+        NamespacePlan(cluster, commands, ranks).write(folder)
+        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), *keeper_command(sys.executable, module, folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
-        """Nothing of its own."""
-        return {}
+        """That of the launcher inside."""
+        inner: Launcher = registry.load("launcher", self.launcher)()
+        return inner.environment(folder, orders)
+
+
+def run_in_namespaces(
+    command: Sequence[str] | Sequence[Sequence[str]], cluster: Cluster, *, cores: float | None = None, timeout_s: float = 120.0, keep: Path | None = None
+) -> Ran:
+    """Run a command in every node of a cluster (or one command per node), in this working directory with this environment.
+
+    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...; SCALEPROOF_SHARED is a folder that all nodes and
+    this machine share (`keep`, else a temporary one). Exit code 124: out of time."""
+    plan = NamespacePlan(cluster, one_per_node(command, cluster.nodes), cores=cores)
+    return run_on_nodes(cluster.nodes, plan.write, lambda folder: keeper_command(sys.executable, "harness.fabric.netns_keeper", folder), timeout_s, keep)

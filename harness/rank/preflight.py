@@ -40,7 +40,7 @@ def run(context: RankContext) -> None:
     if not any(context.rendezvous.exchange("preflight.unreachable", context.rank, context.world_size, len(found["unreachable"]), MEET_S)):
         with compared(context):
             pass
-    local = [rank for rank, (_, _, host) in enumerate(places) if host == found["host"]].index(context.rank)
+    local = [rank for rank, (_, _, host) in enumerate(places) if _kernel(host) == _kernel(found["host"])].index(context.rank)
     # More ranks than cores would measure each other.
     found["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
     context.facts["preflight"] = found
@@ -50,6 +50,11 @@ def _host() -> str:
     """One machine and one boot of it; ranks with the same one share a clock."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()}/{path.read_text().strip() if path.exists() else ''}"
+
+
+def _kernel(host: str) -> str:
+    """Nodes of namespaces differ in name and share the machine's cores."""
+    return host.partition("/")[2] or host
 
 
 def _resolves() -> dict[str, str]:

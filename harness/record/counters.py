@@ -10,10 +10,10 @@ NOTICED = 1 << 20
 """Bytes: below this, background traffic of the machine hides what a launch sent."""
 
 
-def read_counters() -> Counters:
-    """Received and sent bytes and packets of every interface since boot, from /proc/self/net/dev."""
+def read_counters(process: int | str = "self") -> Counters:
+    """Received and sent bytes and packets of every interface in a process's namespace since it is there, from /proc/PID/net/dev."""
     found: Counters = {}
-    for line in Path("/proc/self/net/dev").read_text().splitlines()[2:]:
+    for line in Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]:
         name, _, numbers = line.partition(":")
         fields = [int(number) for number in numbers.split()]
         found[name.strip()] = {"rx_bytes": fields[0], "rx_packets": fields[1], "tx_bytes": fields[8], "tx_packets": fields[9]}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from harness.record.counters import NOTICED, Counters, sent
+from harness.record.counters import NOTICED, Counters, difference
 from harness.record.schema import RankNetwork
 
 CARRIES = 0.25
@@ -20,12 +20,13 @@ PER_MESSAGE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """One network namespace over the timed region: what its ranks asked for, and what each of its interfaces sent (bytes)."""
+    """One network namespace over the timed region: what its ranks asked for, and what each of its interfaces sent and received (bytes)."""
 
     namespace: str
     ranks: tuple[int, ...]
     asked_bytes: int
     sent_bytes: dict[str, int]
+    received_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
     def interface(self) -> str:
@@ -49,10 +50,12 @@ def carried(network: Sequence[RankNetwork]) -> list[Carried]:
     groups: dict[str, list[RankNetwork]] = {}
     for part in network:
         groups.setdefault(part.namespace, []).append(part)
-    return [
-        Carried(name, tuple(part.rank for part in parts), sum(part.asked_bytes for part in parts), sent(_first(parts), _last(parts)))
-        for name, parts in sorted(groups.items())
-    ]
+    found = []
+    for name, parts in sorted(groups.items()):
+        moved = difference(_first(parts), _last(parts))
+        ways = [{interface: counters[way] for interface, counters in moved.items()} for way in ("tx_bytes", "rx_bytes")]
+        found.append(Carried(name, tuple(part.rank for part in parts), sum(part.asked_bytes for part in parts), *ways))
+    return found
 
 
 def misled(found: Carried, interface: str) -> str | None:
@@ -65,6 +68,14 @@ def misled(found: Carried, interface: str) -> str | None:
 def unseen(found: Carried, interface: str) -> bool:
     """Whether a socket transport's bytes were seen on no interface at all."""
     return found.asked_bytes >= NOTICED and max(found.sent_bytes.get(interface, 0), found.wire_bytes) < CARRIES * found.asked_bytes
+
+
+def past_the_links(found: Carried) -> int | None:
+    """Of a node whose interfaces but loopback are its links to other nodes: the bytes on all links, where they are too few for what its ranks asked; None where
+    they are enough, or too little was asked. Ranks of one node may pass the most of it to each other; a read counts for its reader, who receives."""
+    ways = ({name: count for name, count in way.items() if name != "lo"} for way in (found.sent_bytes, found.received_bytes))
+    moved = max(sum(way.values()) for way in ways)
+    return moved if found.asked_bytes >= NOTICED and moved < CARRIES * found.asked_bytes / len(found.ranks) else None
 
 
 def background(found: Carried, interface: str | None, idle: Mapping[str, float], seconds: float) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import socket
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,9 +34,12 @@ class Arena:
         descriptor = os.memfd_create("scaleproof", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, self.nbytes)
-            known = context.rendezvous.exchange("shm.arena", context.rank, context.world_size, [os.getpid(), descriptor])
-            self.pids = [pid for pid, _ in known]
-            self._maps = [self._open(pid, fd) for pid, fd in known]
+            known = context.rendezvous.exchange("shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _place()])
+            self.pids = [pid for pid, _, _ in known]
+            far = [(rank, place.partition("/")[0]) for rank, (_, _, place) in enumerate(known) if place != _place()]
+            if far:
+                raise TransportError(f"shared memory ends at the node: rank {far[0][0]} stands on {far[0][1]}, rank {context.rank} on {socket.gethostname()}")
+            self._maps = [self._open(pid, fd) for pid, fd, _ in known]
             context.rendezvous.exchange("shm.mapped", context.rank, context.world_size, True)
         finally:
             os.close(descriptor)
@@ -63,6 +67,11 @@ class Arena:
     def offset(self, array: Array) -> int | None:
         """Where an array lies in the own memory; None when it lies elsewhere."""
         return self._allocator.offset(array)
+
+
+def _place() -> str:
+    """Of processes that see each other's numbers."""
+    return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
 
 
 def as_bytes(array: Array) -> Array:
