@@ -6,8 +6,9 @@ import socket
 
 import psutil
 
-from harness.fabric.verbs import netdev
+from harness.fabric.verbs import netdev, ports
 from harness.spec.errors import SpecError
+from harness.spec.registry import nearest
 
 
 class Host:
@@ -23,14 +24,14 @@ class Host:
         try:
             self.address()
         except SpecError as error:
-            return str(error), "name one of these interfaces in the case"
+            return str(error), "key `interface` of the case names one of this machine's interfaces or a verbs device: `scaleproof doctor` lists both"
         return None
 
     def address(self) -> str:
-        """The interface's IPv4 address; SpecError names the interfaces that exist."""
+        """The interface's IPv4 address; SpecError names the nearest interface or verbs port, or all that exist."""
         found, name = psutil.net_if_addrs(), netdev(self.interface)
         if name not in found:
-            raise SpecError(f"unknown interface {self.interface!r}; known: {', '.join(sorted(found))}")
+            raise SpecError(f"unknown interface {self.interface!r}; {nearest(self.interface, [*sorted(found), *(port.name for port in ports())])}")
         addresses = [entry.address for entry in found[name] if entry.family == socket.AF_INET]
         if not addresses:
             raise SpecError(f"interface {self.interface!r} has no IPv4 address")
