@@ -11,7 +11,8 @@ import yaml
 from harness.simulate.model import CostModel, Uncertain
 from harness.simulate.program import ASSUMED
 from harness.simulate.store import AllReduceCost, Parameter, TransportCost, read_costs
-from harness.spec.case import NATIVE, AnyCase
+from harness.spec.case import NATIVE, AnyCase, TrainCase
+from harness.spec.errors import SpecError
 
 STATED = Path(__file__).with_name("stated.yaml")
 WIRE = 0.9564
@@ -19,15 +20,28 @@ WIRE = 0.9564
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
-    """A case that names a node type is about hardware that is not here: stated costs. Else this machine's, taken as `scaleproof fit` left them."""
-    elsewhere = getattr(case, "profile", None) is not None
-    fitted = None if elsewhere else _nearest(case, results, machine)
+    """A case that names a node type is about hardware that is not here: stated costs, unless its `costs` says otherwise. Else this machine's, taken as
+    `scaleproof fit` left them. SpecError where the case wants fitted ones and there are none."""
+    elsewhere = case.costs == "stated" or (case.costs is None and getattr(case, "profile", None) is not None)
+    fitted = None if elsewhere or case.transport is None else _nearest(case, results, machine)
+    if fitted is None and case.costs == "fitted" and case.transport is not None:
+        raise SpecError(f"transport {case.transport!r} was not fitted on this machine; type `snakemake micro`, or set costs: stated")
     model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
     if not elsewhere and fitted is None and case.transport is not None:
         model = model.also_assumed(f"transport {case.transport!r} was not fitted on this machine (`scaleproof fit`)")
     if case.collective == NATIVE and case.program != "transfer" and case.transport is not None:
         model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
-    return model
+    return model.also_assumed(*_simplified(case))
+
+
+def _simplified(case: AnyCase) -> list[str]:
+    """What of a case the simulator takes for something simpler."""
+    found = []
+    if isinstance(case, TrainCase) and case.communication == "main":
+        found.append("calls go on while the main thread computes, as with a thread of their own")
+    if isinstance(case, TrainCase) and case.mechanism != "messages":
+        found.append(f"tensors travel as messages, without what mechanism {case.mechanism!r} copies")
+    return found
 
 
 def _nearest(case: AnyCase, results: Path, machine: str) -> TransportCost | None:

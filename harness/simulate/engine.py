@@ -13,11 +13,12 @@ from harness.simulate.jitter import Jitter
 from harness.simulate.model import MessageCosts
 from harness.simulate.network import Network
 from harness.simulate.program import Compute, Item, Pushed, Served, Submit, Wait, algorithm_of, exchange_plan, step_program
-from harness.simulate.schedules import Pattern, hierarchical, pattern_of
+from harness.simulate.schedules import Pattern, grouped, hierarchical, pattern_of
 from harness.simulate.servers import Tensor, serve
 from harness.simulate.spans import Prediction, Span
 from harness.spec.case import TrainCase
 from harness.spec.cluster import Cluster, slowed
+from harness.strategies.base import MIB
 from harness.workloads.networks import network_of
 from harness.workloads.profile import Profile
 
@@ -51,7 +52,8 @@ def simulate(
     tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
     update_s = profile.update_s.median * case.dilation if profile else 0.0
     exchange = Exchange(network, nodes, costs, options.channels, options.symmetry)
-    running = _Running(exchange, _pattern(case, options), options.order, tensors, update_s)
+    running = _Running(exchange, _Patterns(case, plan.groups, options), options.order, tensors, update_s)
+    running.fusion = None if case.fusion_mib is None else case.fusion_mib * MIB
     prediction = Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:
@@ -66,19 +68,40 @@ def simulate(
     return prediction
 
 
-def _pattern(case: TrainCase, options: Options) -> Pattern:
-    if options.hierarchical and case.ranks % case.nodes == 0:
-        return hierarchical(algorithm_of(case), case.ranks, case.ranks // case.nodes)
-    return pattern_of(algorithm_of(case), "all_reduce", case.ranks)
+class _Patterns:
+    """The schedules of a case's calls."""
+
+    def __init__(self, case: TrainCase, groups: int, options: Options) -> None:
+        self.ranks, self._algorithm = case.ranks, algorithm_of(case)
+        size = case.ranks // groups
+        inside = tuple(tuple(range(first, first + size)) for first in range(0, case.ranks, size))
+        between = tuple(tuple(range(place, case.ranks, size)) for place in range(size))
+        self._members = {"inside": inside, "between": between}
+        self._known: dict[tuple[str, str], Pattern] = {}
+        if options.hierarchical and case.ranks % case.nodes == 0:
+            self._known["all_reduce", "all"] = hierarchical(self._algorithm, case.ranks, case.ranks // case.nodes)
+
+    def of(self, item: Submit) -> Pattern:
+        """Of a call's operation among its ranks."""
+        key = (item.operation, item.scope)
+        if key not in self._known:
+            if item.scope == "all":
+                self._known[key] = pattern_of(self._algorithm, item.operation, self.ranks)
+            else:
+                groups = self._members[item.scope]
+                self._known[key] = grouped(pattern_of(self._algorithm, item.operation, len(groups[0])), groups, self.ranks)
+        return self._known[key]
 
 
 class _Running:
     """Where every rank stands. `at`: its main thread, in s."""
 
-    def __init__(self, exchange: Exchange, pattern: Pattern, order: Order, tensors: Sequence[Tensor], update_s: float) -> None:
-        self.exchange, self.pattern, self.order = exchange, pattern, order
+    def __init__(self, exchange: Exchange, patterns: _Patterns, order: Order, tensors: Sequence[Tensor], update_s: float) -> None:
+        self.exchange, self.patterns, self.order = exchange, patterns, order
         self.tensors, self.update_s = tensors, update_s
-        self.at = np.zeros(pattern.ranks)
+        self.fusion: float | None = None
+        """Bytes that the transport fuses; None: the strategy's buckets go as they are."""
+        self.at = np.zeros(patterns.ranks)
         self._pending: list[tuple[int, Call]] = []
         self._latest: dict[int, Call] = {}
         """The last call of each number, done or not."""
@@ -98,7 +121,7 @@ class _Running:
             if isinstance(item, Compute):
                 self._compute(item, step, factors, spans)
             elif isinstance(item, Submit):
-                call = Call(self.pattern, item.nbytes, self.at, item.place, item.number % len(self.exchange.free))
+                call = Call(self.patterns.of(item), item.nbytes, self.at, item.place, item.number % len(self.exchange.free))
                 self._pending.append((item.number, call))
                 self._latest[item.number] = call
                 self._untold.append((step, call))
@@ -143,10 +166,13 @@ class _Running:
                 self._go_on()
             done = [self._latest[item.number].end]
         self.at = np.maximum.reduce([before, *done])
-        spans.append(Span("wait", step, before, self.at))
+        spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
 
     def _go_on(self) -> None:
         """Run all calls that wait, or the next one by priority."""
+        if self.fusion is not None:
+            self._fuse(self.fusion)
+            return
         if self.order == "ready":
             chosen, self._pending = self._pending, []
         else:
@@ -156,6 +182,20 @@ class _Running:
             first = min((place for place, when in enumerate(ready) if when <= soonest), key=lambda place: self._pending[place][1].place)
             chosen = [self._pending.pop(first)]
         self.exchange.run([call for _, call in chosen])
+
+    def _fuse(self, limit: float) -> None:
+        """What is ready on all ranks when the channel is free goes as one call, up to so many bytes; at least the next one."""
+        calls = [call for _, call in self._pending]
+        begins = max(float(calls[0].ready.max()), float(self.exchange.free[0].max()))
+        count, nbytes = 1, calls[0].nbytes
+        while count < len(calls) and float(calls[count].ready.max()) <= begins and nbytes + calls[count].nbytes <= limit:
+            nbytes += calls[count].nbytes
+            count += 1
+        whole = Call(calls[0].pattern, nbytes, np.maximum.reduce([call.ready for call in calls[:count]]))
+        self.exchange.run([whole])
+        for call in calls[:count]:
+            call.start, call.end = whole.start, whole.end
+        self._pending = self._pending[count:]
 
     def _serve(self, step: int, pushed: dict[int, np.ndarray], spans: list[Span]) -> None:
         before = self.at

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from harness.spec.case import NATIVE, CollectiveCase, TrainCase
+from harness.spec.case import NATIVE, CollectiveCase, Operation, TrainCase
 from harness.spec.emulated import shrunk
 from harness.spec.errors import SpecError
 from harness.strategies import buckets
@@ -26,20 +27,28 @@ class Compute:
     seconds: float
 
 
+Scope = Literal["all", "inside", "between"]
+"""Ranks of a call: everyone, those of a group, or those with the same place in their groups."""
+
+
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """A bucket is complete: its all-reduce may start. `place`: of its first layer, for an order by priority."""
+    """A call may start. `place`: the foremost layer in it, for an order by priority."""
 
     number: int
     nbytes: float
-    place: int
+    place: int = 0
+    operation: Operation = "all_reduce"
+    scope: Scope = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Until all calls so far are done, or one of them by its number."""
+    """Until all calls so far are done, or one of them by its number; recorded as `event`."""
 
     number: int | None = None
+    event: str = "wait"
+    nbytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,19 @@ class Plan:
     layers: tuple[int, ...]
     parameters: tuple[float, ...]
     """Bytes of each parameter by itself."""
+    scopes: tuple[Scope, ...] = ()
+    """Of the buckets' ranks, where not all of them have all ranks."""
+    groups: int = 1
+    """Of strategy hybrid: G groups of neighbouring ranks."""
+    ranks: int = 1
+
+    def scope(self, number: int) -> Scope:
+        """Ranks of bucket `number`."""
+        return self.scopes[number] if self.scopes else "all"
+
+    def sharers(self, number: int) -> int:
+        """How many ranks share its update."""
+        return self.groups if self.scope(number) == "between" else self.ranks
 
 
 def algorithm_of(case: TrainCase | CollectiveCase) -> str:
@@ -75,15 +97,27 @@ def algorithm_of(case: TrainCase | CollectiveCase) -> str:
 
 def exchange_plan(case: TrainCase, network: Network) -> Plan:
     """The buckets that the strategies plan, with the case's shrunken tensors."""
-    parameters, layers = [], []
-    for place, layer in enumerate(network.layers):
-        for variable in layer.variables:
-            parameters.append(Parameter(variable.name, shrunk(variable.elements, case.shrink)))
-            layers.append(place)
-    members = buckets.plan(parameters, 0 if case.fusion_mib is not None else case.bucket_mib * MIB)
-    padded = [-(-parameter.elements // ALIGN) * ALIGN * ITEM for parameter in parameters]
-    nbytes = tuple(float(sum(padded[index] for index in some)) for some in members)
-    return Plan(nbytes, tuple(tuple(some) for some in members), tuple(layers), tuple(float(one.elements * ITEM) for one in parameters))
+    if case.strategy == "hybrid":
+        from harness.simulate.divided import exchange_plan as of_hybrid  # it stands on this module
+
+        return of_hybrid(case, network)
+    parameters, layers = parameters_of(network, case.shrink)
+    members, nbytes = bucketed(case, parameters, range(len(parameters)), case.ranks if case.strategy == "distributed_update" else 1)
+    return Plan(nbytes, members, layers, tuple(float(one.elements * ITEM) for one in parameters), ranks=case.ranks)
+
+
+def parameters_of(network: Network, shrink: float) -> tuple[list[Parameter], tuple[int, ...]]:
+    """Every parameter and the place of its layer."""
+    found = [(place, variable) for place, layer in enumerate(network.layers) for variable in layer.variables]
+    return [Parameter(one.name, shrunk(one.elements, shrink)) for _, one in found], tuple(place for place, _ in found)
+
+
+def bucketed(case: TrainCase, parameters: Sequence[Parameter], chosen: Sequence[int], parts: int) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
+    """Members and bytes of the buckets of some parameters, each divisible into `parts`."""
+    members = buckets.plan([parameters[index] for index in chosen], 0 if case.fusion_mib is not None else case.bucket_mib * MIB)
+    named = tuple(tuple(chosen[place] for place in some) for some in members)
+    elements = [sum(-(-parameters[index].elements // ALIGN) * ALIGN for index in some) for some in named]
+    return named, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)
 
 
 def step_program(case: TrainCase, plan: Plan, profile: Profile | None, across: bool = False) -> list[Item]:
@@ -91,6 +125,8 @@ def step_program(case: TrainCase, plan: Plan, profile: Profile | None, across: b
     every step for all of its calls. SpecError for a strategy that is not simulated."""
     if case.strategy not in _STRATEGIES:
         raise SpecError(f"strategy {case.strategy!r} is not simulated; {', '.join(_STRATEGIES)} are")
+    if across and case.strategy not in ("sync", "sync_overlap"):
+        raise SpecError(f"strategy {case.strategy!r} waits for all of its calls in every step")
     scale = case.dilation
     update = Compute("update", profile.update_s.median * scale if profile else 0.0)
     waits = {plan.layers[index]: number for number, some in enumerate(plan.members) for index in some} if across else {}
@@ -99,14 +135,19 @@ def step_program(case: TrainCase, plan: Plan, profile: Profile | None, across: b
         if place in waits:
             items.append(Wait(waits[place]))
         items.append(Compute("forward", layer.forward_s.median * scale))
-    return [*items, *_STRATEGIES[case.strategy](plan, _backward(profile, scale, len(set(plan.layers))), update, across)]
+    rest = _STRATEGIES[case.strategy](plan, _backward(profile, scale), update, across)
+    if case.strategy == "hybrid":
+        from harness.simulate.divided import with_activations
+
+        return with_activations(case, plan, [*items, *rest])
+    return [*items, *rest]
 
 
 Passed = list[tuple[int, float, float]]
 """Layers from the last to the first: place, s until its parameters' gradients are final, s after that."""
 
 
-def _backward(profile: Profile | None, scale: float, layers: int) -> Passed:
+def _backward(profile: Profile | None, scale: float) -> Passed:
     if profile is None:
         return []
     times = [(place, layer.weight_s.median * scale, (layer.backward_s.median - layer.weight_s.median) * scale) for place, layer in enumerate(profile.layers)]
@@ -122,17 +163,31 @@ def _sync(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Ite
 
 
 def _sync_overlap(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    items: list[Item] = []
-    submits, done = list(_submits(plan)), set[int]()
+    return [*_beside(plan, passed, list(_submits(plan))), *_end(update, across)]
+
+
+def _distributed_update(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+    """Part-reduce beside the backward pass; then each rank steps its part of one bucket while that of the one before is part-broadcast."""
+    reduces = [replace(one, operation="reduce_scatter", scope=plan.scope(one.number)) for one in _submits(plan)]
+    items, count, whole = _beside(plan, passed, list(reduces)), len(reduces), sum(plan.nbytes)
+    for one in reduces:
+        items += [Wait(one.number), Compute("update", update.seconds * one.nbytes / whole / plan.sharers(one.number))]
+        items.append(replace(one, number=count + one.number, operation="all_gather"))
+    return [*items, Wait()]
+
+
+def _beside(plan: Plan, passed: Passed, submits: list[Submit]) -> list[Item]:
+    """Calls leave in order, each as soon as the backward pass has what it needs."""
+    items, done = list[Item](), set[int]()
     if not passed:
-        return [*submits, *_end(update, across)]
+        return [*submits]
     for place, before, after in passed:
         items.append(Compute("backward", before))
         done |= {index for index, layer in enumerate(plan.layers) if layer == place}
         while submits and done.issuperset(plan.members[submits[0].number]):
             items.append(submits.pop(0))
         items.append(Compute("backward", after))
-    return [*items, *_end(update, across)]
+    return items
 
 
 def _parameter_server(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
@@ -156,4 +211,7 @@ def _end(update: Compute, across: bool) -> Sequence[Item]:
     return (update,) if across else (Wait(), update)
 
 
-_STRATEGIES = {"local_only": _local_only, "sync": _sync, "sync_overlap": _sync_overlap, "parameter_server": _parameter_server}
+_STRATEGIES = {
+    "local_only": _local_only, "sync": _sync, "sync_overlap": _sync_overlap, "parameter_server": _parameter_server,
+    "distributed_update": _distributed_update, "hybrid": _distributed_update,
+}  # fmt: skip

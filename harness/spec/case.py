@@ -22,7 +22,7 @@ NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
 
 _LATER = frozenset({
     "budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers", "cluster", "dilation", "shrink",
-    "profile", "efficiency", "groups", "communication",
+    "profile", "efficiency", "groups", "communication", "costs",
 })  # fmt: skip
 """Fields that earlier versions did not have."""
 
@@ -67,6 +67,9 @@ class CommonCase(BaseModel):
     """Replayed compute and link delays last longer, and link rates are lower, by this factor; metrics divide times by it."""
     shrink: Annotated[float, Field(ge=1)] = 1.0
     """Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it."""
+    costs: Literal["fitted", "stated"] | None = None
+    """Fabric simulated: alpha, beta and gamma as `scaleproof fit` found them on this machine, or as stated in ranges for hardware that is not here; None:
+    stated where `profile` names a node type or nothing was fitted, else fitted."""
     fusion_mib: NonNegativeFloat | None = None
     """Tensor fusion of a transport that has it (Horovod, MultiWorkerMirroredStrategy), MiB; 0: off; None: strategies bucket, the transport does not."""
     region_mib: PositiveFloat | None = None
@@ -117,6 +120,8 @@ class CommonCase(BaseModel):
             raise FieldError("cluster", "fabric 'guests' has one switch with equal links; use 'netns' or 'simulated', or link_mbit and link_delay_ms")
         if self.cluster is not None and (self.link_mbit is not None or self.link_delay_ms):
             raise FieldError("cluster", "its description has the rates and delays; leave out link_mbit and link_delay_ms")
+        if self.costs is not None and self.fabric != "simulated":
+            raise FieldError("costs", f"fabric {self.fabric!r} takes the time that it takes; leave it out, or set fabric: simulated")
         if self.nodes > self.ranks:
             raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
         if self.fusion_mib is not None and not (self.transport and registry.entry("transport", self.transport).fuses):

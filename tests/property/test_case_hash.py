@@ -58,6 +58,7 @@ LATER: dict[str, dict[str, Any]] = {
     "shrink": {"fabric": "netns", "compute": "replay", "shrink": 4},
     "profile": {"compute": "replay", "profile": "xeon_e5_2698v3_x2", "efficiency": 0.6},
     "efficiency": {"compute": "replay", "profile": "xeon_e5_2698v3_x2", "efficiency": 0.6},
+    "costs": {"fabric": "simulated", "costs": "stated"},
     "groups": {"strategy": "hybrid", "transport": "shm", "collective": "ring", "groups": 2},
     "communication": {"strategy": "sync_overlap", "communication": "main"},
     "servers": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "servers": 1},
