@@ -1,7 +1,7 @@
 """Lemma 1 in the flesh: the computation of a step is divided over the ranks, an overhead is not, and all ranks meet at the end of the step.
 
-Options: `products`, matrix products of a whole step (0: computation is slept); `compute_ms`, how long it sleeps instead on one rank; `overhead_ms`, sleep
-injected into every step of every rank; `overlapped`: 1 lets that run beside the computation.
+Options: `slept`: 1 sleeps the computation, `compute_ms` of a whole step; 0 multiplies `products` matrices a step; `overhead_ms`, sleep injected into every
+step of every rank; `overlapped`: 1 lets that run beside the computation.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def _sleep(seconds: float) -> tuple[int, int]:
 
 def _computation(context: RankContext, case: OwnCase) -> Callable[[], None]:
     """This rank's share of a step's work."""
-    products = int(case.options["products"])
-    if not products:
+    if case.options["slept"]:
         share_s = float(case.options["compute_ms"]) * MILLI / case.ranks
         return lambda: time.sleep(share_s)
+    products = int(case.options["products"])
     share = products // case.ranks + (context.rank < products % case.ranks)
     matrix = np.full((SIDE, SIDE), 1 / SIDE, np.float32)
     out = np.empty_like(matrix)

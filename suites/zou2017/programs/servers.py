@@ -1,7 +1,7 @@
 """Lemma 2 in the flesh: workers compute (slept) while the parameters of the round before travel to the servers, that add them up, and back.
 
-The first `workers` ranks are workers, the rest servers. Parameters are spread over the servers, by default evenly. Options: `workers`; `nbytes`, of all
-parameters; `compute_ms` of a round (0: nothing but traffic, which shows what a server delivers); `first_share`, the part of the parameters on the first
+The first `workers` ranks are workers, the rest servers. Parameters are spread over the servers, by default evenly. Options: `slept: 1`; `workers`; `nbytes`,
+of all parameters; `compute_ms` of a round (0: nothing but traffic, which shows what a server delivers); `first_share`, the part of the parameters on the first
 server (0: as much as on any other).
 """
 

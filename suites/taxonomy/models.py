@@ -1,0 +1,209 @@
+"""What only this suite needs: the surveys' lower bounds as functions, measured delays against them, and schedules against the bound of work and depth."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from harness.claims.launch import timed
+from harness.claims.metrics import Metric
+from harness.claims.schema import PublishedRow
+from harness.record.schema import Record
+from harness.spec import registry
+from harness.spec.case import OwnCase
+from harness.workloads.networks import Network
+
+SECOND = 1e9
+MIB = 1 << 20
+FLOAT = 4
+"""Bytes of a float32."""
+MEGABIT = 1e6 / 8
+"""Bytes per second of 1 Mbit/s."""
+Rows = Mapping[str, PublishedRow]
+
+DELAYS: dict[str, Callable[[int, float, float, float], float]] = {
+    "naive_sync_ps": lambda n, t, r, u: 2 * n * t + (n - 1) * r + u,
+    "binomial_tree": lambda n, t, r, u: 2 * math.ceil(math.log2(n + 1)) * t + math.ceil(math.log2(n)) * r + u,
+    "scatter_reduce_bcast_single_ps": lambda n, t, r, u: (2 + 2 * (n - 1) / n) * t + (n - 1) / n * r + u,
+    "async_per_worker": lambda n, t, r, u: 2 * t + u,
+    "async_all_workers": lambda n, t, r, u: n * t + u,
+    "sharded_ps_k_eq_n_sync": lambda n, t, r, u: 2 * (n - 1) / n * t + (n - 1) / n * r + u / n,
+    "recursive_doubling": lambda n, t, r, u: math.ceil(math.log2(n)) * (t + r) + u,
+    "ring": lambda n, t, r, u: 2 * (n - 1) / n * t + (n - 1) / n * r + u,
+}
+"""Langer et al., section 3.4.1: lower bounds of the delay of one exchange, from n workers, T_w to transmit, R_w to reduce and U_w to update a model (s)."""
+SERVED = ("naive_sync_ps", "binomial_tree", "scatter_reduce_bcast_single_ps", "async_per_worker", "async_all_workers")
+"""Schemes with a server on a rank of its own, the last one."""
+SYNCHRONOUS = tuple(name for name in DELAYS if not name.startswith("async"))
+MODELS = {"resnet110": 6.7, "vgg_a": 491.0, "resnet152": 223.0}
+"""MiB, of Fig. 14 of Langer et al."""
+LINKS = {"10GbE": 10e9 / 8, "QDR": 32e9 / 8}
+"""Bytes/s of Fig. 14's networks: Ethernet's rate, and InfiniBand QDR's data rate of 4 lanes of 8 Gbit/s."""
+REDUCE_RATE, UPDATE_RATE = 10 * 2**30, 2 * 2**30
+"""Bytes/s of Fig. 14."""
+
+
+def traffic_per_node(workers: int, nbytes: float) -> float:
+    """Bytes that each of n workers sends when everybody serves a part."""
+    return 2 * (workers - 1) / workers * nbytes
+
+
+def all_reduce_bound(ranks: int, nbytes: float, latency_s: float, s_per_byte: float) -> float:
+    """Ben-Nun and Hoefler, section 2.5: L log2 P + gamma m G (P - 1) / P seconds; gamma m are the bytes."""
+    return latency_s * math.log2(ranks) + nbytes * s_per_byte * (ranks - 1) / ranks
+
+
+# --- Metrics over launches -------------------------------------------------------------------------------------------------------------------
+
+
+def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
+    """Median s of one exchange: from the first rank's start to the last one's end, all on one clock."""
+    rows = timed(samples, "delay")
+    if rows.empty:
+        return None
+    found = rows.groupby("step").agg({"start_ns": "min", "end_ns": "max", "value": "max"})
+    return float(((found["end_ns"] - found["start_ns"]) / found["value"]).median()) / SECOND
+
+
+def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
+    """The delay over its lower bound, with the link's rate as set and times of reducing and updating as measured in the same launch."""
+    found, bound = delay_s(record, samples), delay_bound(record, samples)
+    return found / bound if found and bound else None
+
+
+def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
+    """The scheme's formula, s."""
+    case, reduce, update = record.case, _median_s(samples, "reduce"), _median_s(samples, "update")
+    if not isinstance(case, OwnCase) or case.link_mbit is None or reduce is None or update is None:
+        return None
+    transmit = case.sizes[0] / (case.link_mbit * MEGABIT)
+    return DELAYS[str(case.options["scheme"])](_workers(case), transmit, reduce, update)
+
+
+def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
+    """The delay over the other survey's bound of an all-reduce; the latency is that set on the links."""
+    case, found = record.case, delay_s(record, samples)
+    if not isinstance(case, OwnCase) or case.link_mbit is None or found is None:
+        return None
+    return found / all_reduce_bound(_workers(case), case.sizes[0], case.link_delay_ms / 1e3, 1 / (case.link_mbit * MEGABIT))
+
+
+def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+    """Most bytes that a worker sent in one exchange over 2 (n - 1) / n of the model."""
+    case, rows = record.case, timed(samples, "delay")
+    if not isinstance(case, OwnCase) or rows.empty:
+        return None
+    workers = _workers(case)
+    return float(rows.loc[rows["rank"] < workers, "nbytes"].max()) / traffic_per_node(workers, case.sizes[0])
+
+
+# --- Metrics of arithmetic -------------------------------------------------------------------------------------------------------------------
+
+
+def schedules_outside(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: of greedy schedules of a training step of `x`'s workloads on 1 to `workers` workers, how many break max{W/p, D} <= T_p <= W/p + D."""
+    outside = 0
+    for workload in x["workloads"]:
+        operations = training_step(registry.load("workload", workload)(None, 1.0))
+        work, depth = sum(cost for cost, _ in operations), longest_path(operations)
+        for workers in range(1, int(x["workers"]) + 1):
+            took = greedy_schedule(operations, workers)
+            outside += not max(work / workers, depth) <= took * (1 + 1e-9) or not took <= (work / workers + depth) * (1 + 1e-9)
+    return float(outside)
+
+
+Operations = list[tuple[float, list[int]]]
+"""Cost, and the earlier operations that must be done before."""
+
+
+def training_step(network: Network) -> Operations:
+    """A network's forward pass and its gradients, layer by layer, in an order in which each can run; costs are multiply-accumulates of one sample."""
+    layers, places = network.layers, network.places
+    operations: Operations = [(layer.mac, [place - 1 for place in read if place]) for layer, read in zip(layers, places, strict=True)]
+    readers: list[list[int]] = [[later for later, read in enumerate(places) if place + 1 in read] for place in range(len(layers))]
+    input_gradient: dict[int, int] = {}
+    for place in reversed(range(len(layers))):
+        needed = [place, *(input_gradient[later] for later in readers[place])]
+        if layers[place].variables:
+            operations.append((layers[place].mac, needed))
+        input_gradient[place] = len(operations)
+        operations.append((layers[place].input_mac, needed))
+    return operations
+
+
+def longest_path(operations: Operations) -> float:
+    """D."""
+    ends: list[float] = []
+    for cost, needed in operations:
+        ends.append(cost + max((ends[other] for other in needed), default=0.0))
+    return max(ends)
+
+
+def greedy_schedule(operations: Operations, workers: int) -> float:
+    """T_p: no worker is idle while an operation could run."""
+    waiting = [len(set(needed)) for _, needed in operations]
+    after: list[list[int]] = [[] for _ in operations]
+    for number, (_, needed) in enumerate(operations):
+        for other in set(needed):
+            after[other].append(number)
+    ready = [number for number, left in enumerate(waiting) if not left]
+    running: list[tuple[float, int]] = []
+    clock = 0.0
+    while ready or running:
+        while ready and len(running) < workers:
+            number = heapq.heappop(ready)
+            heapq.heappush(running, (clock + operations[number][0], number))
+        clock, done = heapq.heappop(running)
+        for number in after[done]:
+            waiting[number] -= 1
+            if not waiting[number]:
+                heapq.heappush(ready, number)
+    return clock
+
+
+def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: share of Fig. 14's models and networks, with 3 to `workers` workers, where the naive synchronous server has the longest bound of all."""
+    found = []
+    for nbytes in (size * MIB for size in MODELS.values()):
+        for rate in LINKS.values():
+            for workers in range(3, int(x["workers"]) + 1):
+                bounds = {name: DELAYS[name](workers, nbytes / rate, nbytes / REDUCE_RATE, nbytes / UPDATE_RATE) for name in SYNCHRONOUS}
+                found.append(max(bounds, key=lambda name: bounds[name]) == "naive_sync_ps")
+    return sum(found) / len(found)
+
+
+def fig14_delay(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: bound of `x`'s scheme, workers, model and network with Fig. 14's rates, s."""
+    nbytes = MODELS[x["model"]] * MIB
+    return DELAYS[x["scheme"]](x["workers"], nbytes / LINKS[x["network"]], nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
+
+
+def model_size(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: MiB of the layer-exact network's parameters in float32."""
+    network: Network = registry.load("workload", x["workload"])(None, 1.0)
+    return network.parameters * FLOAT / MIB
+
+
+def _workers(case: OwnCase) -> int:
+    return case.ranks - (case.options["scheme"] in SERVED)
+
+
+def _median_s(samples: pd.DataFrame, event: str) -> float | None:
+    rows = timed(samples, event)
+    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) else None
+
+
+METRICS = [
+    Metric("delay_s", "s", "lower", launch=delay_s),
+    Metric("delay_over_bound", "1", "lower", launch=delay_over_bound, clocked=True),
+    Metric("all_reduce_over_bound", "1", "lower", launch=all_reduce_over_bound, clocked=True),
+    Metric("traffic_ratio", "1", None, launch=traffic_ratio),
+    Metric("schedules_outside", "schedules", "lower", model=schedules_outside),
+    Metric("naive_worst_share", "fraction", None, model=naive_worst_share),
+    Metric("fig14_delay", "s", "lower", model=fig14_delay),
+    Metric("model_size", "MiB", None, model=model_size),
+]

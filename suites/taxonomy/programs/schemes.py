@@ -1,0 +1,197 @@
+"""The schemes as messages: n workers, each with a gradient and parameters of the same size, and for some a server on the rank after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from harness.transports.base import Array, Handle, PointToPoint
+
+ROUNDS = {"async_all_workers": 5}
+"""Rounds that one sample of a scheme holds, where it is not one: an asynchronous server fills its link only from round to round."""
+
+
+class Exchange:
+    """One rank's part. `gradient` may be used up by an exchange; `parameters` have the result."""
+
+    def __init__(self, transport: PointToPoint, workers: int, elements: int, update: Callable[[Array, Array], None]) -> None:
+        self.transport, self.workers, self.update = transport, workers, update
+        self.rank, self.server = transport.rank, workers
+        self.is_server = self.rank == workers
+        self.gradient, self.parameters = np.zeros(elements, np.float32), np.zeros(elements, np.float32)
+        self.arrivals = [np.zeros(elements, np.float32) for _ in range(workers)]
+        self.token = np.zeros(1, np.float32)
+        self.bounds = [part * elements // workers for part in range(workers + 1)]
+
+    def part(self, array: Array, number: int) -> Array:
+        """Part `number` of a model that is divided over the workers."""
+        return array[self.bounds[number] : self.bounds[number + 1]]
+
+    @property
+    def others(self) -> list[int]:
+        """The other workers, the next one first, so that not all send to the same."""
+        return [(self.rank + step) % self.workers for step in range(1, self.workers)]
+
+    def wait(self, handles: Sequence[Handle]) -> None:
+        """For all."""
+        for handle in handles:
+            handle.wait()
+
+    def scatter_reduce(self) -> None:
+        """Every worker ends with the sum of its part."""
+        own = self.part(self.gradient, self.rank)
+        arriving = {other: self.part(self.arrivals[other], self.rank) for other in self.others}
+        handles = [self.transport.recv(array, other) for other, array in arriving.items()]
+        handles += [self.transport.send(self.part(self.gradient, other), other) for other in self.others]
+        self.wait(handles)
+        for array in arriving.values():
+            np.add(own, array, out=own)
+
+    def gather(self, array: Array) -> None:
+        """Every worker's part of the array reaches every other."""
+        own = self.part(array, self.rank)
+        handles = [self.transport.recv(self.part(array, other), other) for other in self.others]
+        self.wait(handles + [self.transport.send(own, other) for other in self.others])
+
+
+def naive_sync_ps(exchange: Exchange) -> None:
+    """Every gradient whole to the server, the parameters whole to everybody."""
+    transport = exchange.transport
+    if not exchange.is_server:
+        transport.send(exchange.gradient, exchange.server).wait()
+        transport.recv(exchange.parameters, exchange.server).wait()
+        return
+    handles = [transport.recv(array, worker) for worker, array in enumerate(exchange.arrivals)]
+    exchange.wait(handles)
+    for array in exchange.arrivals[1:]:
+        np.add(exchange.arrivals[0], array, out=exchange.arrivals[0])
+    exchange.update(exchange.parameters, exchange.arrivals[0])
+    exchange.wait([transport.send(exchange.parameters, worker) for worker in range(exchange.workers)])
+
+
+def binomial_tree(exchange: Exchange) -> None:
+    """Workers and server are a binomial tree with the server as its root: whole gradients go up and are added, whole parameters come down."""
+    transport, size = exchange.transport, exchange.workers + 1
+    place = (exchange.rank + 1) % size
+    total, waiting = exchange.gradient, []
+    if exchange.is_server:
+        total.fill(0)
+    distance = 1
+    while distance < size:
+        if place % (2 * distance):
+            transport.send(total, _rank(place - distance, size)).wait()
+            break
+        if place + distance < size:
+            waiting.append(place + distance)
+            transport.recv(exchange.arrivals[0], _rank(place + distance, size)).wait()
+            np.add(total, exchange.arrivals[0], out=total)
+        distance *= 2
+    if exchange.is_server:
+        exchange.update(exchange.parameters, total)
+    else:
+        transport.recv(exchange.parameters, _rank(place - distance, size)).wait()
+    for child in reversed(waiting):
+        transport.send(exchange.parameters, _rank(child, size)).wait()
+
+
+def _rank(place: int, size: int) -> int:
+    """The root has place 0 and the last rank."""
+    return (place - 1) % size
+
+
+def scatter_reduce_bcast_single_ps(exchange: Exchange) -> None:
+    """Workers reduce a part each; the server gets the parts, steps, gives parts of the parameters back; workers tell each other theirs."""
+    transport = exchange.transport
+    if exchange.is_server:
+        handles = [transport.recv(exchange.part(exchange.gradient, worker), worker) for worker in range(exchange.workers)]
+        exchange.wait(handles)
+        exchange.update(exchange.parameters, exchange.gradient)
+        exchange.wait([transport.send(exchange.part(exchange.parameters, worker), worker) for worker in range(exchange.workers)])
+        return
+    exchange.scatter_reduce()
+    transport.send(exchange.part(exchange.gradient, exchange.rank), exchange.server).wait()
+    transport.recv(exchange.part(exchange.parameters, exchange.rank), exchange.server).wait()
+    exchange.gather(exchange.parameters)
+
+
+def async_per_worker(exchange: Exchange) -> None:
+    """One worker alone, the others compute."""
+    if exchange.is_server:
+        _serve(exchange, [0])
+    elif exchange.rank == 0:
+        _ask(exchange)
+
+
+def async_all_workers(exchange: Exchange) -> None:
+    """All workers, round after round: the server takes one gradient after the other while it still gives parameters to the one before."""
+    rounds = ROUNDS["async_all_workers"]
+    if exchange.is_server:
+        _serve(exchange, list(range(exchange.workers)) * rounds)
+    else:
+        for _ in range(rounds):
+            _ask(exchange)
+
+
+def _ask(exchange: Exchange) -> None:
+    exchange.transport.recv(exchange.token, exchange.server).wait()
+    exchange.transport.send(exchange.gradient, exchange.server).wait()
+    exchange.transport.recv(exchange.parameters, exchange.server).wait()
+
+
+def _serve(exchange: Exchange, turns: Sequence[int]) -> None:
+    """A word to the worker whose turn it is keeps gradients from sharing the link, which would make all wait for all."""
+    transport, going = exchange.transport, dict[int, Handle]()
+    for worker in turns:
+        transport.send(exchange.token, worker).wait()
+        transport.recv(exchange.gradient, worker).wait()
+        exchange.update(exchange.parameters, exchange.gradient)
+        if worker in going:
+            going.pop(worker).wait()
+        np.copyto(exchange.arrivals[worker], exchange.parameters)
+        going[worker] = transport.send(exchange.arrivals[worker], worker)
+    exchange.wait(list(going.values()))
+
+
+def sharded_ps_k_eq_n_sync(exchange: Exchange) -> None:
+    """Every worker serves a part of the model."""
+    exchange.scatter_reduce()
+    exchange.update(exchange.part(exchange.parameters, exchange.rank), exchange.part(exchange.gradient, exchange.rank))
+    exchange.gather(exchange.parameters)
+
+
+def recursive_doubling(exchange: Exchange) -> None:
+    """Whole gradients with a partner twice as far in every round; a power of two of workers."""
+    distance = 1
+    while distance < exchange.workers:
+        partner = exchange.rank ^ distance
+        handle = exchange.transport.recv(exchange.arrivals[0], partner)
+        exchange.wait([exchange.transport.send(exchange.gradient, partner), handle])
+        np.add(exchange.gradient, exchange.arrivals[0], out=exchange.gradient)
+        distance *= 2
+    exchange.update(exchange.parameters, exchange.gradient)
+
+
+def ring(exchange: Exchange) -> None:
+    """Parts go round, first to be added, then to be known."""
+    workers, after, before = exchange.workers, (exchange.rank + 1) % exchange.workers, (exchange.rank - 1) % exchange.workers
+    for step in range(2 * (workers - 1)):
+        out, arriving = (exchange.rank - step) % workers, (exchange.rank - step - 1) % workers
+        adds = step < workers - 1
+        target = exchange.part(exchange.arrivals[0] if adds else exchange.gradient, arriving)
+        handle = exchange.transport.recv(target, before)
+        exchange.wait([exchange.transport.send(exchange.part(exchange.gradient, out), after), handle])
+        if adds:
+            total = exchange.part(exchange.gradient, arriving)
+            np.add(total, target, out=total)
+    exchange.update(exchange.parameters, exchange.gradient)
+
+
+SCHEMES: dict[str, Callable[[Exchange], None]] = {
+    scheme.__name__: scheme
+    for scheme in (
+        naive_sync_ps, binomial_tree, scatter_reduce_bcast_single_ps, async_per_worker, async_all_workers, sharded_ps_k_eq_n_sync, recursive_doubling, ring,
+    )
+}  # fmt: skip
+SERVED = ("naive_sync_ps", "binomial_tree", "scatter_reduce_bcast_single_ps", "async_per_worker", "async_all_workers")
+"""Schemes with a server on a rank of its own."""
