@@ -23,6 +23,8 @@ MOST_RANKS = 64
 """More ranks than this are not started for a preflight."""
 DEADLINE_S = {"host": 45.0, "uml": 120.0, "qemu": 480.0}
 """In guests nodes must boot first, and emulation takes ten times as long for everything."""
+RANK_S = 1.0
+"""What a rank may add: every one connects to all others."""
 SLOW = 0.75
 """Share of the median core's speed below which a rank's core is called slow."""
 _PROGRAMS = Path(__file__).parents[1] / "rank"
@@ -62,9 +64,10 @@ def ask(group: Group, staging: Path) -> Told | PreflightCheck:
     values = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "preflight", "entry": "preflight", "ranks": group.ranks}
     case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes, "guest": group.guest})
     address = registry.load("fabric", group.fabric)(group.interface).address()
+    deadline_s = DEADLINE_S[group.guest if group.fabric == "guests" else "host"] + RANK_S * group.ranks
     orders = Orders(
         launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
-        token=secrets.token_hex(16), address=address, deadline_s=DEADLINE_S[group.guest if group.fabric == "guests" else "host"], programs=str(_PROGRAMS),
+        token=secrets.token_hex(16), address=address, deadline_s=deadline_s, programs=str(_PROGRAMS),
     )  # fmt: skip
     folder = staging / orders.launch
     try:

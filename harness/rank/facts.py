@@ -33,6 +33,7 @@ def rank_facts() -> dict[str, Any]:
         "framework_threads": _framework_threads(),
         "thread_pools": thread_pools(),
         "peak_memory_mib": round(usage.ru_maxrss / 1024, 1),
+        "private_memory_mib": private_mib(),
         "user_s": round(usage.ru_utime, 3),
         "system_s": round(usage.ru_stime, 3),
         "involuntary_switches": usage.ru_nivcsw,
@@ -42,6 +43,15 @@ def rank_facts() -> dict[str, Any]:
         "libraries": loaded_libraries(),
         "host": {**host(), "cores": cores(), "cgroup": limits()},
     }
+
+
+def private_mib() -> float | None:
+    """Memory of this process alone: what it does not share with the process that it was forked from, or with others that mapped the same files."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return None
+    return round(sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024, 1)
 
 
 def thread_pools() -> dict[str, Any]:

@@ -18,6 +18,8 @@ ends; its writes from and into tensors that were born in registered memory; a me
 NATIVE = "native"
 NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
 """Fabrics whose nodes are made for the launch, and the interface of such a node."""
+SLOWED = ("netns", "simulated")
+"""Fabrics whose links follow a case's dilation and shrink."""
 
 
 _LATER = frozenset({
@@ -120,6 +122,10 @@ class CommonCase(BaseModel):
             raise FieldError("cluster", "fabric 'guests' has one switch with equal links; use 'netns' or 'simulated', or link_mbit and link_delay_ms")
         if self.cluster is not None and (self.link_mbit is not None or self.link_delay_ms):
             raise FieldError("cluster", "its description has the rates and delays; leave out link_mbit and link_delay_ms")
+        if (slow := [name for name in ("dilation", "shrink") if getattr(self, name) != 1]) and self.transport and self.fabric not in SLOWED:
+            raise FieldError(slow[0], f"fabric {self.fabric!r} does not slow its links with it; use {' or '.join(map(repr, SLOWED))}")
+        if uneven := [size for size in getattr(self, "sizes", ()) if size % self.shrink]:
+            raise FieldError("shrink", f"size {uneven[0]} does not divide by {self.shrink:g}")
         if self.costs is not None and self.fabric != "simulated":
             raise FieldError("costs", f"fabric {self.fabric!r} takes the time that it takes; leave it out, or set fabric: simulated")
         if self.nodes > self.ranks:
