@@ -19,6 +19,7 @@ from harness.simulate.spans import Prediction, Span
 from harness.spec.case import TrainCase
 from harness.spec.cluster import Cluster, slowed
 from harness.strategies.base import MIB
+from harness.workloads.networks import Network as Table
 from harness.workloads.networks import network_of
 from harness.workloads.profile import Profile
 
@@ -29,13 +30,14 @@ Order = Literal["ready", "front_first"]
 class Options:
     """What no case says. `channels`: communication threads of a rank; `order`: calls as they get ready, or of those that are ready the one of the
     foremost layer first; `across_steps`: a layer's forward pass waits for its own gradients alone; `hierarchical`: collectives inside nodes and between
-    them; `symmetry` False: nothing is shortened."""
+    them; `symmetry` False: nothing is shortened; `table`: the network, where it is none of ours."""
 
     channels: int = 1
     order: Order = "ready"
     across_steps: bool = False
     hierarchical: bool = False
     symmetry: bool = True
+    table: Table | None = None
 
 
 def simulate(
@@ -46,7 +48,7 @@ def simulate(
     ranks = case.ranks
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
-    plan = exchange_plan(case, network_of(case))
+    plan = exchange_plan(case, options.table or network_of(case))
     items = step_program(case, plan, profile, options.across_steps)
     owners = [index % (case.servers or ranks) for index in range(len(plan.layers))]
     tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]

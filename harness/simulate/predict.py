@@ -52,7 +52,7 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
 def predict(inputs: Inputs, seed: int | None = None) -> Prediction:
     """With every parameter at its value (`seed` None), or drawn from its uncertainty under the seed."""
     costs = inputs.costs.central() if seed is None else inputs.costs.drawn(seed)
-    return _simulated(inputs, costs, _drawn(inputs.profile, seed), seed or 0)
+    return _simulated(inputs, costs, drawn_profile(inputs.profile, seed), seed or 0)
 
 
 class Predictor:
@@ -101,8 +101,9 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _drawn(profile: Profile | None, seed: int | None) -> Profile | None:
-    """All layers move along their intervals together: what makes one slower on a machine makes them all slower."""
+def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:
+    """Drawn from the intervals of its times under the seed (None: as it is). All layers move together: what makes one slower on a machine makes them all
+    slower."""
     if profile is None or seed is None:
         return profile
     name = f"compute of {profile.workload} on {profile.node}"

@@ -100,11 +100,13 @@ class Profile(_Part):
         return "" if self.batch == batch else f"is of batch {self.batch}, not {batch}"
 
 
-def peak_profile(network: Network, batch: int, node: str, efficiency: float, *, image_side: int | None = None, width: float = 1.0) -> Profile:
+def peak_profile(
+    network: Network, batch: int, node: str | NodeType, efficiency: float, *, image_side: int | None = None, width: float = 1.0
+) -> Profile:  # fmt: skip
     """Reckoned from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml): 2 per multiply-accumulate forward, as many for the weights'
     gradients, then as many for the input's, of which the first layer with weights has none. Layers without products and the update take no time, as in
     the balance equations of das2016 (section 3). SpecError for an unknown node type."""
-    kind = node_type(node)
+    kind = node if isinstance(node, NodeType) else node_type(node)
     second = batch * 2 / (kind.peak_flops * efficiency)
     layers = []
     for layer in network.layers:
@@ -112,7 +114,8 @@ def peak_profile(network: Network, batch: int, node: str, efficiency: float, *, 
         times = [Spread(median=mac * second) for mac in (layer.mac, backward, layer.mac)]
         layers.append(LayerTimes(name=layer.name, mac=layer.mac, forward_s=times[0], backward_s=times[1], weight_s=times[2]))
     return Profile(
-        workload=network.name, image_side=image_side, width=width, batch=batch, framework="peak", threads=kind.cores, node=node, layers=tuple(layers),
+        workload=network.name, image_side=image_side, width=width, batch=batch, framework="peak", threads=kind.cores,
+        node=node if isinstance(node, str) else node.summary, layers=tuple(layers),
         taken=f"reckoned: FLOP over {efficiency:g} of {_giga(kind)} GFLOP/s ({kind.source})", update_s=Spread(median=0.0),
     )  # fmt: skip
 
