@@ -55,7 +55,7 @@ def simulate(
     update_s = profile.update_s.median * case.dilation if profile else 0.0
     exchange = Exchange(network, nodes, costs, options.channels, options.symmetry)
     running = _Running(exchange, _Patterns(case, plan.groups, options), options.order, tensors, update_s)
-    running.fusion = None if case.fusion_mib is None else case.fusion_mib * MIB
+    running.fusion = None if case.fusion_mib is None else case.fusion_mib * MIB / case.shrink
     prediction = Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:

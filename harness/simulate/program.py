@@ -114,7 +114,7 @@ def parameters_of(network: Network, shrink: float) -> tuple[list[Parameter], tup
 
 def bucketed(case: TrainCase, parameters: Sequence[Parameter], chosen: Sequence[int], parts: int) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
     """Members and bytes of the buckets of some parameters, each divisible into `parts`."""
-    members = buckets.plan([parameters[index] for index in chosen], 0 if case.fusion_mib is not None else case.bucket_mib * MIB)
+    members = buckets.plan([parameters[index] for index in chosen], 0 if case.fusion_mib is not None else case.bucket_mib * MIB / case.shrink)
     named = tuple(tuple(chosen[place] for place in some) for some in members)
     elements = [sum(-(-parameters[index].elements // ALIGN) * ALIGN for index in some) for some in named]
     return named, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)

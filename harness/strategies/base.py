@@ -59,7 +59,7 @@ class Strategy(ABC):
         self.exchanges: list[Exchange] = []
         self.fused = context.case.fusion_mib is not None
         """Whether the transport fuses: it gets every tensor by itself."""
-        self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB)
+        self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB / context.case.shrink)
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
         """What is exchanged in one call each, and where the gradients go."""

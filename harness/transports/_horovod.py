@@ -141,7 +141,7 @@ class HorovodTransport(ABC):
         """Fusion as the case asks for it; a traced launch has Horovod write on rank 0 which tensors it fused."""
         os.environ["HOROVOD_CYCLE_TIME"] = str(CYCLE_MS)
         if context.case.fusion_mib is not None:
-            os.environ["HOROVOD_FUSION_THRESHOLD"] = str(int(context.case.fusion_mib * MIB))
+            os.environ["HOROVOD_FUSION_THRESHOLD"] = str(int(context.case.fusion_mib * MIB / context.case.shrink))
         if context.case.tracing != "full":
             return None
         path = context.folder / "horovod-timeline.json"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from harness.launch.progress import Lines
 from harness.launch.supervisor import run_plan
 from harness.record.pace import HZ
 from harness.record.store import Store
+from harness.simulate.program import exchange_plan
 from harness.spec import registry
-from harness.spec.case import parse_case
+from harness.spec.case import TrainCase, parse_case
 from harness.spec.emulated import shrunk
 from harness.spec.errors import FieldError
 from harness.spec.plan import PlannedLaunch
+from harness.strategies.local_only import LocalOnly
 from harness.workloads import replay
 from harness.workloads.networks import Network
 from harness.workloads.profile import LayerTimes, Profile, Spread
@@ -191,3 +194,16 @@ def test_what_was_dilated_and_shrunk_stands_beside_the_evidence() -> None:
     assert slow.evidence_words == "emulated, dilation 8, shrink 64"
     assert record({**CASE, "fabric": "simulated", "dilation": 8}, evidence="simulated").evidence_words == "simulated"
     assert np.isnan(asleep()[0].accuracy(NoData.test))
+
+
+def test_buckets_hold_the_same_tensors_however_small_these_are() -> None:
+    table: Network = registry.load("workload", "vgg_a")(32, 0.25)
+    members = []
+    for shrink in (1.0, 16.0):
+        case = parse_case({**CASE, "workload": "vgg_a", "image_side": 32, "width": 0.25, "fabric": "simulated", "shrink": shrink, "bucket_mib": 2})
+        assert isinstance(case, TrainCase)
+        own = LocalOnly.open(SimpleNamespace(case=case, world_size=2), None, table, case.bucket_mib)  # type: ignore[arg-type]
+        predicted = exchange_plan(case, table)
+        assert [(bucket.members, bucket.nbytes) for bucket in own.buckets] == list(zip(predicted.members, predicted.nbytes, strict=True))
+        members.append(predicted.members)
+    assert members[0] == members[1] and len(members[0]) > 2
