@@ -1,0 +1,165 @@
+"""das2016's hybrid parallelism and distributed update on real ranks: the same training as one worker's, the bytes of the formulas, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch  # noqa: F401  imported before the ranks are forked, as their parent does
+from _training import Outcome, case_of, launch
+
+from harness.programs import train
+from harness.rank.context import RankContext
+from harness.rank.testing import run_ranks
+from harness.stats.equivalence import relative_difference
+from harness.strategies.activations import _Border, _Join
+from harness.strategies.hybrid import Hybrid
+from harness.strategies.parts import Part
+from harness.transports.base import Done, Handle
+from harness.workloads.networks import network_of
+from harness.workloads.profile import FILE, peak_profile
+
+STEPS = 15
+TOLERANCE = 1e-5
+"""As in test_equivalence.py."""
+DIVISIONS = [(2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]
+"""Ranks and groups. With (4, 1) the last layer's 10 features are in uneven strips."""
+RING: dict[str, Any] = {"collective": "ring", "steps": STEPS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hybrid")
+
+
+@cache
+def reference(folder: Path, workload: str = "dnn_digits", minibatch: int = 64) -> Outcome:
+    """One worker with the whole minibatch."""
+    return launch(folder / f"{workload}-{minibatch}", case_of(workload=workload, minibatch=minibatch, steps=STEPS, evaluate_every=15))
+
+
+def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
+    assert outcome.failed_checks == []
+    assert relative_difference(outcome.values("loss"), base.values("loss")) <= TOLERANCE
+    assert relative_difference(outcome.parameters, base.parameters) <= TOLERANCE
+
+
+@pytest.mark.parametrize("workload", ["dnn_digits", "vgg_digits"])
+@pytest.mark.parametrize(("ranks", "groups"), DIVISIONS)
+def test_workers_in_groups_train_as_one_does(ranks: int, groups: int, workload: str, folder: Path) -> None:
+    case = case_of(**RING, ranks=ranks, groups=groups, strategy="hybrid", transport="shm", workload=workload, evaluate_every=15)
+    outcome = launch(folder / f"{workload}-{ranks}-{groups}", case)
+    assert_equivalent(outcome, reference(folder, workload))
+    assert np.allclose(outcome.values("test_accuracy"), reference(folder, workload).values("test_accuracy"), atol=0.003)
+    assert outcome.count("test_accuracy", rank=1) == 0
+
+
+@pytest.mark.parametrize(("transport", "fields"), [("tcp", {}), ("tcp", {"communication": "main"}), ("gloo", {}), ("ucx", {}), ("grpc", {})])
+def test_groups_train_so_over_any_sends(transport: str, fields: dict[str, Any], folder: Path) -> None:
+    case = case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport=transport, **fields)
+    assert_equivalent(launch(folder / f"{transport}{len(fields)}", case), reference(folder))
+
+
+def test_strips_need_not_divide_evenly(folder: Path) -> None:
+    case = case_of(**RING, ranks=3, groups=1, minibatch=63, strategy="hybrid", transport="tcp")
+    assert_equivalent(launch(folder / "uneven", case), reference(folder, minibatch=63))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ranks": 2, "transport": "shm", "collective": "ring"}, {"ranks": 4, "transport": "tcp", "collective": "halving_doubling"},
+        {"ranks": 2, "transport": "gloo", "collective": "native"}, {"ranks": 2, "transport": "horovod", "collective": "native"},
+        {"ranks": 3, "transport": "tcp", "collective": "ring", "communication": "main", "minibatch": 63},
+    ],
+)  # fmt: skip
+def test_a_distributed_update_is_the_whole_one(fields: dict[str, Any], folder: Path) -> None:
+    outcome = launch(folder / "-".join(map(str, fields.values())), case_of(strategy="distributed_update", steps=STEPS, **fields))
+    assert_equivalent(outcome, reference(folder, minibatch=fields.get("minibatch", 64)))
+    assert outcome.count("communication") == outcome.count("queue") > STEPS
+
+
+def _local(self: _Border, gradient: np.ndarray) -> np.ndarray:
+    rank, points = self._activations.group.rank, len(gradient) // self._ranks
+    return np.ascontiguousarray(gradient[rank * points : (rank + 1) * points])
+
+
+def _partial(self: _Join, gradient: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(gradient[:, self._mine])
+
+
+def _unstepped(self: Part) -> Handle:
+    return Done()
+
+
+@pytest.mark.parametrize(
+    ("target", "mistake", "workload"),
+    [
+        ("activations._Border.backward", _local, "vgg_digits"), ("activations._Join.backward", _partial, "dnn_digits"),
+        ("parts.Part.reduce", _unstepped, "dnn_digits"),
+    ],
+)  # fmt: skip
+def test_partial_sums_that_nobody_reduces_are_seen(target: str, mistake: Any, workload: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The negative control: each exchange left out is far beyond the tolerance."""
+    monkeypatch.setattr(f"harness.strategies.{target}", mistake)
+    outcome = launch(folder / target, case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport="shm", workload=workload, learning_rate=0.01))
+    base = launch(folder / f"{target}-base", case_of(workload=workload, steps=STEPS, learning_rate=0.01))
+    assert relative_difference(outcome.parameters, base.parameters) > 100 * TOLERANCE
+
+
+class Drifting(Hybrid):
+    """Rank 3's strips become others."""
+
+    def finish(self, update: Any) -> None:
+        super().finish(update)
+        if self.context.rank == 3:
+            self.held[-1].parts[0].values[:1] += 1
+
+
+def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.strategies.hybrid.Hybrid", Drifting)
+    case = case_of(collective="ring", ranks=4, groups=2, strategy="hybrid", transport="shm", steps=1)
+    assert any("rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks))
+
+
+@pytest.mark.parametrize("fields", [{"workload": "vgg_digits"}, {"workload": "cd_dnn", "data": "synthetic", "width": 0.06, "minibatch": 16}])
+def test_every_number_of_groups_sends_the_bytes_of_the_formulas_and_the_fewest_are_chosen(fields: dict[str, Any], tmp_path: Path) -> None:
+    told = {groups: facts(tmp_path, groups, **fields) for groups in (1, 2, 4, 0)}
+    for groups, found in told.items():
+        assert found["groups"] == groups or not groups
+        for what, nbytes in found["formula"].items():
+            assert found["sent"][what] == pytest.approx(nbytes, rel=0.01), (groups, what)
+    least = min((1, 2, 4), key=lambda groups: sum(told[groups]["sent"].values()))
+    assert told[0]["groups"] == told[0]["best_groups"] == least
+    assert told[0]["chosen_by"] == "fewest bytes" and told[0]["closed_form_groups"] > 0
+
+
+def test_replayed_compute_moves_the_same_bytes(tmp_path: Path) -> None:
+    """All but the labels, which nobody draws: 8 bytes a point and peer."""
+    fields = {"workload": "vgg_digits", "minibatch": 64}
+    real, replayed = facts(tmp_path, 2, **fields), facts(tmp_path, 2, compute="replay", profile="xeon_e5_2698v3_x2", efficiency=0.5, **fields)
+    assert real["sent"]["activations"] - replayed["sent"]["activations"] == 8 * 32 / 2
+    assert {**real["sent"], "activations": 0} == {**replayed["sent"], "activations": 0}
+
+
+def facts(folder: Path, groups: int, **fields: Any) -> dict[str, Any]:
+    """What 4 ranks' record says of a launch over tcp."""
+    case = case_of(collective="ring", ranks=4, groups=groups, strategy="hybrid", transport="tcp", steps=2, **fields)
+
+    def body(context: RankContext) -> None:
+        if case.profile is not None and case.efficiency is not None:
+            profile = peak_profile(network_of(case), case.minibatch // case.ranks, case.profile, case.efficiency)
+            draft = context.folder / f".profile-{context.rank}"
+            draft.write_text(profile.model_dump_json())
+            draft.rename(context.folder / FILE)
+        train.run(context)
+        if context.rank == 0:
+            (folder / "facts.json").write_text(json.dumps(context.facts["hybrid"]))
+
+    assert run_ranks(case, body) == [""] * 4
+    found: dict[str, Any] = json.loads((folder / "facts.json").read_text())
+    return found
