@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.claims import over
 from harness.claims.estimate import Found, Question, answer
 from harness.claims.load import Claim, load_claims, load_published
 from harness.claims.metrics import Metric
@@ -101,11 +102,11 @@ class _Judging:
         if why := self._too_crowded(claim, metric, pool, evidence):
             return self._result(claim, self._no_value(claim, "not runnable here"), evidence=evidence, reason=why)
         floor = floor_of(self.store.results, metric, pool, form.select, evidence, form.nbytes)
-        found = answer(self._question(claim, metric, form.select, form.against, floor), pool, evidence)
+        found, outcome = self._found(claim, metric, pool, evidence, floor)
         if found is None:
             why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else " in enough arms" if self._compares(claim) else "")
             return self._result(claim, self._no_value(claim), evidence=evidence, reason=why)
-        outcome, control = self._verdict(claim, found.estimate), None
+        control = None
         if form.control is not None:
             control, shown = self._control(claim, metric, pool, evidence, floor)
             outcome = with_control(outcome, shown) if outcome else None
@@ -113,6 +114,20 @@ class _Judging:
         lines = (*notes, *self._warnings(claim, metric, pool, evidence, found))
         notes += self._scores(claim, metric, pool, evidence) + self._stopped(claim, pool)
         return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
+
+    def _found(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None) -> tuple[Found | None, Outcome | None]:
+        """What the launches give and what follows from it; at every point of a range where the claim has one."""
+        form = claim.form
+
+        def ask(point: over.Point) -> Found | None:
+            against = None if form.against is None else {**form.against, **point}
+            return answer(self._question(claim, metric, {**form.select, **point}, against, floor), pool, evidence)
+
+        if not form.over:
+            found = ask({})
+            return found, self._verdict(claim, found.estimate) if found else None
+        whole = over.judged(over.points(pool, form.select, form.over, evidence), ask, lambda estimate: self._verdict(claim, estimate))
+        return (whole.found, whole.outcome) if whole else (None, None)
 
     def _question(self, claim: Claim, metric: Metric, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None) -> Question:
         along = claim.form.rule.along if claim.form.rule else None

@@ -129,6 +129,7 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
     if form.control:
         selections["control"] = {**form.control.select, **(form.control.against or {})}
     selections["arms"] = {name: value for arm in form.arms for name, value in arm.items()}
+    selections["over"] = dict.fromkeys(form.over)
     if form.rule and form.rule.along is not None:
         selections["rule"] = {form.rule.along: None}
     for key, selection in selections.items():

@@ -114,6 +114,8 @@ class ClaimForm(_Form):
     against: dict[str, Any] | None = None
     arms: tuple[dict[str, Any], ...] = ()
     """For `ordering` of more than two: fields over `select`, in the order claimed, the best first."""
+    over: tuple[str, ...] = ()
+    """Fields of the case whose true value is known as a range only: the verdict must be the same at every point of it that the plan has."""
     nbytes: int | None = None
     """Message size in bytes, for metrics per size."""
     x: dict[str, Any] = {}
@@ -135,6 +137,8 @@ class ClaimForm(_Form):
             raise ValueError(f"{self.id}: 'arms' are two or more, for rule 'ordering' without 'against'")
         if ordered and self.experiment is not None and not self.arms and self.against is None:
             raise ValueError(f"{self.id}: rule 'ordering' compares: give 'against' or 'arms'")
+        if self.over and (self.arms or (self.rule is not None and self.rule.along is not None)):
+            raise ValueError(f"{self.id}: 'over' judges a value or a ratio at every point of a range; leave 'arms' and 'along' out")
         if self.rule is not None and self.rule.name == "monotone" and self.against is not None:
             raise ValueError(f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out")
         return self
