@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from harness.collectives.schedule import Action, messages
 from harness.simulate.line import Segment, seconds
+from harness.simulate.schedules import pattern_of
 from harness.spec.case import Operation
-
-PROBE = 1 << 10
-"""Elements per rank of the schedule that is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +24,10 @@ class Rounds:
 def rounds_of(algorithm: str, operation: Operation, ranks: int) -> Rounds:
     """Counted from the schedule. For `ring` this is 2 (p - 1) messages of n / p and n (p - 1) / p reduced, as the comments of MPICH's source have it
     (pairwise reduce-scatter and ring all-gather); for `halving_doubling` of p = 2^k Rabenseifner's 2 lg p messages."""
-    count = PROBE * ranks
-    largest: dict[int, int] = defaultdict(int)
-    reduced: dict[int, int] = defaultdict(int)
-    for message in messages(algorithm, operation, ranks, count):
-        size = message.stop - message.start
-        largest[message.round] = max(largest[message.round], size)
-        if message.action is Action.REDUCE:
-            reduced[message.destination] += size
-    return Rounds(tuple(largest[number] / count for number in sorted(largest)), max(reduced.values(), default=0) / count)
+    pattern, reduced = pattern_of(algorithm, operation, ranks), np.zeros(ranks)
+    for one, times in pattern.rounds:
+        np.add.at(reduced, one.destination[one.reduces], one.share[one.reduces] * times)
+    return Rounds(tuple(float(one.share.max()) for one, times in pattern.rounds for _ in range(times)), float(reduced.max(initial=0.0)))
 
 
 def messages_s(segments: tuple[Segment, ...], rounds: Rounds, nbytes: np.ndarray) -> np.ndarray:

@@ -1,0 +1,129 @@
+"""The engine against closed forms, against itself without its short cuts, and against what every schedule must keep."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from harness.simulate.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
+from harness.simulate.exchange import Call, Exchange
+from harness.simulate.fluid import FluidCalls
+from harness.simulate.line import Segment
+from harness.simulate.model import MessageCosts
+from harness.simulate.network import Network
+from harness.simulate.schedules import hierarchical, pattern_of
+from harness.simulate.servers import Tensor, serve
+from harness.spec.cluster import Cluster, Link, star
+
+ALGORITHMS = ("ring", "halving_doubling", "tree")
+OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+sizes = st.floats(1, 1e9)
+alphas = st.floats(0, 1e-2)
+betas = st.floats(1e-12, 1e-7)
+gammas = st.floats(0, 1e-8)
+ranks = st.integers(2, 16)
+
+
+def plain(alpha: float, gamma: float, beta: float = 0.0) -> MessageCosts:
+    return MessageCosts((Segment(None, alpha, beta),), gamma)
+
+
+def links(count: int, beta: float) -> Network:
+    """A star on which a byte takes `beta` s."""
+    return Network(star("s", count, 8e-6 / beta, 0.0))
+
+
+def ended(network: Network, costs: MessageCosts, pattern, nbytes: float, ready: np.ndarray, **how) -> np.ndarray:
+    call = Call(pattern, nbytes, ready)
+    Exchange(network, range(pattern.ranks), costs, **how).run([call])
+    return call.end
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(EXACT)), ranks, sizes, alphas, betas, gammas)
+def test_the_engine_follows_the_closed_form_where_it_is_exact(which, p, n, a, b, g):
+    assume(which in EVERY_P or p & (p - 1) == 0)
+    found = ended(links(p, b), plain(a, g), pattern_of(*which, p), n, np.zeros(p)).max()
+    assert found == pytest.approx(EXACT[which](p, n, a, b, g), rel=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(ranks, st.data(), sizes, alphas, betas, gammas)
+def test_servers_follow_the_closed_form(p, data, n, a, b, g):
+    k = data.draw(st.integers(1, p - 1))
+    exchange = Exchange(links(p, b), range(p), plain(a, g))
+    found, end, _ = serve(exchange, [Tensor(n / k, owner) for owner in range(k)], {index: np.zeros(p) for index in range(k)}, np.zeros(p), 0.0)
+    assert end.max() == pytest.approx(parameter_servers(p, k, n, a, b, g), rel=1e-6)
+    assert all(times.max() <= end.max() for times in found.values())
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 5), st.integers(2, 4), sizes, alphas, betas, gammas)
+def test_a_hierarchical_all_reduce_follows_the_closed_form(nodes, per_node, n, a, b, g):
+    memory = b / 20
+    call = Call(hierarchical("ring", nodes * per_node, per_node), n, np.zeros(nodes * per_node))
+    places = [rank // per_node for rank in range(nodes * per_node)]
+    Exchange(links(nodes, b), places, plain(a, g, memory)).run([call])
+    assert call.end.max() == pytest.approx(hierarchical_all_reduce(nodes, per_node, n, (a, memory), (a, b), g), rel=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(ALGORITHMS), st.integers(2, 9), sizes, alphas, betas, gammas, st.integers(0, 2**31), st.booleans())
+def test_the_short_cuts_equal_the_general_engine(algorithm, p, n, a, b, g, seed, together):
+    ready = np.zeros(p) if together else np.random.default_rng(seed).random(p) * (a + n * b)
+    pattern, network, costs = pattern_of(algorithm, "all_reduce", p), links(p, b), plain(a, g)
+    general = Call(pattern, n, ready)
+    FluidCalls(network, np.arange(p), costs).run([general], np.zeros((1, p)))
+    for symmetry in (True, False):
+        assert ended(network, costs, pattern, n, ready, symmetry=symmetry) == pytest.approx(general.end, rel=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(ALGORITHMS), st.integers(2, 8), sizes, alphas, betas, st.floats(1.01, 10))
+def test_faster_links_never_make_it_later(algorithm, p, n, a, b, factor):
+    pattern, costs = pattern_of(algorithm, "all_reduce", p), plain(a, 0.0)
+    slow, fast = (ended(links(p, beta), costs, pattern, n, np.zeros(p)).max() for beta in (b, b / factor))
+    assert fast <= slow * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 5, 8, 13])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
+    """2 (p - 1) arrays in all where no rank stands aside; further ones of halving and doubling send and get their whole array once."""
+    core = 1 << (p.bit_length() - 1) if algorithm == "halving_doubling" else p
+    assert pattern_of(algorithm, "all_reduce", p).sent == pytest.approx(2 * (core - 1) + 2 * (p - core))
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather"])
+@pytest.mark.parametrize("p", [2, 3, 7, 12])
+def test_the_ring_by_its_rule_is_the_ring_of_the_generator(operation, p):
+    from harness.collectives.schedule import Action, messages
+
+    count, found = 64 * p, {}
+    for message in messages("ring", operation, p, count):
+        found.setdefault(message.round, set()).add(
+            (message.source, message.destination, (message.stop - message.start) / count, message.action is Action.REDUCE)
+        )
+    rounds = [one for one, times in pattern_of("ring", operation, p).rounds for _ in range(times)]
+    assert [set(zip(one.source, one.destination, one.share, one.reduces, strict=True)) for one in rounds] == [found[number] for number in sorted(found)]
+
+
+def test_calls_of_two_channels_share_the_links_and_end_no_later_than_one_after_the_other():
+    p, pattern, network, costs = 4, pattern_of("ring", "all_reduce", 4), links(4, 1e-9), plain(1e-4, 0.0)
+    beside = [Call(pattern, 1e6, np.zeros(p), channel=channel) for channel in (0, 1)]
+    Exchange(network, range(p), costs, channels=2).run(beside)
+    after = [Call(pattern, 1e6, np.zeros(p)) for _ in range(2)]
+    Exchange(network, range(p), costs).run(after)
+    alone = after[0].end.max()
+    assert alone < beside[0].end.max() <= after[1].end.max()  # alphas overlap, bytes do not
+    assert beside[1].end.max() >= 2 * 2 * (p - 1) / p * 1e6 * 1e-9
+
+
+def test_groups_that_share_a_slow_link_between_switches_wait_for_it():
+    """Two switches joined by one slow link: a ring over all crosses it once a direction, so its rate binds every round."""
+    ends = [(f"node{n}", "left" if n < 2 else "right") for n in range(4)]
+    cluster = Cluster("two", 4, ("left", "right"), (*(Link(one, 8000.0, 0.0) for one in ends), Link(("left", "right"), 800.0, 0.0)))
+    found = ended(Network(cluster), plain(0.0, 0.0), pattern_of("ring", "all_reduce", 4), 1e8, np.zeros(4)).max()
+    assert found == pytest.approx(2 * 3 / 4 * 1e8 / 1e8)

@@ -1,0 +1,112 @@
+"""Links are shared fairly: no flow could have more without one that has as little or less losing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from harness.simulate.flows import Flows, max_min_rates
+
+INF = float("inf")
+
+
+def rows(routes: list[list[int]], links: int) -> np.ndarray:
+    found = np.full((len(routes), max(map(len, routes))), links)
+    for place, route in enumerate(routes):
+        found[place, : len(route)] = route
+    return found
+
+
+@pytest.mark.parametrize(
+    ("routes", "capacities", "caps", "rates"),
+    [
+        ([[0], [0]], [10], [INF, INF], [5, 5]),
+        ([[0], [0]], [10], [2, INF], [2, 8]),
+        ([[0, 1], [0], [1]], [10, 4], [INF] * 3, [2, 8, 2]),
+        ([[0, 1], [1, 2], [0], [2]], [6, 6, 4], [INF] * 4, [3, 2, 3, 2]),
+        ([[0], [1]], [3, 7], [INF, INF], [3, 7]),
+    ],
+)
+def test_shares_by_hand(routes, capacities, caps, rates):
+    assert max_min_rates(rows(routes, len(capacities)), np.array(capacities, float), np.array(caps, float)) == pytest.approx(rates)
+
+
+networks = st.integers(1, 4).flatmap(
+    lambda links: st.tuples(
+        st.lists(st.floats(1, 100), min_size=links, max_size=links),
+        st.lists(st.lists(st.integers(0, links - 1), min_size=1, max_size=links, unique=True), min_size=1, max_size=6),
+    )
+)
+
+
+def most(goal: np.ndarray, least: float, free: list[int], fixed: dict[int, float], used: np.ndarray, capacities: list[float]) -> float:
+    """The most of `goal` (rates, then their common floor) while every free flow has the floor and at least `least`."""
+    count = used.shape[1]
+    floors = [[-1.0 if other == flow else 0.0 for other in range(count)] + [1.0] for flow in free]
+    bounds = [(fixed[flow], fixed[flow]) if flow in fixed else (least, None) for flow in range(count)] + [(0, None)]
+    matrix = np.vstack([np.column_stack([used, np.zeros(len(capacities))]), floors])
+    return -linprog(-goal, A_ub=matrix, b_ub=[*capacities, *[0.0] * len(free)], bounds=bounds).fun
+
+
+def by_linear_programs(routes: list[list[int]], capacities: list[float]) -> np.ndarray:
+    """Raise the smallest rate as far as it goes, fix the flows that cannot have more, and go on: the definition, one program at a time."""
+    used = np.array([[link in route for route in routes] for link in range(len(capacities))], float)
+    goals, fixed = np.eye(len(routes) + 1), dict[int, float]()
+    while len(fixed) < len(routes):
+        free = [flow for flow in range(len(routes)) if flow not in fixed]
+        floor = most(goals[-1], 0.0, free, fixed, used, capacities)
+        fixed |= {flow: floor for flow in free if most(goals[flow], floor * (1 - 1e-9), free, fixed, used, capacities) <= floor * (1 + 1e-6)}
+    return np.array([fixed[flow] for flow in range(len(routes))])
+
+
+@settings(max_examples=40, deadline=None)
+@given(networks)
+def test_shares_are_those_of_the_definition(network):
+    capacities, routes = network
+    found = max_min_rates(rows(routes, len(capacities)), np.array(capacities), np.full(len(routes), INF))
+    assert found == pytest.approx(by_linear_programs(routes, capacities), rel=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(networks, st.data())
+def test_no_byte_is_lost_and_no_link_carries_more_than_it_can(network, data):
+    """Flows of any size that begin at any time: each ends no sooner than alone, and every link has moved its bytes no faster than its rate."""
+    capacities, routes = network
+    sizes = data.draw(st.lists(st.floats(1, 1000), min_size=len(routes), max_size=len(routes)))
+    begins = data.draw(st.lists(st.floats(0, 20), min_size=len(routes), max_size=len(routes)))
+    flows, ends = Flows(np.array(capacities)), {}
+
+    def begin(flow: int) -> None:
+        flows.send(sizes[flow], routes[flow], INF, lambda: ends.setdefault(flow, flows.now))
+
+    for flow in range(len(routes)):
+        flows.at(begins[flow], lambda flow=flow: begin(flow))
+    flows.run()
+    assert len(ends) == len(routes)
+    for flow, route in enumerate(routes):
+        assert ends[flow] - begins[flow] >= sizes[flow] / min(capacities[link] for link in route) * (1 - 1e-6)
+    for link, capacity in enumerate(capacities):
+        through = [flow for flow, route in enumerate(routes) if link in route]
+        if through:
+            first, last = min(begins[flow] for flow in through), max(ends[flow] for flow in through)
+            assert sum(sizes[flow] for flow in through) <= capacity * (last - first) * (1 + 1e-6)
+
+
+def test_a_flow_gets_what_another_leaves():
+    flows, ends = Flows(np.array([10.0])), []
+    flows.send(10.0, (0,), INF, lambda: ends.append(flows.now))
+    flows.send(30.0, (0,), INF, lambda: ends.append(flows.now))
+    flows.run()
+    assert ends == pytest.approx([2.0, 4.0])
+
+
+def test_nothing_to_move_and_nobody_in_the_way_ends_at_once():
+    flows, ends = Flows(np.array([1.0])), []
+    flows.send(0.0, (0,), INF, lambda: ends.append(flows.now))
+    flows.send(5.0, (), INF, lambda: ends.append(flows.now))
+    flows.send(5.0, (), 2.0, lambda: ends.append(flows.now))
+    flows.run()
+    assert ends == [0.0, 0.0, 2.5]

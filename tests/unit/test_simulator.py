@@ -1,0 +1,196 @@
+"""What the simulator makes of a case: its buckets, who waits for what, jitter, emulated time, and what it says of itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.simulate.engine import Options, simulate
+from harness.simulate.jitter import Jitter
+from harness.simulate.line import Segment
+from harness.simulate.model import MessageCosts
+from harness.simulate.network import Network
+from harness.simulate.program import Submit, exchange_plan, step_program
+from harness.simulate.spans import ALL_EVENTS_OF, Prediction
+from harness.spec.case import TrainCase, parse_case
+from harness.spec.cluster import Cluster, Link, cluster_of, star
+from harness.spec.errors import SpecError
+from harness.strategies import buckets
+from harness.strategies.base import MIB
+from harness.strategies.buckets import Parameter
+from harness.workloads.networks import network_of
+from harness.workloads.profile import LayerTimes, Profile, Spread, peak_profile
+from harness.workloads.volumes import volume
+
+FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
+
+
+def case_of(**fields: Any) -> TrainCase:
+    common: dict[str, Any] = {
+        "program": "train", "suite": "x", "experiment": "e", "arm": "a", "fabric": "simulated", "link_mbit": 8000.0, "transport": "tcp", "collective": "ring",
+        "strategy": "sync_overlap", "workload": "dnn_digits", "minibatch": 64, "ranks": 4, "steps": 2, "warmup": 1, "bucket_mib": 1e-5,
+    }  # fmt: skip
+    found = parse_case({**common, **fields})
+    assert isinstance(found, TrainCase)
+    return found
+
+
+def profile_of(case: TrainCase, forward: float = 1e-3, weight: float = 1e-3, rest: float = 1e-3, update: float = 0.0) -> Profile:
+    """Every layer takes as long."""
+    layers = tuple(
+        LayerTimes(name=layer.name, mac=layer.mac, forward_s=Spread(median=forward), backward_s=Spread(median=weight + rest), weight_s=Spread(median=weight))
+        for layer in network_of(case).layers
+    )
+    return Profile(
+        workload=case.workload, batch=case.minibatch // case.ranks, framework="torch", threads=1, node="here", taken="made up", layers=layers,
+        update_s=Spread(median=update),
+    )  # fmt: skip
+
+
+def simulated(case: TrainCase, costs: MessageCosts = FREE, **how: Any) -> Prediction:
+    return simulate(case, how.pop("profile", profile_of(case)), cluster_of(case), costs, **how)
+
+
+def spans(prediction: Prediction, event: str, step: int = 1) -> list[tuple[float, float]]:
+    return [(float(one.start[0]), float(one.end[0])) for one in prediction.spans if one.event == event and one.step == step]
+
+
+def compute_s(case: TrainCase) -> float:
+    return profile_of(case).step_s
+
+
+def test_buckets_are_those_of_the_strategies():
+    case = case_of(workload="vgg_a", bucket_mib=25.0)
+    parameters = [Parameter(name, math.prod(shape)) for name, shape in network_of(case).parameter_shapes]
+    real, _ = buckets.allocate(parameters, 25 * MIB, lambda nbytes: np.empty(nbytes, np.uint8))
+    plan = exchange_plan(case, network_of(case))
+    assert plan.nbytes == tuple(bucket.nbytes for bucket in real)
+    assert plan.members == tuple(bucket.members for bucket in real)
+
+
+def test_a_free_network_leaves_the_compute_alone():
+    case = case_of()
+    assert simulated(case, MessageCosts((Segment(None, 0, 0),), 0)).step_s == pytest.approx(compute_s(case), rel=0.02)
+
+
+def test_sync_adds_up_and_overlap_hides_all_but_the_last():
+    """Calls of 0.1 ms each behind layers of 2 ms: all but the last fit into the backward pass."""
+    slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
+    layers = len(network_of(case_of()).layers)
+    exposed = {name: simulated(case_of(strategy=name, link_mbit=None), slow).step_s - compute_s(case_of()) for name in ("sync", "sync_overlap", "local_only")
+               if name != "local_only"}  # fmt: skip
+    calls = len(exchange_plan(case_of(), network_of(case_of())).nbytes)
+    assert calls == 2 * layers
+    assert exposed["sync"] == pytest.approx(calls * 1e-4)
+    # The first layer's gradients are final 1 ms before the pass ends, and its input's gradient hides them.
+    assert exposed["sync_overlap"] == pytest.approx(0.0, abs=1e-9)
+    ends = simulated(case_of(link_mbit=None), slow, profile=profile_of(case_of(), rest=0.0))
+    assert ends.step_s - profile_of(case_of(), rest=0.0).step_s == pytest.approx(2e-4)
+
+
+def test_a_rank_alone_communicates_nothing():
+    found = simulated(case_of(strategy="local_only", transport=None, collective="native", ranks=1), FREE)
+    assert {span.event for span in found.spans} == {"forward", "backward", "update", "step"}
+
+
+def test_layers_that_wait_for_their_own_gradients_only_hide_what_comes_late():
+    """A step's calls may run into the next forward pass, which helps when the first layer's do not come last."""
+    case = case_of(steps=6, link_mbit=None)
+    slow = MessageCosts((Segment(None, 3e-4, 0.0),), 0.0)
+    waits_for_all = simulated(case, slow).throughput
+    across = {order: simulated(case, slow, options=Options(across_steps=True, order=order)).throughput for order in ("ready", "front_first")}
+    assert waits_for_all <= across["ready"] * (1 + 1e-9) and across["ready"] < across["front_first"]
+
+
+def test_fusion_joins_what_is_ready_together():
+    case = case_of(transport="horovod", collective="native", strategy="sync", link_mbit=None)
+    slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
+    tensors = len(network_of(case).parameter_shapes)
+    alone, joined = (simulated(case.model_copy(update={"fusion_mib": mib}), slow) for mib in (0.0, 64.0))
+    assert alone.step_s - compute_s(case) == pytest.approx(tensors * 1e-4)
+    assert joined.step_s - compute_s(case) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4, 8])
+def test_hybrid_sends_the_bytes_of_its_formula(groups):
+    case = case_of(strategy="hybrid", workload="vgg_a", ranks=8, minibatch=64, groups=groups, bucket_mib=25.0)
+    plan, sent = exchange_plan(case, network_of(case)), {"inside": 0.0, "between": 0.0, "all": 0.0}
+    for item in step_program(case, plan, profile_of(case)):
+        if isinstance(item, Submit):
+            members = {"inside": 8 // groups, "between": groups, "all": 8}[item.scope]
+            sent[item.scope] += item.nbytes * (members - 1) / members
+    said = volume(network_of(case), 8, 64, groups)
+    lone = groups == 8
+    assert sent["inside"] == pytest.approx(said.activations + said.logits, rel=1e-6)
+    assert sent["between"] == pytest.approx(0.0 if lone else said.strips, rel=1e-3, abs=1.0)
+    assert sent["all"] == pytest.approx(said.replicated + (said.strips if lone else 0.0), rel=1e-3)
+
+
+def test_the_distributed_update_divides_the_step_and_moves_as_much_as_an_all_reduce():
+    base = case_of(strategy="sync", link_mbit=80.0)
+    own = profile_of(base, update=4e-3)
+    whole = simulated(base, profile=own).step_s
+    assert whole - simulated(case_of(strategy="distributed_update", link_mbit=80.0), profile=own).step_s > 2.9e-3
+
+
+def test_one_server_is_the_bottleneck_and_more_share_it():
+    one, four = (simulated(case_of(strategy="parameter_server", servers=count, link_mbit=80.0)).step_s for count in (1, 4))
+    assert one > 1.3 * four  # the large tensors are on two of the four
+
+
+def test_unequal_ranks_wait_for_the_slowest_and_only_the_same_seed_repeats_it():
+    case = case_of(steps=8)
+    rates = [simulated(case, jitter=jitter, seed=seed).throughput for jitter, seed in ((None, 1), (Jitter(0.1), 1), (Jitter(0.1), 1), (Jitter(0.1), 2))]
+    assert rates[1] < rates[0] and rates[1] == rates[2] != rates[3]
+    held_up = simulated(case, jitter=Jitter(straggler_share=1.0, straggler_factor=2.0)).step_s
+    assert held_up == pytest.approx(2 * simulated(case).step_s, rel=0.05)
+
+
+def test_jitter_is_spread_around_the_usual():
+    factors = np.concatenate([Jitter(step_sigma=0.1).factors(64, 7, step) for step in range(64)])
+    assert np.median(factors) == pytest.approx(1.0, abs=0.01)
+    assert np.log(factors).std() == pytest.approx(0.1, rel=0.05)
+
+
+def test_emulated_time_is_taken_back_where_messages_cost_nothing():
+    """Dilation slows compute and links alike, shrink tensors and links: without software costs neither changes the prediction."""
+    case = case_of(workload="vgg_a", bucket_mib=25.0, link_mbit=1000.0)
+    plain = simulated(case).step_s
+    for fields in ({"dilation": 8.0}, {"shrink": 16.0}, {"dilation": 4.0, "shrink": 64.0}):
+        found = simulated(case.model_copy(update={**fields, "bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
+        assert found.step_s == pytest.approx(plain, rel=1e-3)
+        table = found.samples().to_pandas()
+        sizes = table.loc[(table["event"] == "communication") & (table["rank"] == 0) & (table["step"] == 1), "nbytes"].sum()
+        assert sizes == pytest.approx(sum(exchange_plan(case, network_of(case)).nbytes), rel=1e-3)
+
+
+def test_samples_have_every_rank_in_the_timed_region_and_the_parts_of_the_first_ones():
+    ranks = ALL_EVENTS_OF + 3
+    table = simulated(case_of(ranks=ranks, minibatch=ranks)).samples().to_pandas()
+    assert set(table["rank"][table["event"] == "step"]) == set(range(ranks)) == set(table["rank"][table["event"] == "end"])
+    assert set(table["rank"][table["event"] == "backward"]) == set(range(ALL_EVENTS_OF))
+    assert (table["end_ns"] >= table["start_ns"]).all() and table["warmup"].sum() == (table["step"] == 0).sum()
+
+
+def test_what_is_not_simulated_says_so():
+    case = case_of().model_copy(update={"strategy": "tensorflow_parameter_server"})
+    with pytest.raises(SpecError, match="'tensorflow_parameter_server' is not simulated; "):
+        simulated(case)
+
+
+def test_ways_are_the_shortest_and_parallel_links_add_up():
+    ends = [("node0", "node1"), ("node1", "node2"), ("node2", "node3"), ("node3", "node0"), ("node0", "node2")]
+    network = Network(Cluster("graph", 4, (), tuple(Link(pair, 80.0, 1.0) for pair in [*ends, ends[0]])))
+    assert [len(network.route(0, node)) for node in range(4)] == [0, 1, 1, 1]
+    assert len(network.route(1, 3)) == 2 and network.delay_s(network.route(1, 3)) == pytest.approx(2e-3)
+    assert network.capacities[network.route(0, 1)[0]] == pytest.approx(2e7)
+    assert network.star is None and Network(star("s", 3, 80.0, 0.0)).star is not None
+
+
+def test_a_reckoned_profile_gives_the_step_of_a_rank_alone():
+    case = case_of(workload="vgg_a", ranks=1, strategy="local_only", transport=None, collective="native", profile="xeon_e5_2698v3_x2", efficiency=0.5)
+    profile = peak_profile(network_of(case), 64, "xeon_e5_2698v3_x2", 0.5)
+    assert simulated(case, profile=profile).step_s == pytest.approx(profile.step_s)
