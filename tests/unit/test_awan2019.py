@@ -153,7 +153,7 @@ def reduced(arm: str, seconds: float) -> Launch:
 
 
 def _record(case: Any) -> Any:
-    return SimpleNamespace(case=case, ranks=[], clocks=[], plan_index=0, excluded="")
+    return SimpleNamespace(case=case, ranks=[], clocks=[], clock_offsets={}, plan_index=0, excluded="")
 
 
 def _samples(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
