@@ -17,7 +17,9 @@ MAIN = ("forward", "backward", "update", "input")
 """Parts on the main thread; a moment of two of them belongs to the first."""
 PARTS = ("input", "forward", "backward", "exposed_transfer", "imbalance", "update", "other")
 """All parts of a step, in the order in which they are shown."""
-_LABELS = (*MAIN, "imbalance", "exposed_transfer", "other")
+ACTIVATIONS = "activations"
+"""Within a pass: the main thread waits for activations of other ranks (strategy hybrid)."""
+_LABELS = (ACTIVATIONS, *MAIN, "imbalance", "exposed_transfer", "other")
 UNEXPLAINED = 0.05
 """Share of the step that `other` may have; above, the split is flagged."""
 
@@ -35,7 +37,7 @@ _last: tuple[Callable[[], pd.DataFrame | None], Record | None, pd.DataFrame] = (
 
 def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     steps = timed(samples, "step")
-    rows = timed(samples, *MAIN, "communication", "wait")
+    rows = timed(samples, ACTIVATIONS, *MAIN, "communication", "wait")
     steps = steps[steps["rank"].isin(rows["rank"].unique())]  # of a prediction for many ranks only the first ones' parts are kept
     late = _late(record, samples)
     found = [_rank_parts(rank, of, rows[rows["rank"] == rank], late[late["rank"] == rank]) for rank, of in steps.groupby("rank")]
@@ -44,7 +46,7 @@ def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
 
 def _rank_parts(rank: object, steps: pd.DataFrame, rows: pd.DataFrame, late: pd.DataFrame) -> pd.DataFrame:
     steps = steps.sort_values("start_ns")
-    layers = [_intervals(rows[rows["event"] == name]) for name in MAIN]
+    layers = [_intervals(rows[rows["event"] == name]) for name in (ACTIVATIONS, *MAIN)]
     layers += [_intervals(late), _intervals(rows[rows["event"].isin(("communication", "wait"))])]
     inside = _intervals(steps)
     edges, labels = label(layers, inside)
@@ -52,7 +54,9 @@ def _rank_parts(rank: object, steps: pd.DataFrame, rows: pd.DataFrame, late: pd.
     place = np.searchsorted(inside[0], edges[:-1][kept], side="right") - 1
     totals = np.zeros((len(steps), len(_LABELS)), np.int64)
     np.add.at(totals, (place, labels[kept]), np.diff(edges)[kept])
-    table = pd.DataFrame(totals, columns=list(_LABELS))[list(PARTS)]
+    found = pd.DataFrame(totals, columns=list(_LABELS))
+    found["exposed_transfer"] += found[ACTIVATIONS]
+    table = found[list(PARTS)]
     return table.assign(rank=rank, number=steps["step"].to_numpy(), step=totals.sum(axis=1))
 
 

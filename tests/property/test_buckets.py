@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from harness.rank.board import LINE, Post
 from harness.rank.context import RankContext
 from harness.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
+from harness.strategies.communication_thread import CommunicationThread
+from harness.strategies.handover import Handover
 from harness.strategies.local_only import LocalOnly
 from harness.strategies.sync import Sync
 from harness.strategies.sync_overlap import SyncOverlap
@@ -53,7 +55,7 @@ class FakeContext:
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
         self.post = Post(memoryview(bytearray(LINE)).cast("q"))
-        self.case = SimpleNamespace(fusion_mib=None, fabric="host", ranks=world_size, threads_per_rank=1)
+        self.case = SimpleNamespace(fusion_mib=None, fabric="host", ranks=world_size, threads_per_rank=1, shrink=1.0)
         self.rank, self.facts = 0, dict[str, Any]()
 
     def at(self, *_: Any) -> None:
@@ -96,6 +98,13 @@ def test_a_bucket_is_closed_when_it_holds_the_limit(sizes: list[int], limit: flo
     groups = plan(parameters_of(sizes), limit)
     assert all(nbytes(group) >= limit for group in groups[:-1])
     assert all(nbytes(group[:-1]) < limit for group in groups)
+
+
+@given(SIZES, LIMIT, st.integers(1, 7))
+def test_buckets_divide_into_equal_parts(sizes: list[int], limit: float, parts: int) -> None:
+    buckets, views = allocate(parameters_of(sizes), limit, plain, parts)
+    assert all(bucket.buffer.size % parts == 0 for bucket in buckets)
+    assert sum(bucket.buffer.size for bucket in buckets) < sum(-(-view.size // ALIGN) * ALIGN for view in views) + parts * len(buckets)
 
 
 @given(SIZES, LIMIT)
@@ -176,3 +185,54 @@ def test_every_exchange_is_recorded_after_the_step_and_the_update_comes_last_in_
     strategy.report()
     assert events[2:] == ["queue", "communication"] * 3
     strategy.close()
+
+
+class Slow:
+    """A call that is done when it was looked at so many times."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def test(self) -> bool:
+        self.looks -= 1
+        return self.looks <= 0
+
+    def wait(self) -> None:
+        self.looks = 0
+
+
+def test_the_main_thread_moves_its_calls_when_it_looks_again_between_layers() -> None:
+    sender, calls = Handover(polls=True), [Slow(2), Slow(1), Slow(3)]
+    numbers = [sender.submit(8 * place, lambda call=call: call) for place, call in enumerate(calls)]  # type: ignore[misc]
+    sender.poll()
+    assert [call.looks for call in calls] == [1, 1, 3], "the second call is behind the first"
+    sender.poll()
+    assert [call.looks for call in calls] == [0, 0, 2]
+    sender.wait(numbers[1])
+    assert calls[2].looks == 2
+    done = sender.drain()
+    assert [exchange.nbytes for exchange in done] == [0, 8, 16] and calls[2].looks == 0
+    assert sender.submit(0, lambda: Slow(1)) == 0
+
+
+def test_who_does_not_poll_leaves_calls_to_the_transport() -> None:
+    sender, call = Handover(), Slow(5)
+    sender.submit(0, lambda: call)
+    sender.poll()
+    assert call.looks == 5
+    sender.drain()
+
+
+def test_the_communication_thread_makes_calls_in_order_and_waits_for_one_of_them() -> None:
+    made: list[int] = []
+
+    def call(number: int) -> Done:
+        made.append(number)
+        return Done()
+
+    sender = CommunicationThread()
+    numbers = [sender.submit(number, lambda number=number: call(number)) for number in range(5)]  # type: ignore[misc]
+    sender.wait(numbers[2])
+    assert made[:3] == [0, 1, 2]
+    assert [exchange.nbytes for exchange in sender.drain()] == made == [0, 1, 2, 3, 4]
+    sender.close()

@@ -55,6 +55,13 @@ def test_time_between_threads_is_exposed_too() -> None:
     assert found["other"].tolist() == [4, 10]
 
 
+def test_a_pass_that_waits_for_activations_does_not_compute() -> None:
+    whole = parts(*step(0, 0, 0, (70, 80)), *step(1, 0, 0))
+    found = parts(*step(0, 0, 0, (70, 80)), (0, "activations", 0, 20, 26), *step(1, 0, 0))
+    moved = (found - whole).loc[0]
+    assert moved["exposed_transfer"] == 6 and moved["forward"] + moved["backward"] == -6 and moved["step"] == 0
+
+
 def test_a_call_that_not_all_ranks_recorded_is_not_compared() -> None:
     """Of three ranks one recorded no call: who waited for whom cannot be told."""
     case = record({**TRAIN, "ranks": 3, "minibatch": 9})
