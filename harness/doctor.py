@@ -17,9 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from harness.fabric import quota
 from harness.fabric.guests import Guests
+from harness.fabric.netns import Netns
 from harness.fabric.plan import INTERFACE
 from harness.fabric.verbs import ports
+from harness.launch.base import SCRATCH
 from harness.launch.lock import locked
 from harness.launch.teardown import clean, clean_leftovers
 from harness.rank.orders import ENVIRONMENT
@@ -61,7 +64,7 @@ def _finding(kind: Kind, name: str, broken: dict[str, str]) -> Finding:
     checks = [lambda: _implemented(entry), lambda: next((broken[module] for module in entry.requires if module in broken), "")]
     checks += [_CHECKS[kind, name]] if (kind, name) in _CHECKS else []
     why = next((found for found in (check() for check in checks) if found), "") if state.available else ""
-    advice = _guests()[1] if why and (kind, name) == ("fabric", "guests") else entry.advice
+    advice = _on_nodes(name)[1] if why and kind == "fabric" and name in _ON_NODES else entry.advice
     return replace(row, available=False, why=why, advice=advice) if why else row
 
 
@@ -100,9 +103,13 @@ def _loopback() -> str:
     return "" if state and state.isup else "interface lo is down"
 
 
-def _guests() -> tuple[str, str]:
-    """Why no guest can run here, and what to do; two empty texts where they can."""
-    return Guests(INTERFACE).obstacle() or ("", "")
+_ON_NODES: dict[str, Callable[[str], Guests | Netns]] = {"guests": Guests, "netns": Netns}
+"""Fabrics that make their nodes."""
+
+
+def _on_nodes(fabric: str) -> tuple[str, str]:
+    """Why no such node can run here, and what to do; two empty texts where they can."""
+    return _ON_NODES[fabric](INTERFACE).obstacle() or ("", "")
 
 
 def _shared_memory() -> str:
@@ -117,7 +124,8 @@ _CHECKS: dict[tuple[str, str], Callable[[], str]] = {
     ("transport", "horovod"): _horovod,
     ("transport", "shm"): _shared_memory,
     ("fabric", "host"): _loopback,
-    ("fabric", "guests"): lambda: _guests()[0],
+    ("fabric", "guests"): lambda: _on_nodes("guests")[0],
+    ("fabric", "netns"): lambda: _on_nodes("netns")[0],
 }
 
 
@@ -204,10 +212,12 @@ def leftovers(results: Path) -> list[dict[str, str]]:
     """Staging folders, processes and shared memory of launches that nobody supervises any more, and what to do about each."""
     staged = set() if supervised(results) else {folder.name for folder in (results / "staging").glob("*") if folder.is_dir()}
     living = launch_processes()
-    shared = [(path, path.name.removeprefix("scaleproof-")) for path in sorted(Path("/dev/shm").glob("scaleproof-*"))]
+    shared = [(path, path.name.removeprefix(SCRATCH)) for path in sorted(Path("/dev/shm").glob(f"{SCRATCH}*"))]
+    groups = [(path, path.name.removeprefix(SCRATCH)) for path in quota.left(SCRATCH)]
     found = [("folder", str(results / "staging" / launch), launch) for launch in sorted(staged)]
     found += [("process", str(pid), launch) for pid, parent, launch in living if launch in staged or parent == 1]
     found += [("shared memory", str(path), launch) for path, launch in shared if launch in staged or launch not in {known for _, _, known in living}]
+    found += [("control group", str(path), launch) for path, launch in groups if launch in staged or launch not in {known for _, _, known in living}]
     return [{"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)} for kind, what, launch in found]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from harness.fabric import relay
 from harness.fabric.plan import address
 from harness.fabric.topology import End, Network
 from harness.spec.cluster import Link
@@ -20,6 +21,8 @@ QUEUE_S, LEAST_QUEUE = 0.02, 256 << 10
 """What waits at an end of a link before it drops: so much of a second at its rate, and so many bytes at the least."""
 SEGMENTS = 1 << 16
 """Bytes that the kernel hands down as one piece at most, to be cut into frames later."""
+FRAMES = 1000
+"""Pieces that wait at an end without a rate."""
 SHAPED_MBIT = 2**32 * 8 / 1e6
 """From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much through veth."""
 
@@ -34,26 +37,41 @@ def queue(mbit: float) -> int:
     return max(LEAST_QUEUE, round(mbit * 1e6 / 8 * QUEUE_S))
 
 
-def make(network: Network, pids: list[int]) -> None:
-    """In the keeper's namespace: every veth pair, its ends where they belong (`pids`: a process of each node), and a bridge for every switch."""
+def has_netem() -> bool:
+    """Whether this kernel delays by itself; tried on this namespace's loopback."""
+    with IPRoute() as route:
+        try:
+            route.tc("add", "netem", 1, "1:", delay=0)
+        except NetlinkError:
+            return False
+        route.tc("del", "netem", 1, "1:")
+    return True
+
+
+def make(network: Network, pids: list[int], netem: bool) -> None:
+    """In the keeper's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge for every switch. A link is a veth pair;
+    with a delay, and no netem in the kernel, two taps and a relay."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         bridges = {place: f"switch{number}" for number, place in enumerate(network.cluster.switches)}
         for name in bridges.values():
             route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
         for link, (one, other) in zip(network.links, network.ends, strict=True):
-            route.link("add", kind="veth", **_end(one, link, pids), peer=_end(other, link, pids))
+            if link.delay_ms and not netem:
+                relay.start((one, other), link.delay_ms, pids)
+            else:
+                route.link("add", kind="veth", **_end(one, link, pids), peer=_end(other, link, pids))
         known = _interfaces(route)
         for place, name in bridges.items():
             route.link("set", index=known[name], state="up")
             for link, end in [(link, end) for link, pair in zip(network.links, network.ends, strict=True) for end in pair if end.place == place]:
-                route.link("set", index=known[end.name], master=known[name], state="up")
-                _shape(route, known[end.name], link)
+                route.link("set", index=known[end.name], **_tuning(link), master=known[name], state="up")
+                shape(route, known[end.name], link, netem)
             if not network.bridged:
                 _write_out(route, network, place, known)
 
 
-def set_up(network: Network, number: int) -> None:
+def set_up(network: Network, number: int, netem: bool) -> None:
     """In a node's namespace, once its ends are there: loopback, addresses, rates, and ways where they have to be written out."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
@@ -61,8 +79,8 @@ def set_up(network: Network, number: int) -> None:
         for place, (link, end) in enumerate(own):
             if place == 0:
                 route.addr("add", index=known[end.name], address=address(number), prefixlen=16 if network.bridged else 32)
-            route.link("set", index=known[end.name], state="up")
-            _shape(route, known[end.name], network.links[link])
+            route.link("set", index=known[end.name], **_tuning(network.links[link]), state="up")
+            shape(route, known[end.name], network.links[link], netem)
         if network.bridged:
             return
         near = set[tuple[int, str]]()
@@ -86,15 +104,24 @@ def set_links(network: Network, number: int, up: bool) -> None:
 
 
 def _end(end: End, link: Link, pids: list[int]) -> dict[str, Any]:
-    # Smaller pieces than the bucket: it may be looked at late by so much as is left of it.
-    pieces = min(SEGMENTS, max(burst(link.mbit) // 4 // FRAME, 1) * FRAME) if link.mbit else SEGMENTS
-    made = {"ifname": end.name, "address": end.mac, "mtu": MTU, "gso_max_size": pieces, "txqlen": 1000}
+    made = {"ifname": end.name, "address": end.mac, **_tuning(link)}
     return made if end.node is None else made | {"net_ns_pid": pids[end.node]}
 
 
-def _shape(route: IPRoute, index: int, link: Link) -> None:
+def _tuning(link: Link) -> dict[str, Any]:
+    """Of either end. Pieces are smaller than the bucket: it may be looked at late by so much as is left of it."""
+    pieces = min(SEGMENTS, max(burst(link.mbit) // 4 // FRAME, 1) * FRAME) if link.mbit else SEGMENTS
+    return {"mtu": MTU, "gso_max_size": pieces, "txqlen": relay.FRAMES if link.delay_ms else FRAMES}
+
+
+def shape(route: IPRoute, index: int, link: Link, netem: bool) -> None:
+    """What an end sends: netem for the delay, a token bucket for the rate, the bucket inside netem where both are the kernel's."""
+    place: dict[str, Any] = {}
+    if link.delay_ms and netem:
+        route.tc("add", "netem", index, "1:", delay=round(link.delay_ms * 1e3), limit=100_000)
+        place = {"parent": "1:1"}
     if link.mbit and link.mbit < SHAPED_MBIT:
-        route.tc("add", "tbf", index, rate=round(link.mbit * 1e6 / 8), burst=burst(link.mbit), limit=queue(link.mbit))
+        route.tc("add", "tbf", index, "2:", rate=round(link.mbit * 1e6 / 8), burst=burst(link.mbit), limit=queue(link.mbit), **place)
 
 
 def _write_out(route: IPRoute, network: Network, place: str, known: dict[str, int]) -> None:

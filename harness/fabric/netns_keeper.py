@@ -17,6 +17,7 @@ from harness.fabric import links, namespaces, netns_node, reach
 from harness.fabric.netns_plan import NamespacePlan, read_plan
 from harness.fabric.nodes import Keeper, Node
 from harness.fabric.plan import PROC, REPORT, put, take
+from harness.fabric.quota import Quota
 from harness.fabric.topology import network_of
 from harness.record.counters import Counters, difference, read_counters
 
@@ -56,6 +57,8 @@ class NamespaceKeeper(Keeper):
         super().__init__(folder, KIND, plan.ranks)
         self.plan, self.command = plan, command
         self.network = network_of(plan.cluster)
+        self.quota: Quota | None = None
+        self.netem = False
 
     def boot(self) -> None:
         """See Keeper."""
@@ -65,12 +68,15 @@ class NamespaceKeeper(Keeper):
         namespaces.bind(Path("/proc"), outer)
         namespaces.mount("proc", Path("/proc"))
         os.environ.update({PROC: str(outer), reach.FOLDER: str(self.folder)})
+        self.netem = links.has_netem()
+        if self.plan.cores:
+            self.quota = Quota(Path(os.environ["TMPDIR"]).name, self.plan.nodes, self.plan.cores)
         pipes = []
         for number in range(self.plan.nodes):
-            pid, pipe = netns_node.start(self.folder, self.plan, self.network, number, self.command)
+            pid, pipe = netns_node.start(self, number)
             self.nodes.append(Node(number, Forked(pid), time.monotonic()))
             pipes.append(pipe)
-        links.make(self.network, [node.process.pid for node in self.nodes])
+        links.make(self.network, [node.process.pid for node in self.nodes], self.netem)
         for pipe in pipes:
             os.write(pipe, b"+")
             os.close(pipe)
@@ -86,9 +92,11 @@ class NamespaceKeeper(Keeper):
     def report(self) -> dict[str, Any]:
         """See Keeper."""
         found, cluster = self.found(), self.plan.cluster
+        delayed = any(link.delay_ms for link in self.network.links)
         return {
-            "kind": KIND, "nodes": self.plan.nodes, "cluster": cluster.name, "mtu": links.MTU,
+            "kind": KIND, "nodes": self.plan.nodes, "cluster": cluster.name, "mtu": links.MTU, "congestion": netns_node.congestion(),
             "links": [{"ends": list(link.ends), "mbit": link.mbit, "delay_ms": link.delay_ms} for link in self.network.links],
+            "delayed_by": ("netem" if self.netem else "relay") if delayed else None, "quota": self.quota and self.quota.told(),
             "found": [node and node["link"] for node in found], "booted_s": [node and node["booted_s"] for node in found],
             "moved": [told and self._moved(node, told) for node, told in zip(self.nodes, found, strict=True)], "wire": None,
         }  # fmt: skip
@@ -110,6 +118,8 @@ def keep(folder: Path, plan: NamespacePlan, command: netns_node.Command) -> int:
     keeper.boot()
     code = keeper.wait()
     put(folder / REPORT, keeper.report())
+    if keeper.quota:
+        keeper.quota.remove()
     return code
 
 
@@ -119,7 +129,7 @@ def main() -> int:
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder
     plan = read_plan(folder)
-    return keep(folder, plan, partial(netns_node.run_program, folder, plan))
+    return keep(folder, plan, partial(netns_node.run, folder, plan))
 
 
 if __name__ == "__main__":

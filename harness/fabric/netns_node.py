@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from harness.fabric import links, namespaces, reach
 from harness.fabric.netns_plan import NamespacePlan
-from harness.fabric.node import wait
+from harness.fabric.node import run_program
 from harness.fabric.plan import ADDRESS, NODE, address, put
 from harness.fabric.probe import probe
+from harness.fabric.quota import Quota
 from harness.fabric.topology import Network
 from harness.record.counters import read_counters
 from harness.spec.cluster import node_name
@@ -37,7 +37,18 @@ SETTINGS = {
 """Below /proc/sys/net. An answer may come by another link than the question took."""
 
 
-def start(folder: Path, plan: NamespacePlan, network: Network, number: int, command: Command) -> tuple[int, int]:
+class Site(Protocol):
+    """What a keeper tells its nodes."""
+
+    folder: Path
+    plan: NamespacePlan
+    network: Network
+    command: Command
+    quota: Quota | None
+    netem: bool
+
+
+def start(site: Site, number: int) -> tuple[int, int]:
     """Fork a node: its first process as the keeper sees it, and an open pipe. A byte into the pipe says that its links are there."""
     told, tell = os.pipe()
     waits, go = os.pipe()
@@ -49,7 +60,7 @@ def start(folder: Path, plan: NamespacePlan, network: Network, number: int, comm
             first = os.fork()  # the first process of the new process namespace; its keeper adopts it
             if first == 0:
                 os.close(tell)
-                _be(folder, plan, network, number, command, waits)
+                _be(site, number, waits)
             os.write(tell, str(first).encode())
         except OSError as error:
             os.write(tell, f"{error}".encode())
@@ -65,23 +76,25 @@ def start(folder: Path, plan: NamespacePlan, network: Network, number: int, comm
     return int(said), go
 
 
-def _be(folder: Path, plan: NamespacePlan, network: Network, number: int, command: Command, waits: int) -> None:
+def _be(site: Site, number: int, waits: int) -> None:
     """Never returns."""
-    started, end = time.monotonic(), dict[str, Any](code=255)
+    folder, started, end = site.folder, time.monotonic(), dict[str, Any](code=255)
     try:
         os.setsid()
         with (folder / f"node-{number}.console").open("wb", buffering=0) as console, open(os.devnull, "rb") as empty:
             for source, target in ((empty, 0), (console, 1), (console, 2)):
                 os.dup2(source.fileno(), target)
-        _furnish(folder, plan, number)
+        _furnish(folder, site.plan, number)
         if os.read(waits, 1) != b"+":
             raise RuntimeError("the keeper went before the links were there")
-        links.set_up(network, number)
-        _settings(number in network.transit())
+        links.set_up(site.network, number, site.netem)
+        _settings(number in site.network.transit())
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
-        found = look(folder, network, number)
+        found = look(folder, site.network, number)
         put(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()})
-        end = {"code": command(number)}
+        if site.quota:
+            site.quota.join(number)
+        end = {"code": site.command(number)}
         end["counters"] = read_counters()
     except BaseException as error:
         end["why"] = f"{type(error).__name__}: {error}"
@@ -105,12 +118,11 @@ def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
     return probe(folder, nodes, number, mbit, looks) | set_here
 
 
-def run_program(folder: Path, plan: NamespacePlan, number: int) -> int:
+def run(folder: Path, plan: NamespacePlan, number: int) -> int:
     """The command of a plan that names one per node; its output goes to node-N.out. A node without one runs what others ask for."""
     if not plan.commands[number]:
         return reach.serve(node_name(number))
-    with (folder / f"node-{number}.out").open("ab") as out:
-        return wait(subprocess.Popen(plan.commands[number], cwd=plan.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out).pid)
+    return run_program(plan.commands[number], folder / f"node-{number}.out", plan.cwd, dict(os.environ))
 
 
 def _furnish(folder: Path, plan: NamespacePlan, number: int) -> None:
@@ -137,6 +149,14 @@ def _furnish(folder: Path, plan: NamespacePlan, number: int) -> None:
         (own / name).write_text(text)
         if Path("/etc", name).exists():
             namespaces.bind(own / name, Path("/etc", name))
+
+
+def congestion() -> str:
+    """What TCP uses on nodes."""
+    here = Path("/proc/sys/net/ipv4")
+    return (
+        CONGESTION if CONGESTION in (here / "tcp_available_congestion_control").read_text().split() else (here / "tcp_congestion_control").read_text().strip()
+    )
 
 
 def _settings(passes_on: bool) -> None:

@@ -45,15 +45,17 @@ def run(folder: Path, number: int) -> int:
     variables = given | {ADDRESS: address(number), NODE: str(number), CLOCK: str(offset)}
     scratch = Path(variables.get("TMPDIR", "/tmp"))
     scratch.mkdir(parents=True, exist_ok=True)
-    with (folder / f"node-{number}.out").open("ab") as out:
-        return wait(subprocess.Popen(plan.commands[number], env=variables, cwd=plan.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out).pid)
+    return run_program(plan.commands[number], folder / f"node-{number}.out", plan.cwd, variables)
 
 
-def wait(pid: int) -> int:
-    """Exit code of a child, 128 and the signal's number where one ended it; orphans are reaped meanwhile."""
+def run_program(command: list[str], output: Path, cwd: str, variables: dict[str, str]) -> int:
+    """Exit code of a node's command, 128 and the signal's number where one ended it; orphans are reaped meanwhile."""
+    with output.open("ab") as out:
+        # Kept by name: what nobody holds reaps its process by itself.
+        process = subprocess.Popen(command, env=variables, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     while True:
         ended, status = os.wait()
-        if ended == pid:
+        if ended == process.pid:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
 

@@ -15,8 +15,8 @@ from harness.fabric.plan import address, put, take
 
 ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS = 20
-STREAM_S = 0.3
-"""How long a rate is looked at."""
+STREAM_S, LEAD_S = 0.3, 0.1
+"""How long a rate is looked at, and for how long TCP may find it before: with a delay it starts slowly."""
 MEET_S = 90.0
 _CHUNK = 1 << 16
 
@@ -48,7 +48,7 @@ def _meet(folder: Path, name: str, number: int, *others: int) -> None:
 
 
 class _Answers:
-    """Echoes datagrams, and takes one stream, telling its sender the seconds from the first to the last byte and their number."""
+    """Echoes datagrams, and takes one stream, telling its sender the seconds of what came behind its lead, and the bytes."""
 
     def __init__(self, own: str) -> None:
         self.echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -73,8 +73,10 @@ class _Answers:
         with suppress(OSError):
             connection = self.stream.accept()[0]
             with connection:
-                memory, count = bytearray(_CHUNK), connection.recv_into(bytearray(_CHUNK))
-                started, count = time.monotonic(), 0  # from here on: what came before may have waited in the bucket
+                memory, lead, count = bytearray(_CHUNK), int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little"), 0
+                while lead > 0:  # also what waited in the bucket
+                    lead -= connection.recv_into(memory) or lead
+                started = last = time.monotonic()
                 while got := connection.recv_into(memory):
                     count += got
                     last = time.monotonic()
@@ -99,9 +101,10 @@ def _round_trips(peer: str) -> dict[str, Any]:
 
 def _rate(peer: str, mbit: float) -> float | None:
     """Mbit/s of payload that arrived: what STREAM_S gives at the set rate, over TCP."""
-    left = int(mbit * 1e6 / 8 * STREAM_S)
+    lead, left = (int(mbit * 1e6 / 8 * seconds) for seconds in (LEAD_S, LEAD_S + STREAM_S))
     block = memoryview(bytes(_CHUNK))
     with suppress(OSError), socket.create_connection((peer, STREAM_PORT), 10.0) as connection:
+        connection.sendall(lead.to_bytes(8, "little"))
         while left > 0:
             left -= connection.send(block[: min(left, _CHUNK)])
         connection.shutdown(socket.SHUT_WR)

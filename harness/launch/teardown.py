@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from harness.fabric import quota
 from harness.launch.base import SCRATCH, SHARED, scratch
 from harness.rank.orders import ENVIRONMENT
 
@@ -55,6 +56,7 @@ def clean(launch: str) -> list[str]:
     temporary = scratch(launch)
     left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
     left += [found for inner in temporary.glob(f"{SCRATCH}*") for found in clean(inner.name.removeprefix(SCRATCH))]
+    left += quota.remove(temporary.name)
     shutil.rmtree(temporary, ignore_errors=True)
     for path in shared_memory(launch):
         left.append(str(path))

@@ -23,7 +23,8 @@ SLOWED = ("netns", "simulated")
 
 
 _LATER = frozenset({
-    "budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers", "cluster", "dilation", "shrink",
+    "budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers", "cluster", "node_cores", "dilation",
+    "shrink",
     "profile", "efficiency", "groups", "communication", "costs",
 })  # fmt: skip
 """Fields that earlier versions did not have."""
@@ -65,6 +66,8 @@ class CommonCase(BaseModel):
     """Delay set on every link, one way, ms."""
     cluster: str | None = None
     """Nodes and links that the fabric builds: a name in clusters/, or a file's path; None: one switch, every link as link_mbit and link_delay_ms say."""
+    node_cores: PositiveFloat | None = None
+    """Processor time that each node of fabric netns gets, in cores; None: as much as there is."""
     dilation: Annotated[float, Field(ge=1)] = 1.0
     """Replayed compute and link delays last longer, and link rates are lower, by this factor; metrics divide times by it."""
     shrink: Annotated[float, Field(ge=1)] = 1.0
@@ -114,7 +117,7 @@ class CommonCase(BaseModel):
 
     @model_validator(mode="after")
     def _network_fits(self) -> CommonCase:
-        shaping = ("nodes", "guest", "link_mbit", "link_delay_ms", "cluster")
+        shaping = ("nodes", "guest", "link_mbit", "link_delay_ms", "cluster", "node_cores")
         shaped = [name for name in shaping if getattr(self, name) != type(self).model_fields[name].default]
         if self.fabric == "host" and shaped:
             raise FieldError(shaped[0], "fabric 'host' is this machine with the network it has; use 'netns', 'guests' or 'simulated'")
@@ -128,6 +131,8 @@ class CommonCase(BaseModel):
             raise FieldError("shrink", f"size {uneven[0]} does not divide by {self.shrink:g}")
         if self.costs is not None and self.fabric != "simulated":
             raise FieldError("costs", f"fabric {self.fabric!r} takes the time that it takes; leave it out, or set fabric: simulated")
+        if self.node_cores is not None and self.fabric != "netns":
+            raise FieldError("node_cores", f"fabric {self.fabric!r} limits no processor time; 'netns' does")
         if self.nodes > self.ranks:
             raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
         if self.fusion_mib is not None and not (self.transport and registry.entry("transport", self.transport).fuses):

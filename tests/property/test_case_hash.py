@@ -49,6 +49,7 @@ LATER: dict[str, dict[str, Any]] = {
     "guest": {"fabric": "guests", "guest": "qemu"},
     "link_mbit": {"fabric": "guests", "link_mbit": 100},
     "link_delay_ms": {"fabric": "guests", "link_delay_ms": 1},
+    "node_cores": {"fabric": "netns", "node_cores": 0.5},
     "fusion_mib": {"transport": "horovod", "fusion_mib": 64},
     "region_mib": {"transport": "rdma", "collective": "ring", "region_mib": 32},
     "mechanism": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "mechanism": "zero_copy"},
