@@ -6,7 +6,7 @@ import argparse
 import shlex
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.commands.common import open_store, print_table, results_argument
 from harness.commands.show_stall import stall_lines
@@ -76,7 +76,10 @@ def _print(record: Record, folder: Path, results: Path) -> None:
     _print_around(record)
     for warning in record.warnings:
         print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
-    _print_tail(record, folder)
+    if "prediction" in record.transport:
+        _print_prediction(record.transport["prediction"])
+    else:
+        _print_tail(record, folder)
     print(f"record: {folder}")
     print(f"run it again:\n  {shlex.join(_again(record, results))}{_where(record)}")
 
@@ -98,6 +101,20 @@ def _print_around(record: Record) -> None:
         print(f"  not readable here: {unreadable}")
     if found.get("difference"):
         print(f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)")
+
+
+def _print_prediction(found: dict[str, Any]) -> None:
+    """What a simulated launch follows from."""
+    draw = "every input at its value" if found["draw"] is None else "inputs drawn from their uncertainty"
+    print(f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by {found['algorithm'] or 'none'}")
+    if found["profile"]:
+        print(f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of {found['profile']['node']}; {printable(found['profile']['taken'])}")
+    print(f"  costs: {printable(found['costs'])}")
+    for one in found["parameters"]:
+        interval = "" if one["low"] is None or one["high"] is None else f" [{one['low']:.3g}, {one['high']:.3g}]"
+        print(f"    {one['name']}: {one['value']:.4g}{interval}" + ("" if found["draw"] is None else f", drawn {one['drawn']:.4g}"))
+    for one in found["assumed"]:
+        print(f"  assumed: {printable(one)}")
 
 
 def _print_wire(record: Record) -> None:

@@ -17,6 +17,8 @@ FLOP_PER_CORE_S = 2e10
 BYTES_PER_S = 1e9
 """All ranks of a machine together, through any transport; small messages are bound by CALL_S instead."""
 CALL_S = 2e-4
+SIMULATED_S = 0.1
+"""A prediction with its record; of thousands of ranks that are not in step it takes longer."""
 IMPORT_S = {"none": 0.5, "torch": 1.5, "tensorflow": 6.0}
 """From the start of a process to its first step; forked ranks pay it once, ranks under mpirun each."""
 RESIDENT = {"none": 100 * 2**20, "torch": 350 * 2**20, "tensorflow": 650 * 2**20}
@@ -38,6 +40,8 @@ class Estimate:
 
 def estimate(case: AnyCase, earlier: Mapping[str, Sequence[float]], cores: int | None = None) -> Estimate:
     """One launch of a case. `earlier`: case id to the wall seconds of its finished launches."""
+    if case.fabric == "simulated":
+        return Estimate(SIMULATED_S, RESIDENT["none"], len(earlier.get(case.case_id, ())))
     seconds = earlier.get(case.case_id, ())
     if seconds:
         return Estimate(statistics.median(seconds), _memory(case), len(seconds))

@@ -1,0 +1,155 @@
+"""Whose costs a case is simulated with, what a prediction is drawn from, and what is missing where none can be made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.record.digest import machine_id
+from harness.simulate.costing import WIRE, cost_model
+from harness.simulate.model import Uncertain
+from harness.simulate.predict import Predictor, drawn_profile, inputs_of, predict
+from harness.simulate.store import AllReduceCost, Costs, Fit, LineCost, Parameter, RoundsCost, SegmentCost, TransportCost, write_costs
+from harness.spec.case import AnyCase, parse_case
+from harness.spec.errors import SpecError
+from harness.workloads.profile import LayerTimes, Profile, Spread, write
+
+NO_FIT = Fit(r_squared=1.0, median_error=0.0, worst_error=0.0, worst_nbytes=0)
+
+
+def case_of(**fields: Any) -> AnyCase:
+    common = {"program": "collective", "suite": "x", "experiment": "e", "arm": "a", "fabric": "simulated", "transport": "tcp", "collective": "ring", "ranks": 4}
+    return parse_case({**common, "sizes": [1024, 1 << 20], **fields})
+
+
+def training(**fields: Any) -> AnyCase:
+    common = {"program": "train", "strategy": "sync_overlap", "workload": "dnn_digits", "minibatch": 64, "steps": 2, "warmup": 1, "sizes": None}
+    return parse_case({name: value for name, value in {**case_of().model_dump(include={"suite", "experiment", "arm", "fabric", "transport", "collective"}),
+                                                      "ranks": 4, **common, **fields}.items() if value is not None})  # fmt: skip
+
+
+def line(*parts: tuple[int | None, float, float]) -> LineCost:
+    segments = tuple(
+        SegmentCost(
+            upto_nbytes=upto, alpha_s=Parameter(value=alpha, low=alpha / 2, high=alpha * 2), beta_s_per_byte=Parameter(value=beta, low=beta / 2, high=beta * 2)
+        )
+        for upto, alpha, beta in parts
+    )
+    return LineCost(launches=6, segments=segments, fit=NO_FIT, aicc={}, points=())
+
+
+def fitted(transport: str, fabric: str, transfer: LineCost | None, gamma: float | None, mbit: float | None = None) -> TransportCost:
+    rounds = RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=Parameter(value=gamma, low=None, high=None), fit=NO_FIT, points=()) if gamma else None
+    return TransportCost(
+        arm=transport, transport=transport, library="", fabric=fabric, nodes=1, link_mbit=mbit, link_delay_ms=0.0, interface="lo", evidence="measured",
+        transfer=transfer, all_reduces=(AllReduceCost(ranks=2, call=line((None, 2e-4, 1e-9)), rounds=rounds),), runs=(),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """tcp fitted on the host in two pieces and over a link of 100 Mbit/s, horovod's calls alone."""
+    transports = (
+        fitted("tcp", "host", line((65536, 1e-5, 2e-9), (None, 5e-5, 1e-9)), 3e-10), fitted("tcp", "netns", line((None, 4e-5, 8e-8)), 1e-10, 100.0),
+        fitted("horovod", "host", None, None),
+    )  # fmt: skip
+    write_costs(
+        tmp_path, Costs(machine=machine_id(), code="", fitted_at="", suite="micro", experiment="costs", size="smoke", transports=transports)
+    )  # fmt: skip
+    return tmp_path
+
+
+def profile(case: AnyCase, low: float = 0.9, high: float = 1.2) -> Profile:
+    from harness.workloads.networks import network_of
+
+    def time(seconds: float) -> Spread:
+        return Spread(median=seconds, low=seconds * low, high=seconds * high, n=6)
+
+    layers = tuple(
+        LayerTimes(name=layer.name, mac=layer.mac, forward_s=time(1e-3), backward_s=time(2e-3), weight_s=time(1e-3)) for layer in network_of(case).layers
+    )
+    return Profile(
+        workload="dnn_digits", batch=16, framework="torch", threads=1, node=machine_id(), taken="made up", layers=layers, update_s=time(1e-3)
+    )  # fmt: skip
+
+
+def test_a_machines_own_costs_are_taken_where_they_were_fitted(results: Path) -> None:
+    found = cost_model(case_of(), results, machine_id())
+    assert (found.upto_nbytes, [one.value for one in found.alphas], found.gamma.value) == ((65536, None), [1e-5, 5e-5], 3e-10)
+    assert found.goodput == WIRE and not found.assumed and "fabric host" in found.source
+    sizes = np.array([1.0, 65536.0, 65537.0])
+    assert list(found.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [2e-9, 2e-9, 1e-9]
+
+
+def test_costs_of_the_same_slow_link_come_first(results: Path) -> None:
+    assert "fabric netns" in cost_model(case_of(link_mbit=100), results, machine_id()).source
+    assert "fabric host" in cost_model(case_of(link_mbit=1000), results, machine_id()).source
+
+
+def test_a_library_without_sends_gives_what_a_ring_would_need(results: Path) -> None:
+    """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1 ns a byte."""
+    found = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
+    assert (found.alphas[0].value, found.betas[0].value, found.gamma.value) == (pytest.approx(1e-4), pytest.approx(1e-9), 0.0)
+    assert any("run as a ring" in one for one in found.assumed) and any("whole calls" in one for one in found.assumed)
+
+
+def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results: Path) -> None:
+    elsewhere = {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
+    assert cost_model(training(**elsewhere), results, machine_id()).source.startswith("stated")
+    assert cost_model(training(**elsewhere, costs="fitted"), results, machine_id()).source.startswith("fitted")
+    assert cost_model(case_of(costs="stated"), results, machine_id()).source.startswith("stated")
+    assert any("was not fitted" in one for one in cost_model(case_of(transport="grpc"), results, machine_id()).assumed)
+    with pytest.raises(SpecError, match="'grpc' was not fitted on this machine; type "):
+        cost_model(case_of(transport="grpc", costs="fitted"), results, machine_id())
+
+
+def test_a_prediction_repeats_itself_and_a_draw_is_another(results: Path) -> None:
+    inputs = inputs_of(case_of(), results)
+    ends = [float(predict(inputs, seed).end.max()) for seed in (None, None, 1, 1, 2)]
+    assert ends[0] == ends[1] and ends[2] == ends[3] and len(set(ends)) == 3
+
+
+def test_equal_parameters_are_drawn_alike_in_all_cases(results: Path) -> None:
+    tree, ring = (inputs_of(case_of(collective=name), results).costs.drawn(7) for name in ("tree", "ring"))
+    assert tree == ring != inputs_of(case_of(), results).costs.central()
+
+
+def test_draws_are_as_wide_as_the_interval_and_on_its_side() -> None:
+    draws = np.array([Uncertain("x", 10.0, 5.0, 40.0).drawn(seed) for seed in range(2000)])
+    assert np.quantile(draws, [0.025, 0.5, 0.975]) == pytest.approx([5.0, 10.0, 40.0], rel=0.15)
+    assert {Uncertain("x", 3.0).drawn(seed) for seed in range(5)} == {3.0}
+    assert min(Uncertain("y", 1.0, 0.0, 2.0).drawn(seed) for seed in range(500)) >= 0.0
+
+
+def test_a_drawn_profile_moves_as_a_whole(results: Path) -> None:
+    given = profile(training())
+    found = drawn_profile(given, 3)
+    assert found is not None
+    factors = {round(own.forward_s.median / other.forward_s.median, 9) for own, other in zip(found.layers, given.layers, strict=True)}
+    assert len(factors) == 1 and factors != {1.0}
+    assert drawn_profile(given, None) is given
+
+
+def test_a_case_without_a_profile_says_what_to_type(results: Path) -> None:
+    with pytest.raises(SpecError, match="this machine has no profile of dnn_digits.*type `scaleproof profile --workload dnn_digits --batch 16`"):
+        Predictor(results).inputs(training())
+    assert inputs_of(training(compute="none"), results).profile is None
+
+
+def test_other_inputs_are_another_prediction(results: Path) -> None:
+    case = training()
+    write(profile(case), results / "machines" / machine_id())
+    before = Predictor(results).inputs(case)
+    assert Predictor(results).inputs(case) == before != replace(inputs_of(case, results), profile=profile(case, low=0.5)).digest
+    write(profile(case, high=2.0), results / "machines" / machine_id())
+    assert Predictor(results).inputs(case) != before
+
+
+def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
+    case = parse_case({"program": "own", "suite": "x", "experiment": "e", "arm": "a", "entry": "mine", "ranks": 2, "fabric": "simulated"})
+    with pytest.raises(SpecError, match="program 'own' is not simulated; "):
+        Predictor(results).inputs(case)
