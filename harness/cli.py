@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import calibrate, collect, compare, doctor, fit, init_suite, judge, list_suites, preflight, profile, report, run, show, trace
+from harness.commands import calibrate, collect, compare, dilate, doctor, fit, init_suite, judge, list_suites, preflight, profile, report, run, show, trace
 from harness.spec.errors import SpecError
 
 COMMANDS = {
@@ -17,6 +17,7 @@ COMMANDS = {
     "list": list_suites,
     "calibrate": calibrate,
     "profile": profile,
+    "dilate": dilate,
     "preflight": preflight,
     "run": run,
     "show": show,
@@ -37,6 +38,7 @@ from nothing to a report:
   scaleproof doctor                                    what works on this machine, and what to do about the rest
   scaleproof calibrate                                 this machine's noise floors and bounds, in about 3 minutes of quiet
   scaleproof profile --workload vgg_a --batch 2        how long each layer takes here, for cases that replay or simulate its compute
+  scaleproof dilate das2016 --size small               how much slower emulated clusters must run for this machine to carry them
   scaleproof list                                      suites, their experiments and sizes
   scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed: may it be measured here?
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing

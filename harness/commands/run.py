@@ -175,6 +175,15 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
     return lambda record, samples: impossible(record, samples.to_pandas(), profile)
 
 
+def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
+    """Bars cases that ask for more than this machine carries, where that was measured."""
+    from harness.calibrate.carrying import read_capacity
+    from harness.calibrate.dilation import too_much
+
+    capacity = read_capacity(results)
+    return lambda case: too_much(case, capacity)
+
+
 def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None) -> int:
     """0 when every launch of the plan has a good record, else 1."""
     from harness.launch.progress import progress_on_terminal
@@ -189,7 +198,7 @@ def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size:
     outcome = run_plan(
         list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
         more=rule.more if rule else None, verify=_verifier(given.results), stall_s=limits.stall_s or STALL_S,
-        simulator=Predictor(given.results),
+        simulator=Predictor(given.results), refuse=_refusal(given.results),
     )  # fmt: skip
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results)))

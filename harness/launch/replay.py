@@ -6,14 +6,12 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from harness.launch.preflight import Obstacle
 from harness.record.digest import machine_id
 from harness.record.schema import Record
 from harness.spec.case import AnyCase, OwnCase, TrainCase
 from harness.spec.errors import SpecError
 from harness.workloads.profile import FILE, Profile, command, profile_of
-
-Obstacle = tuple[str, str]
-"""Reason and advice."""
 
 
 def replays(case: AnyCase) -> bool:

@@ -19,7 +19,7 @@ from harness.launch.compose import Surroundings, compose, disk_full, not_started
 from harness.launch.execute import Ended, execute, launch_environment, new_watch, prepare
 from harness.launch.guests import launcher_of
 from harness.launch.lock import locked
-from harness.launch.preflight import obstacle
+from harness.launch.preflight import Obstacle, obstacle
 from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress
 from harness.launch.replay import described, hand_over, profile_for, same_profile
@@ -42,6 +42,7 @@ from harness.workloads.profile import Profile
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from harness.spec.case import AnyCase
     from harness.spec.plan import PlannedLaunch
 
 
@@ -91,10 +92,11 @@ def run_plan(
     verify: Callable[[Record, pa.Table], Failure | None] | None = None,
     stall_s: float = STALL_S,
     simulator: Simulator | None = None,
+    refuse: Callable[[AnyCase], Obstacle | None] = lambda case: None,
 ) -> Outcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
     has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true. `simulator` foretells the launches
-    of fabric `simulated`.
+    of fabric `simulated`. `refuse` may say why a case is too much for this machine.
 
     SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
     results = results.resolve()
@@ -103,7 +105,7 @@ def run_plan(
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator).all(plan, again, more)
+        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse).all(plan, again, more)
 
 
 class _Run:
@@ -111,10 +113,11 @@ class _Run:
 
     def __init__(
         self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None,
-        simulator: Simulator | None,
+        simulator: Simulator | None, refuse: Callable[[AnyCase], Obstacle | None],
     ) -> None:  # fmt: skip
         self.store, self.size, self.progress, self.verify, self.simulator = store, size, progress, verify, simulator
         self.deadline_s, self.stall_s = limits_s
+        self.refuse = refuse
         self.outcome = Outcome()
         self.preflight = Preflight(store.results, store.staging)
 
@@ -165,7 +168,7 @@ class _Run:
         self.progress.ended(record)
 
     def _one(self, planned: PlannedLaunch) -> Record:
-        hindrance = obstacle(planned.case, planned.programs)
+        hindrance = obstacle(planned.case, planned.programs) or self.refuse(planned.case)
         profile = profile_for(planned.case, self.store.results)
         if hindrance is None and planned.case.fabric == FABRIC:
             hindrance = unforeseen(planned, self.simulator)

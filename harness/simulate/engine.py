@@ -54,7 +54,7 @@ def simulate(
     tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
     update_s = profile.update_s.median * case.dilation if profile else 0.0
     exchange = Exchange(network, nodes, costs, options.channels, options.symmetry)
-    running = _Running(exchange, _Patterns(case, plan.groups, options), options.order, tensors, update_s)
+    running = _Running(exchange, Patterns(case, plan.groups, options), options.order, tensors, update_s)
     running.fusion = None if case.fusion_mib is None else case.fusion_mib * MIB / case.shrink
     prediction = Prediction(case)
     for step in range(case.warmup + case.steps):
@@ -70,7 +70,7 @@ def simulate(
     return prediction
 
 
-class _Patterns:
+class Patterns:
     """The schedules of a case's calls."""
 
     def __init__(self, case: TrainCase, groups: int, options: Options) -> None:
@@ -98,7 +98,7 @@ class _Patterns:
 class _Running:
     """Where every rank stands. `at`: its main thread, in s."""
 
-    def __init__(self, exchange: Exchange, patterns: _Patterns, order: Order, tensors: Sequence[Tensor], update_s: float) -> None:
+    def __init__(self, exchange: Exchange, patterns: Patterns, order: Order, tensors: Sequence[Tensor], update_s: float) -> None:
         self.exchange, self.patterns, self.order = exchange, patterns, order
         self.tensors, self.update_s = tensors, update_s
         self.fusion: float | None = None

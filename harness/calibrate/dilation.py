@@ -1,0 +1,124 @@
+"""Dilation and shrink of a replayed case: the least with which the machine carries what the ranks offer their links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.calibrate.carrying import Capacity, messages_in
+from harness.record.host import memory_mib
+from harness.simulate.engine import Options, Patterns, simulate
+from harness.simulate.line import Segment
+from harness.simulate.model import MessageCosts
+from harness.simulate.program import Pushed, Submit, exchange_plan, step_program
+from harness.spec.case import AnyCase, TrainCase
+from harness.spec.cluster import cluster_of
+from harness.spec.errors import SpecError
+from harness.spec.estimate import estimate
+from harness.workloads.networks import network_of
+
+LOAD = 0.5
+"""Share of what the machine carries that a case may offer while its links are busy."""
+MESSAGES = 0.05
+"""Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the cluster."""
+MOST_DILATION, MOST_SHRINK = 64, 1024
+LEAST_MESSAGE = 16 << 10
+"""Bytes that messages keep in the mean: smaller ones are mostly headers."""
+MEMORY = 0.8
+"""Share of the machine's memory that a launch may take."""
+FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
+"""Messages that cost nothing: links alone take time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, and the s for which the links are busy."""
+
+    nbytes: float
+    messages: float
+    link_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """A dilation and a shrink, and what is asked of the machine with them: shares of what it carries, of both and of messages alone."""
+
+    dilation: float
+    shrink: float
+    load: float
+    messages: float
+
+    @property
+    def carried(self) -> bool:
+        """Whether both shares are within what is allowed."""
+        return self.load <= LOAD and self.messages <= MESSAGES
+
+
+def concerns(case: AnyCase) -> bool:
+    """Whether a case emulates links that the machine must carry."""
+    return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric == "netns" and case.transport is not None
+
+
+def offer_of(case: TrainCase) -> Offer:
+    """From the schedules that the engine executes and the cluster's links. SpecError where a link has no rate: nothing then tells a slow machine from it."""
+    cluster = cluster_of(case)
+    if any(link.mbit is None for link in cluster.links):
+        raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
+    true = case.model_copy(update={"dilation": 1.0, "shrink": 1.0, "steps": 1, "warmup": 0})
+    plan = exchange_plan(true, network_of(true))
+    patterns, nbytes, messages = Patterns(true, plan.groups, Options()), 0.0, 0.0
+    for item in step_program(true, plan, None):
+        if isinstance(item, Submit):
+            pattern = patterns.of(item)
+            nbytes, messages = nbytes + pattern.sent * item.nbytes, messages + messages_in(pattern)
+        elif isinstance(item, Pushed):
+            nbytes, messages = nbytes + 2 * (case.ranks - 1) * plan.parameters[item.index], messages + 2 * (case.ranks - 1)
+    return Offer(nbytes, messages, simulate(true, None, cluster, FREE).step_s)
+
+
+def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:
+    """What these knobs ask of the machine; nothing where links are never busy."""
+    span = dilation * offer.link_s
+    if not span:
+        return Knobs(dilation, shrink, 0.0, 0.0)
+    messages = offer.messages / capacity.messages.median / span
+    return Knobs(dilation, shrink, offer.nbytes / shrink / capacity.nbytes.median / span + messages, messages)
+
+
+def too_much(case: AnyCase, capacity: Capacity | None) -> tuple[str, str] | None:
+    """Why this machine cannot carry a case as it is written, and what to do; None where it can, or where nobody measured."""
+    if capacity is None or not isinstance(case, TrainCase) or not concerns(case):
+        return None
+    try:
+        found = asked(offer_of(case), capacity, case.dilation, case.shrink)
+    except SpecError:
+        return None  # no rate: nothing tells how much is offered
+    if found.load <= 1:
+        return None
+    return (
+        f"its ranks ask for {found.load:.0%} of what this machine carries",
+        f"`scaleproof dilate {case.suite} {case.experiment}` says which dilation would do",
+    )
+
+
+def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
+    """Powers of two: the least dilation, which costs time, and with it the least shrink, which costs likeness. SpecError where none will do."""
+    mean = offer.nbytes / offer.messages if offer.messages else 0.0
+    dilation = 1
+    while dilation <= MOST_DILATION:
+        shrink = 1
+        while shrink == 1 or (shrink <= MOST_SHRINK and mean / shrink >= LEAST_MESSAGE):
+            found = asked(offer, capacity, dilation, shrink)
+            if found.carried and _fits(case, shrink):
+                return found
+            shrink *= 2
+        dilation *= 2
+    least = asked(offer, capacity, MOST_DILATION, shrink / 2)
+    why = (
+        f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks ask for {least.load:.0%} of what this machine carries ({LOAD:.0%} allowed), "
+        f"{least.messages:.0%} of it for messages ({MESSAGES:.0%})"
+    )
+    raise SpecError(f"{why}{'' if _fits(case, shrink // 2) else ', and do not fit its memory'}; take fewer ranks, slower links, or fabric: simulated")
+
+
+def _fits(case: TrainCase, shrink: int) -> bool:
+    return estimate(case.model_copy(update={"shrink": float(shrink)}), {}).nbytes <= MEMORY * (memory_mib() << 20)

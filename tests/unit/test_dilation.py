@@ -1,0 +1,124 @@
+"""The least dilation and shrink with which a machine carries a case; refused, with advice, where none will do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.calibrate import dilation
+from harness.calibrate.carrying import FILE, Capacity, read_capacity
+from harness.calibrate.dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
+from harness.cli import main
+from harness.record.digest import machine_id
+from harness.spec.case import TrainCase, parse_case
+from harness.spec.errors import SpecError
+from harness.workloads.networks import network_of
+from harness.workloads.profile import Spread
+
+
+def case_of(**fields: Any) -> TrainCase:
+    values = {
+        "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 8, "transport": "tcp", "collective": "ring", "strategy": "sync",
+        "workload": "vgg_a", "minibatch": 16, "steps": 2, "compute": "replay", "fabric": "netns", "link_mbit": 10_000.0,
+    }  # fmt: skip
+    case = parse_case(values | fields)
+    assert isinstance(case, TrainCase)
+    return case
+
+
+def capacity(gbytes: float = 1.0, messages: float = 20_000.0) -> Capacity:
+    rates = {"nbytes": Spread(median=gbytes * 1e9, n=6), "messages": Spread(median=messages, n=6)}
+    return Capacity(machine=machine_id(), code="c", measured_at="today", ranks=8, large=1e6, taken="made up", **rates)
+
+
+def test_a_ring_offers_what_its_formula_says_for_as_long_as_its_links_need() -> None:
+    case, ranks = case_of(), 8
+    offer, whole = offer_of(case), 4 * network_of(case).parameters
+    assert offer.nbytes == pytest.approx(2 * (ranks - 1) * whole, rel=1e-4)
+    assert offer.messages == 4 * 2 * (ranks - 1) * ranks  # four buckets
+    assert offer.link_s == pytest.approx(2 * (ranks - 1) / ranks * whole / 1.25e9, rel=1e-3)
+
+
+def test_parameter_servers_offer_every_tensor_there_and_back() -> None:
+    case = case_of(strategy="parameter_server", collective="ring", servers=1)
+    offer, network = offer_of(case), network_of(case)
+    assert offer.nbytes == 2 * 7 * 4 * network.parameters and offer.messages == 2 * 7 * len(network.parameter_shapes)
+    assert offer.link_s > 7 * 4 * network.parameters / 1.25e9  # all of them through the server's one link
+
+
+@pytest.mark.parametrize("slower", [1, 4])
+def test_knobs_are_the_least_that_are_carried(slower: int) -> None:
+    case, offer = case_of(), offer_of(case_of())
+    machine = capacity(gbytes=1.0 / slower, messages=20_000 / slower)
+    found = choose(case, offer, machine)
+    assert found.carried and found.load <= LOAD and found.messages <= MESSAGES
+    if found.dilation > 1:
+        assert all(not asked(offer, machine, found.dilation / 2, 2.0**power).carried for power in range(11))
+    if found.shrink > 1:
+        assert not asked(offer, machine, found.dilation, found.shrink / 2).carried
+
+
+def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = choose(case_of(), offer_of(case_of()), capacity(gbytes=1e6, messages=1e9))
+    assert (free.dilation, free.shrink) == (1, 1)
+    monkeypatch.setattr(dilation, "memory_mib", lambda: 4000)
+    assert choose(case_of(), offer_of(case_of()), capacity(gbytes=1e6, messages=1e9)).shrink == 8
+
+
+def test_what_no_knobs_make_bearable_is_refused_with_advice() -> None:
+    with pytest.raises(SpecError, match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or fabric: simulated"):
+        choose(case_of(), offer_of(case_of()), capacity(messages=10.0))
+
+
+def test_links_without_a_rate_are_refused() -> None:
+    with pytest.raises(SpecError, match="give link_mbit or a cluster"):
+        offer_of(case_of(link_mbit=None))
+
+
+def test_a_case_that_asks_for_more_than_there_is_does_not_run_here() -> None:
+    heavy = case_of()
+    why, advice = too_much(heavy, capacity(gbytes=0.1)) or ("", "")
+    assert why.startswith("its ranks ask for ") and "`scaleproof dilate s e`" in advice
+    assert too_much(heavy, None) is None and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1)) is None
+    assert too_much(case_of(shrink=1024, dilation=8), capacity(gbytes=0.1)) is None
+
+
+def test_only_replayed_cases_on_built_links_are_concerned() -> None:
+    assert concerns(case_of()) and not concerns(case_of(fabric="simulated")) and not concerns(case_of(compute="none"))
+
+
+def test_nothing_is_asked_of_links_that_are_never_busy() -> None:
+    assert asked(Offer(0.0, 0.0, 0.0), capacity(), 1, 1).carried
+
+
+def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "results" / "machines" / machine_id() / FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(replace_rates(capacity(), 2e9).model_dump_json())
+    assert read_capacity(tmp_path / "results") is not None
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    base = "program: train, transport: tcp, collective: ring, strategy: sync, workload: vgg_a, minibatch: 16, steps: 2, compute: replay, fabric: netns"
+    (folder / "suite.yaml").write_text(
+        f"suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n    base: {{{base}, cluster: ethernet_10g, ranks: 8}}\n"
+        "    arms: {heavy: {}, light: {dilation: 8, shrink: 16}}\n    sizes: {ci: {launches: 1, matrix: [{arms: [heavy, light]}]}}\n"
+    )
+    assert main(["dilate", str(folder), "--size", "ci", "--results", str(tmp_path / "results")]) == 1
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if " heavy " in line or " light " in line]
+    assert [line[line.index("vgg_a") + 1 : line.index("vgg_a") + 7] for line in lines] == [
+        ["ethernet_10g", "1", "1", "503%", "3.0%", "no"], ["ethernet_10g", "8", "16", "4%", "0.4%", "yes"],
+    ]  # fmt: skip
+
+
+def replace_rates(found: Capacity, nbytes: float) -> Capacity:
+    return found.model_copy(update={"nbytes": Spread(median=nbytes, n=6)})
+
+
+def test_shares_add_up() -> None:
+    offer = Offer(nbytes=1e9, messages=1000.0, link_s=1.0)
+    found = asked(offer, capacity(), 2, 4)
+    assert (found.messages, found.load) == pytest.approx((1000 / 20_000 / 2, 1 / 4 / 2 + 1000 / 20_000 / 2))
+    assert not replace(found, messages=0.06).carried and not replace(found, load=0.6).carried
