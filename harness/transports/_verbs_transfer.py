@@ -74,7 +74,10 @@ class Transfer:
         early = self._early and (stage is not None or self._lane.goes_inline(opcode, size))
         finish = self._finish if last and not early else None
         free = word is not None and self._lane.goes_inline(opcode, size + VALUE_BYTES)
-        done = partial(self._done, finish, stage, None if free else word, own) if finish or stage is not None or (word is not None and not free) else None
+        held = None if free else word
+        done: Callable[[], None] | None = None if last else _moves
+        if finish or stage is not None or held is not None:
+            done = partial(self._done, finish, stage, held, own)
         self._lane.post(opcode, pieces, (self._remote + self._position, link.key), self._imm or 0, done)
         if free and word is not None:
             link.words.give(word)
@@ -92,6 +95,10 @@ class Transfer:
             self._link.words.give(word)
         if finish:
             finish()
+
+
+def _moves() -> None:
+    """A completion that only shows that bytes move."""
 
 
 class OneSided:

@@ -24,7 +24,7 @@ HEAP = str(1 << 32)
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": HEAP, "MALLOC_TRIM_THRESHOLD_": HEAP, "MALLOC_TOP_PAD_": str(64 << 20)}
 """A page fault costs a User-Mode Linux kernel far more than the copy of a page: freed memory is kept."""
 SETS: dict[str, tuple[int, list[str]]] = {
-    "moving": (1, ["conforms_with_2_ranks", "conforms_with_3_ranks", "device_operations", "copies_and_requests_are_counted"]),
+    "moving": (1, ["conforms_with_2_ranks", "conforms_with_3_ranks", "device_operations", "copies_and_requests_are_counted", "a_long_write_shows_progress"]),
     "crowded": (1, ["many_messages_never_overflow_a_queue", *(name for name in CHECKS if CHECKS[name].__module__ == remote.__name__)]),
     "faults": (1, [name for name in CHECKS if CHECKS[name].__module__ == faults.__name__]),
     "two nodes": (2, ["conforms_with_a_rank_per_node", "device_operations", *(f"a_{fault}" for fault in (

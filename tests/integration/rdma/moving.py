@@ -12,6 +12,7 @@ import numpy as np
 from harness.collectives.group import Group
 from harness.rank.context import RankContext
 from harness.spec import registry
+from harness.transports._verbs_transfer import REQUEST_BYTES
 from harness.transports.base import OneSided, TwoSided
 from harness.transports.rdma import Rdma
 from tests.integration.conformance import process_set
@@ -123,6 +124,27 @@ def _counted(context: RankContext) -> None:
             assert transport.operations["send"] in (requests, requests + 1), transport.operations
     transport.barrier()
     transport.close()
+
+
+@check
+def a_long_write_shows_progress(here: Here) -> None:
+    """By completions on its way: the watchdog takes a rank that waits and shows nothing for one that hangs."""
+
+    def body(context: RankContext) -> None:
+        transport, size = connect(context), REQUEST_BYTES + 4096
+        region = transport.register(size)
+        if context.rank == 0:
+            source = transport.allocate(size)
+            source[:] = 5
+            before, requests = transport.mesh._moves(), -(-size // min(transport.device.max_message, REQUEST_BYTES))
+            transport.write(source, transport.remote(region, 1)).wait()
+            assert transport.operations["write"] - transport.operations["probe"] == requests > 1
+            assert transport.mesh._moves() - before == requests
+        transport.barrier()
+        assert context.rank == 0 or (region.local == 5).all()  # type: ignore[union-attr]
+        transport.close()
+
+    here.succeed(body, 2, 30)
 
 
 @check
