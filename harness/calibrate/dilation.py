@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.calibrate.carrying import Capacity, messages_in
+from harness.calibrate.capacity import Capacity, messages_in
 from harness.record.host import memory_mib
 from harness.simulate.engine import Options, Patterns, simulate
 from harness.simulate.line import Segment

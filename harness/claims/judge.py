@@ -105,7 +105,7 @@ class _Judging:
         found, outcome = self._found(claim, metric, pool, evidence, floor)
         if found is None:
             why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else " in enough arms" if self._compares(claim) else "")
-            return self._result(claim, self._no_value(claim), evidence=evidence, reason=why)
+            return self._result(claim, self._no_value(claim), evidence=evidence, reason="; ".join([why, *self._excluded(claim, pool, evidence)]))
         control = None
         if form.control is not None:
             control, shown = self._control(claim, metric, pool, evidence, floor)
@@ -191,7 +191,13 @@ class _Judging:
             notes.append(f"{finished} of {planned} planned launches finished")
         if pool.left_out:
             notes.append(f"{pool.left_out} launches of other machines or code versions left out")
-        return notes
+        return notes + self._excluded(claim, pool, evidence)
+
+    def _excluded(self, claim: Claim, pool: Pool, evidence: Evidence) -> list[str]:
+        """How many launches have times that count in no metric, and why."""
+        records = [launch.record for side in self._sides(claim) for launch in pool.launches(side, evidence)]
+        why = sorted({record.excluded for record in records if record.excluded})
+        return [f"{sum(bool(record.excluded) for record in records)} of {len(records)} launches excluded: {', '.join(why)}"] if why else []
 
     def _stopped(self, claim: Claim, pool: Pool) -> list[str]:
         """What ended the launches of a size with `stop`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
-    from harness.calibrate.carrying import Capacity
+    from harness.calibrate.capacity import Capacity
     from harness.spec.case import TrainCase
 
 HELP = "which dilation and shrink this machine needs to carry a suite's emulated clusters"
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """0 when every case is carried as it is written, else 1."""
-    from harness.calibrate.carrying import measure_capacity, read_capacity
+    from harness.calibrate.capacity import measure_capacity, read_capacity
     from harness.launch.progress import progress_on_terminal
     from harness.spec.errors import SpecError
 

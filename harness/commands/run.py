@@ -177,7 +177,7 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
 
 def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
     """Bars cases that ask for more than this machine carries, where that was measured."""
-    from harness.calibrate.carrying import read_capacity
+    from harness.calibrate.capacity import read_capacity
     from harness.calibrate.dilation import too_much
 
     capacity = read_capacity(results)

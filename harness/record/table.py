@@ -23,7 +23,7 @@ MISSING = "missing"
 """Status of a planned launch without any record."""
 _TEXT = (
     "suite", "experiment", "case", "launch", "transport", "strategy", "collective", "fabric", "workload", "evidence", "status", "failure", "failure_message",
-    "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at", "stop",
+    "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at", "stop", "excluded",
 )  # fmt: skip
 TAG = "tag_"
 """Before the name of an axis (spec/tags.py), for the column with the case's tag on it."""
@@ -92,6 +92,7 @@ def _row(launch: PlannedLaunch, record: Record | None, store: Store, metrics: Ma
         return row
     row |= {"launch": record.launch, "evidence": record.evidence, "status": record.status, "size": record.size, "oversubscribed": record.oversubscribed}
     row |= {"code": record.code.digest, "machine": record.machine, "started_at": record.started_at, "wall_s": record.wall_s}
+    row |= {"excluded": record.excluded or None}
     if record.failure is not None:
         row |= {"failure": record.failure.code, "failure_message": record.failure.message}
     if record.status == "ok":

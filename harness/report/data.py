@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.claims.judge import read_claims
+from harness.claims.launch import times_count
 from harness.claims.schema import ClaimResult
 from harness.record.schema import Record
 from harness.record.store import Store
@@ -85,9 +86,9 @@ class SuiteData:
         return {run.launch: run for run in self.runs if run.record}
 
     def done(self, program: str) -> list[Run]:
-        """Launches of a program that ended well; traced ones have no times to show."""
+        """Launches of a program that ended well; traced and excluded ones have no times to show."""
         good = [run.record for run in self.runs if run.status == "ok" and run.record is not None]
-        chosen = {record.launch for record in good if record.case.program == program and record.case.tracing == "none"}
+        chosen = {record.launch for record in good if record.case.program == program and times_count(record)}
         return [run for run in self.runs if run.launch in chosen]
 
     def evidence_of(self, claim: ClaimResult) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.calibrate import dilation
-from harness.calibrate.carrying import FILE, Capacity, read_capacity
+from harness.calibrate.capacity import FILE, Capacity, read_capacity
 from harness.calibrate.dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
 from harness.cli import main
 from harness.record.digest import machine_id

@@ -13,7 +13,7 @@ from claims_samples import record, samples, step
 from harness.claims.judge import judge_suite, read_claims, write_claims
 from harness.claims.schema import ClaimResult
 from harness.record.machine import Floor, MachineProfile, write_profile
-from harness.record.schema import SAMPLES, Failure
+from harness.record.schema import SAMPLES, Failure, Warning
 from harness.record.store import Store
 from harness.spec.errors import SpecError
 from harness.spec.plan import PlannedLaunch, plan
@@ -301,6 +301,17 @@ def test_some_oversubscribed_launches_are_left_out_and_named(tmp_path: Path) -> 
     result = judged(tmp_path, claim, one_rank_takes_twice_as_long, crowded)
     assert (result.verdict, result.n) == ("inconclusive", 6)
     assert "18 oversubscribed launches left out: 2 ranks with 1 thread on 1 cores" in result.warnings
+
+
+@pytest.mark.parametrize(("repetitions", "counted"), [(4, 2), (6, None)])
+def test_launches_that_saturated_the_cores_are_excluded_and_counted(tmp_path: Path, repetitions: int, counted: int | None) -> None:
+    def saturated(launch: PlannedLaunch) -> dict[str, Any]:
+        crowded = launch.plan_index < repetitions and launch.case.ranks == 2
+        return {"warnings": [Warning(code="saturated", message="m", advice="a")] if crowded else []}
+
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, saturated)
+    assert result.n == counted
+    assert f"{repetitions} of 12 launches excluded: saturated" in (*result.warnings, *result.reason.split("; "))
 
 
 def test_equality_may_use_oversubscribed_launches(tmp_path: Path) -> None:
