@@ -9,7 +9,24 @@ import sys
 from typing import NoReturn
 
 from harness import __version__
-from harness.commands import calibrate, collect, compare, dilate, doctor, fit, init_suite, judge, list_suites, preflight, profile, report, run, show, trace
+from harness.commands import (
+    calibrate,
+    collect,
+    compare,
+    dilate,
+    doctor,
+    fit,
+    init_suite,
+    judge,
+    list_suites,
+    predict,
+    preflight,
+    profile,
+    report,
+    run,
+    show,
+    trace,
+)
 from harness.spec.errors import SpecError
 
 COMMANDS = {
@@ -24,6 +41,7 @@ COMMANDS = {
     "trace": trace,
     "collect": collect,
     "fit": fit,
+    "predict": predict,
     "judge": judge,
     "report": report,
     "compare": compare,
@@ -45,6 +63,7 @@ from nothing to a report:
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again
   scaleproof collect das2016 throughput                one table of its launches
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro's launches
+  scaleproof predict --workload vgg_a --fabric 25g     how training would scale on a cluster of yours, and what binds
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does

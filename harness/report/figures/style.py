@@ -6,7 +6,9 @@ import hashlib
 import io
 import re
 from dataclasses import dataclass
+from functools import cache
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -15,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+STYLE_SHEET = Path(__file__).parents[1] / "static" / "report.css"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">")
 COLOURS = 8
 """Variables --s0 to --s7 of the style sheet."""
@@ -36,6 +39,22 @@ _STYLE: Any = {
 
 styled = matplotlib.rc_context(_STYLE)
 """Decorator of every function that draws: ticks are made late and would else take the defaults."""
+
+
+@cache
+def _light() -> dict[str, str]:
+    """The style sheet's colours of the light page."""
+    return dict(re.findall(r"--(\w+): light-dark\((#[0-9a-f]{6}),", STYLE_SHEET.read_text()))
+
+
+def light(stand_in: str) -> str:
+    """The colour of a figure that is a file of its own, for a stand-in."""
+    return _light()[_VARIABLES[stand_in]]
+
+
+def printed() -> Any:
+    """As `styled`, for figures that are files of their own: colours of the light page on white."""
+    return matplotlib.rc_context({name: light(value) if value in _VARIABLES else value for name, value in _STYLE.items()} | {"savefig.facecolor": "#ffffff"})
 
 
 @dataclass(frozen=True, slots=True)
