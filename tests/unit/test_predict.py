@@ -1,193 +1,155 @@
-"""Predictions of scaling: what is asked is what is simulated, what binds is what would help, and mistakes are one line."""
+"""Whose costs a case is simulated with, what a prediction is drawn from, and what is missing where none can be made."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from harness.cli import main
-from harness.commands.predict_question import efficiency_of, nodes_of
-from harness.simulate.engine import simulate
-from harness.simulate.model import CostModel, Uncertain
-from harness.simulate.scaling import Question
-from harness.spec.cluster import cluster_of
+from harness.record.digest import machine_id
+from harness.simulate.costing import WIRE, cost_model
+from harness.simulate.model import Uncertain
+from harness.simulate.predict import Predictor, drawn_profile, inputs_of, predict
+from harness.simulate.store import AllReduceCost, Costs, Fit, LineCost, Parameter, RoundsCost, SegmentCost, TransportCost, write_costs
+from harness.spec.case import AnyCase, parse_case
 from harness.spec.errors import SpecError
-from harness.workloads.networks import Network
-from harness.workloads.profile import Profile, Spread, peak_profile
-from harness.workloads.vgg import vgg_a
+from harness.workloads.profile import LayerTimes, Profile, Spread, write
 
-NETWORK: Network = vgg_a(64, 0.25)
-FREE = CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "free")
-UNSURE = CostModel((None,), (Uncertain("alpha", 3e-5, 1e-5, 9e-5),), (Uncertain("beta", 0.0),), Uncertain("gamma", 1e-10, 0.0, 3e-10), 0.9, "unsure")
-ENGINEERS = ["predict", "--fabric", "25g", "--peak", "2", "--efficiency", "0.4..0.6"]
+NO_FIT = Fit(r_squared=1.0, median_error=0.0, worst_error=0.0, worst_nbytes=0)
 
 
-def question(costs: CostModel = UNSURE, shares: tuple[float, ...] = (0.5,), minibatch: int | None = 64, **fields: Any) -> Question:
-    def profiles(case: Any) -> tuple[Profile, ...]:
-        return tuple(peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", share) for share in shares)
-
-    given = {"transport": "tcp", "collective": "ring", "strategy": "sync_overlap", "workload": "vgg_a", "link_mbit": 1000.0}
-    given |= {"profile": "xeon_e5_2698v3_x2", "efficiency": shares[0], **fields}
-    return Question(given, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
+def case_of(**fields: Any) -> AnyCase:
+    common = {"program": "collective", "suite": "x", "experiment": "e", "arm": "a", "fabric": "simulated", "transport": "tcp", "collective": "ring", "ranks": 4}
+    return parse_case({**common, "sizes": [1024, 1 << 20], **fields})
 
 
-def test_a_point_is_what_the_simulator_says_of_its_case():
-    asked = question()
-    point, case = asked.point(4), asked.case(4)
-    prediction = simulate(
-        case.model_copy(update={"workload": "vgg_a", "image_side": 64, "width": 0.25}), asked.profiles(case)[0], cluster_of(case), UNSURE.central()
-    )
-    assert point.step_s.value == pytest.approx(prediction.step_s)
-    assert point.throughput.value == pytest.approx(64 / prediction.step_s)
-    assert point.exposed_s.value == pytest.approx(prediction.step_s - asked.profiles(case)[0].step_s)
-    assert point.speedup.value == pytest.approx(asked.point(1).step_s.value / prediction.step_s)
+def training(**fields: Any) -> AnyCase:
+    common = {"program": "train", "strategy": "sync_overlap", "workload": "dnn_digits", "minibatch": 64, "steps": 2, "warmup": 1, "sizes": None}
+    return parse_case({name: value for name, value in {**case_of().model_dump(include={"suite", "experiment", "arm", "fabric", "transport", "collective"}),
+                                                      "ranks": 4, **common, **fields}.items() if value is not None})  # fmt: skip
 
 
-def test_without_communication_costs_scaling_is_ideal_and_computing_binds():
-    point = question(FREE, link_mbit=None).point(16)
-    assert (point.efficiency.value, point.exposed_s.value) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-12))
-    assert point.binds == "compute" and point.gains["compute"] == pytest.approx(0.5)
-
-
-def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
-    whole = question(shares=(0.5, 0.4, 0.6)).point(8)
-    for share in (0.4, 0.5, 0.6):
-        part = question(shares=(share,)).point(8)
-        assert whole.throughput.low <= part.throughput.value <= whole.throughput.high
-        assert part.step_s.low < part.step_s.value < part.step_s.high, "costs are uncertain too"
-    assert question(FREE, link_mbit=1000.0).point(8).step_s.low == question(FREE, link_mbit=1000.0).point(8).step_s.high
-
-
-@pytest.mark.parametrize(
-    ("fields", "costs", "binds"),
-    [
-        ({"link_mbit": 10.0}, FREE, "link"),
-        ({"link_mbit": None}, CostModel((None,), (Uncertain("alpha", 0.05),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, ""), "latency"),
-        ({"link_mbit": None}, CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 1e-6),), Uncertain("gamma", 0.0), 1.0, ""), "transport"),
-        ({"link_mbit": 10.0, "strategy": "parameter_server", "servers": 1}, FREE, "server"),
-        ({"link_mbit": 1e7}, FREE, "compute"),
-    ],
-)
-def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any], costs: CostModel, binds: str):
-    point = question(costs, **fields).point(8)
-    assert point.binds == binds
-    assert all(0 <= gain <= 0.5 + 1e-9 for name, gain in point.gains.items()), "half of the time of one resource is half of the step at most"
-
-
-def test_the_most_useful_nodes_are_found_to_the_node():
-    asked = question(minibatch=None, link_mbit=2000.0)
-    useful = asked.useful([1, 4, 16, 64], 0.5)
-    assert asked.point(useful.value).efficiency.value >= 0.5 > asked.point(useful.value + 1).efficiency.value
-    assert useful.low <= useful.value <= useful.high
-    assert useful.at_end == ""
-
-
-def test_a_minibatch_ends_what_can_be_asked_for():
-    useful = question(FREE, link_mbit=None).useful([1, 8, 64], 0.5)
-    assert (useful.value, useful.at_end) == (64, "the minibatch has no more samples")
-    assert question().counts(1, 10) == [1, 2, 4, 8]
-    assert question(FREE, link_mbit=0.001).useful([8, 64], 0.5).value == 0
-
-
-def test_there_are_never_more_servers_than_nodes():
-    assert [question(strategy="parameter_server", servers=4).case(nodes).servers for nodes in (1, 2, 8)] == [1, 2, 4]
-
-
-def test_a_measured_profile_is_drawn_from_its_intervals():
-    def measured(case: Any) -> tuple[Profile, ...]:
-        reckoned = peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", 0.5)
-
-        def wide(time: Spread) -> Spread:
-            return Spread(median=time.median, low=time.median * 0.9, high=time.median * 1.1, n=6)
-
-        layers = tuple(
-            one.model_copy(update={"forward_s": wide(one.forward_s), "backward_s": wide(one.backward_s), "weight_s": wide(one.weight_s)})
-            for one in reckoned.layers
+def line(*parts: tuple[int | None, float, float]) -> LineCost:
+    segments = tuple(
+        SegmentCost(
+            upto_nbytes=upto, alpha_s=Parameter(value=alpha, low=alpha / 2, high=alpha * 2), beta_s_per_byte=Parameter(value=beta, low=beta / 2, high=beta * 2)
         )
-        return (reckoned.model_copy(update={"framework": "torch", "layers": layers}),)
-
-    asked = Question(question().fields, NETWORK, FREE, measured, 64)
-    step = asked.point(1).step_s
-    assert 0.85 * step.value < step.low < 0.95 * step.value and 1.05 * step.value < step.high < 1.18 * step.value
-
-
-def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    out = tmp_path / "new" / "scaling.svg"
-    assert main([*ENGINEERS, "--workload", "vgg_a", "--minibatch", "96", "--nodes", "1..64", "--out", str(out), "--results", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "132.9 M parameters" in said and "worth it up to" in said and "evidence: simulated" in said
-    assert "left out: 64 nodes do not divide" in said
-    text = out.read_text()
-    assert text.startswith("<?xml") and "simulated" in text and "#0068a8" in text
-    assert not any(stand_in in text for stand_in in ("#010101", "#020202", "#050000", "#060001")), "colours of pages only"
-
-
-def test_a_module_of_the_users_own_for_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "my_own_models.py").write_text(
-        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))\n"
+        for upto, alpha, beta in parts
     )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    words = [*ENGINEERS, "--workload", "my_own_models:net", "--input", "64", "--nodes", "1,3", "--json", "--results", str(tmp_path)]
-    assert main(words) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["parameters"] == 64 * 512 + 512 + 512 * 10 + 10
-    assert [point["nodes"] for point in found["points"]] == [1, 3]
-    assert found["evidence"] == "simulated" and {"value", "low", "high"} == set(found["points"][1]["efficiency"])
-    assert list(tmp_path.glob("*.png")) == []
+    return LineCost(launches=6, segments=segments, fit=NO_FIT, aicc={}, points=())
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--workload", "vgg_b"], "unknown workload 'vgg_b'; did you mean 'vgg_a'?"),
-        (["--workload", "vgg_a", "--fabric", "25gb"], "unknown fabric '25gb'; did you mean '25g'?"),
-        (["--workload", "vgg_a", "--transport", "tpc"], "unknown transport 'tpc'; did you mean 'tcp'?"),
-        (["--workload", "vgg_a", "--strategy", "symc"], "--strategy: unknown strategy 'symc'"),
-        (["--workload", "vgg_a", "--servers", "3"], "--servers: strategy 'sync_overlap' has no servers"),
-        (["--workload", "vgg_a", "--profile", "xeon"], "--profile names a node type, --peak gives its rate: one of them"),
-        (["--workload", "vgg_a", "--efficiency", "7"], "--efficiency '7'"),
-        (["--workload", "vgg_a", "--minibatch", "7", "--nodes", "2,4"], "no such number divides --minibatch 7"),
-        (["--workload", "vgg_a", "--minibatch", "0"], "--minibatch 0: give at least one sample"),
-        (["--workload", "vgg_a", "--input", "3x8x8"], "--input is for a torch module"),
-        (["--workload", "vgg_a", "--out", "a.jpg"], "a picture ends in .png"),
-        (["--workload", "vgg_a", "--least", "2"], "--least 2"),
-        (["--workload", "torch.nn:ReLU", "--width", "0.5"], "reduce networks of ours"),
-    ],
-)
-def test_a_mistake_is_one_line_with_the_nearest_name(words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main([*ENGINEERS, *words, "--results", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert says in said and said.count("\n") == 1
+def fitted(transport: str, fabric: str, transfer: LineCost | None, gamma: float | None, mbit: float | None = None) -> TransportCost:
+    rounds = RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=Parameter(value=gamma, low=None, high=None), fit=NO_FIT, points=()) if gamma else None
+    return TransportCost(
+        arm=transport, transport=transport, library="", fabric=fabric, nodes=1, link_mbit=mbit, link_delay_ms=0.0, interface="lo", evidence="measured",
+        transfer=transfer, all_reduces=(AllReduceCost(ranks=2, call=line((None, 2e-4, 1e-9)), rounds=rounds),), runs=(),
+    )  # fmt: skip
 
 
-def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["predict", "--workload", "vgg_a", "--fabric", "25g", "--results", str(tmp_path)]) == 2
-    assert "scaleproof profile --workload vgg_a --batch 32" in capsys.readouterr().err
-    assert main(["predict", "--workload", "vgg_a", "--fabric", "25g", "--peak", "2", "--results", str(tmp_path)]) == 2
-    assert "--efficiency LOW..HIGH is missing" in capsys.readouterr().err
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """tcp fitted on the host in two pieces and over a link of 100 Mbit/s, horovod's calls alone."""
+    transports = (
+        fitted("tcp", "host", line((65536, 1e-5, 2e-9), (None, 5e-5, 1e-9)), 3e-10), fitted("tcp", "netns", line((None, 4e-5, 8e-8)), 1e-10, 100.0),
+        fitted("horovod", "host", None, None),
+    )  # fmt: skip
+    write_costs(
+        tmp_path, Costs(machine=machine_id(), code="", fitted_at="", suite="micro", experiment="costs", size="smoke", transports=transports)
+    )  # fmt: skip
+    return tmp_path
 
 
-@pytest.mark.parametrize(("text", "found"), [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])])
-def test_numbers_of_nodes(text: str, found: list[int]):
-    assert nodes_of(text) == found
+def profile(case: AnyCase, low: float = 0.9, high: float = 1.2) -> Profile:
+    from harness.workloads.networks import network_of
+
+    def time(seconds: float) -> Spread:
+        return Spread(median=seconds, low=seconds * low, high=seconds * high, n=6)
+
+    layers = tuple(
+        LayerTimes(name=layer.name, mac=layer.mac, forward_s=time(1e-3), backward_s=time(2e-3), weight_s=time(1e-3)) for layer in network_of(case).layers
+    )
+    return Profile(
+        workload="dnn_digits", batch=16, framework="torch", threads=1, node=machine_id(), taken="made up", layers=layers, update_s=time(1e-3)
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["", "0", "8..1", "1..", "a", "1..9999", "-1"])
-def test_what_is_no_number_of_nodes(text: str):
-    with pytest.raises(SpecError, match="--nodes"):
-        nodes_of(text)
+def test_a_machines_own_costs_are_taken_where_they_were_fitted(results: Path) -> None:
+    found = cost_model(case_of(), results, machine_id())
+    assert (found.upto_nbytes, [one.value for one in found.alphas], found.gamma.value) == ((65536, None), [1e-5, 5e-5], 3e-10)
+    assert found.goodput == WIRE and not found.assumed and "fabric host" in found.source
+    sizes = np.array([1.0, 65536.0, 65537.0])
+    assert list(found.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [2e-9, 2e-9, 1e-9]
 
 
-@pytest.mark.parametrize(("text", "found"), [("0.5", (0.5, 0.5)), ("0.4..0.6", (0.4, 0.6)), ("1", (1.0, 1.0))])
-def test_shares_of_a_peak(text: str, found: tuple[float, float]):
-    assert efficiency_of(text) == found
+def test_costs_of_the_same_slow_link_come_first(results: Path) -> None:
+    assert "fabric netns" in cost_model(case_of(link_mbit=100), results, machine_id()).source
+    assert "fabric host" in cost_model(case_of(link_mbit=1000), results, machine_id()).source
 
 
-@pytest.mark.parametrize("text", ["", "0", "0.6..0.4", "1.2", "x", "0.1..0.2..0.3", "nan"])
-def test_what_is_no_share_of_a_peak(text: str):
-    with pytest.raises(SpecError, match="--efficiency"):
-        efficiency_of(text)
+def test_a_library_without_sends_gives_what_a_ring_would_need(results: Path) -> None:
+    """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1 ns a byte."""
+    found = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
+    assert (found.alphas[0].value, found.betas[0].value, found.gamma.value) == (pytest.approx(1e-4), pytest.approx(1e-9), 0.0)
+    assert any("run as a ring" in one for one in found.assumed) and any("whole calls" in one for one in found.assumed)
+
+
+def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results: Path) -> None:
+    elsewhere = {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
+    assert cost_model(training(**elsewhere), results, machine_id()).source.startswith("stated")
+    assert cost_model(training(**elsewhere, costs="fitted"), results, machine_id()).source.startswith("fitted")
+    assert cost_model(case_of(costs="stated"), results, machine_id()).source.startswith("stated")
+    assert any("was not fitted" in one for one in cost_model(case_of(transport="grpc"), results, machine_id()).assumed)
+    with pytest.raises(SpecError, match="'grpc' was not fitted on this machine; type "):
+        cost_model(case_of(transport="grpc", costs="fitted"), results, machine_id())
+
+
+def test_a_prediction_repeats_itself_and_a_draw_is_another(results: Path) -> None:
+    inputs = inputs_of(case_of(), results)
+    ends = [float(predict(inputs, seed).end.max()) for seed in (None, None, 1, 1, 2)]
+    assert ends[0] == ends[1] and ends[2] == ends[3] and len(set(ends)) == 3
+
+
+def test_equal_parameters_are_drawn_alike_in_all_cases(results: Path) -> None:
+    tree, ring = (inputs_of(case_of(collective=name), results).costs.drawn(7) for name in ("tree", "ring"))
+    assert tree == ring != inputs_of(case_of(), results).costs.central()
+
+
+def test_draws_are_as_wide_as_the_interval_and_on_its_side() -> None:
+    draws = np.array([Uncertain("x", 10.0, 5.0, 40.0).drawn(seed) for seed in range(2000)])
+    assert np.quantile(draws, [0.025, 0.5, 0.975]) == pytest.approx([5.0, 10.0, 40.0], rel=0.15)
+    assert {Uncertain("x", 3.0).drawn(seed) for seed in range(5)} == {3.0}
+    assert min(Uncertain("y", 1.0, 0.0, 2.0).drawn(seed) for seed in range(500)) >= 0.0
+
+
+def test_a_drawn_profile_moves_as_a_whole(results: Path) -> None:
+    given = profile(training())
+    found = drawn_profile(given, 3)
+    assert found is not None
+    factors = {round(own.forward_s.median / other.forward_s.median, 9) for own, other in zip(found.layers, given.layers, strict=True)}
+    assert len(factors) == 1 and factors != {1.0}
+    assert drawn_profile(given, None) is given
+
+
+def test_a_case_without_a_profile_says_what_to_type(results: Path) -> None:
+    with pytest.raises(SpecError, match="this machine has no profile of dnn_digits.*type `scaleproof profile --workload dnn_digits --batch 16`"):
+        Predictor(results).inputs(training())
+    assert inputs_of(training(compute="none"), results).profile is None
+
+
+def test_other_inputs_are_another_prediction(results: Path) -> None:
+    case = training()
+    write(profile(case), results / "machines" / machine_id())
+    before = Predictor(results).inputs(case)
+    assert Predictor(results).inputs(case) == before != replace(inputs_of(case, results), profile=profile(case, low=0.5)).digest
+    write(profile(case, high=2.0), results / "machines" / machine_id())
+    assert Predictor(results).inputs(case) != before
+
+
+def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
+    case = parse_case({"program": "own", "suite": "x", "experiment": "e", "arm": "a", "entry": "mine", "ranks": 2, "fabric": "simulated"})
+    with pytest.raises(SpecError, match="program 'own' is not simulated; "):
+        Predictor(results).inputs(case)
