@@ -1,0 +1,125 @@
+"""Launches whose compute is replayed: no framework on any rank, gradients when the profile says, emulated time, sixteen nodes on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.launch.supervisor import run_plan
+from harness.record.digest import machine_id
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.spec import registry
+from harness.spec.case import TrainCase, parse_case
+from harness.workloads.networks import Network
+from harness.workloads.profile import LayerTimes, Profile, Spread, write
+from harness.workloads.schedule import backward_acts
+from tests.integration.launches import assert_nothing_left, launches
+from tests.integration.netns import need_netns
+
+FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S = 4e-3, 3e-3, 6e-3, 5e-3
+"""Of every layer."""
+GIB = 1 << 30
+
+
+def case_of(arm: str, **fields: Any) -> TrainCase:
+    values = {
+        "suite": "tests", "experiment": "replay", "arm": arm, "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "minibatch": 8,
+        "strategy": "sync_overlap", "workload": "dnn_digits", "steps": 4, "warmup": 1, "compute": "replay", "bucket_mib": 0.01,
+    }  # fmt: skip
+    case = parse_case(values | fields)
+    assert isinstance(case, TrainCase)
+    return case
+
+
+def keep_profile(results: Path, batch: int, scale: float = 1.0) -> Profile:
+    """As if it had been measured."""
+    network: Network = registry.load("workload", "dnn_digits")(None, 1.0)
+    forward, weight, backward, update = (Spread(median=seconds * scale) for seconds in (FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S))
+    layers = [LayerTimes(name=layer.name, mac=layer.mac, forward_s=forward, weight_s=weight, backward_s=backward) for layer in network.layers]
+    profile = Profile(
+        workload="dnn_digits", batch=batch, framework="torch", threads=1, node=machine_id(), taken="made up", layers=tuple(layers), update_s=update,
+    )  # fmt: skip
+    write(profile, results / "machines" / machine_id())
+    return profile
+
+
+def run(results: Path, *cases: TrainCase) -> list[Record]:
+    outcome = run_plan(launches(list(cases)), results, size="ci", deadline_s=100.0)
+    assert_nothing_left(results, outcome.launches)
+    return [Store(results).load(launch)[0] for launch in outcome.launches]
+
+
+def lengths(samples: pd.DataFrame, event: str) -> pd.Series:
+    rows = samples[(samples["event"] == event) & ~samples["warmup"]]
+    return (rows["end_ns"] - rows["start_ns"]) / 1e9
+
+
+def assert_asleep(record: Record, profile: Profile, samples: pd.DataFrame) -> None:
+    """Sleeps never end early, however busy the machine is; the slack above is that of busy cores."""
+    for event, seconds in (("forward", profile.forward_s), ("backward", profile.backward_s), ("update", profile.update_s.median)):
+        assert seconds * 0.99 <= lengths(samples, event).median() <= seconds + 0.05, event
+    passes = 2 * record.case.steps  # type: ignore[union-attr]
+    assert [status.facts["late"]["passes"] for status in record.ranks] == [passes] * record.case.ranks
+
+
+def test_a_replayed_launch_is_emulated_loads_no_framework_and_keeps_its_profile(tmp_path: Path) -> None:
+    profile = keep_profile(tmp_path, batch=4)
+    (record,) = run(tmp_path, case_of("host"))
+    store = Store(tmp_path)
+    assert (record.status, record.evidence, record.oversubscribed) == ("ok", "emulated", False)
+    assert_asleep(record, profile, store.samples(record).to_pandas())
+    everything = [*record.environment["libraries"], *(name for status in record.ranks for name in (*status.facts["packages"], *status.facts["libraries"]))]
+    assert not [name for name in everything if "torch" in name or "tensorflow" in name]
+    assert Profile.model_validate_json((store.folder(record) / "profile.json").read_bytes()) == profile
+    assert record.environment["replay"]["taken"] == "made up" and set(record.environment["load"]["crowding"]) == {"idle", "queued", "late"}
+    assert not (store.samples(record).to_pandas()["event"] == "loss").any()
+    again = run_plan(launches([record.case]), tmp_path, size="ci", deadline_s=60.0)
+    keep_profile(tmp_path, batch=4, scale=2.0)
+    anew = run_plan(launches([record.case]), tmp_path, size="ci", deadline_s=60.0)
+    assert (again.skipped, again.done, anew.skipped, anew.done) == (1, 0, 0, 1)
+
+
+def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> None:
+    profile, network = keep_profile(tmp_path, batch=4), registry.load("workload", "dnn_digits")(None, 1.0)
+    (record,) = run(tmp_path, case_of("overlap", bucket_mib=1e-6))
+    samples = Store(tmp_path).samples(record).to_pandas()
+    mine = samples[(samples["rank"] == 0) & (samples["step"] == 2)]
+    started, passed = (mine[mine["event"] == event].iloc[0] for event in ("forward", "backward"))
+    ready = mine[mine["event"] == "queue"]["start_ns"].sort_values().tolist()
+    due = [act.due_ns + profile.forward_s * 1e9 for act in backward_acts(network, profile, 1.0, {}) for _ in act.parameters]
+    # A call for every parameter, never too early; how late is the machine's matter.
+    assert len(ready) == len(due) and all(moment >= started["start_ns"] + wanted for moment, wanted in zip(ready, due, strict=True))
+    assert ready[-1] < passed["end_ns"]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "grpc"])
+def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str, tmp_path: Path) -> None:
+    need_netns()
+    profile = keep_profile(tmp_path, batch=4)
+    slow = case_of("slow", fabric="netns", link_mbit=1000, dilation=3, shrink=4, transport=transport)
+    (record,) = run(tmp_path, slow)
+    store = Store(tmp_path)
+    assert record.status == "ok", record.failure
+    assert record.evidence_words.startswith("emulated, dilation 3, shrink 4")
+    assert_asleep(record, profile, store.samples(record).to_pandas())
+    own = pd.read_parquet(store.folder(record) / "samples.parquet")
+    assert lengths(own, "forward").min() >= 3 * profile.forward_s * 0.99
+    read = store.samples(record).to_pandas()
+    assert (read["nbytes"] == 4 * own["nbytes"]).all() and own["nbytes"].max() > 0
+
+
+def test_sixteen_nodes_of_das2016_run_here_with_ranks_that_are_light(tmp_path: Path) -> None:
+    need_netns()
+    fields = {"workload": "vgg_a", "minibatch": 256, "cluster": "ethernet_10g", "profile": "xeon_e5_2666v3_x2", "efficiency": 1.0, "bucket_mib": 25}
+    (record,) = run(tmp_path, case_of("sixteen", fabric="netns", ranks=16, steps=2, dilation=2, shrink=256, **fields))
+    assert record.status == "ok", record.failure
+    samples = Store(tmp_path).samples(record).to_pandas()
+    calls = samples[(samples["event"] == "communication") & (samples["step"] == 1) & (samples["rank"] == 0)]
+    assert calls["nbytes"].sum() == pytest.approx(4 * 132_863_336, rel=1e-3)
+    private = [status.facts["private_memory_mib"] for status in record.ranks]
+    # What a rank adds to the process that all were forked from; its gradients are 2 MiB here.
+    assert max(private) * 64 * (1 << 20) < 24 * GIB / 4
