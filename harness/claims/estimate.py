@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.claims import levels
 from harness.claims.launch import Launch
 from harness.claims.metrics import Metric, PerBlock
 from harness.claims.noise import base_metric, fits
@@ -45,6 +46,8 @@ class Question:
     along: str | None = None
     floor: float | None = None
     crowded: bool = True
+    base_evidence: Evidence | None = None
+    """Level at which `against` is taken; None: that of `select`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Found:
     runs: tuple[str, ...]
     base: BaseOut | None = None
     sides: tuple[tuple[str, Values], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def answer(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
@@ -66,7 +70,9 @@ def answer(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
         return _blocks(question.metric.block, launches)
     if question.against is None:
         return _alone(question, launches)
-    base = _usable(question, pool, question.against, evidence)
+    base = _usable(question, pool, question.against, question.base_evidence or evidence)
+    if question.metric.apart is not None:
+        return _apart(question, question.metric.apart, launches, base)
     if question.metric.pair is not None:
         return _pairs(question, launches, base)
     return _ratio(question, launches, base)
@@ -150,6 +156,18 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     ours = predictions.central(foretold) if foretold else ratio(numerator, denominator)
     estimate = Estimate(ours / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing)
     return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), named, ((" above the line", above), (" below the line", below)))
+
+
+def _apart(question: Question, pick: Callable[[Sequence[float]], float], launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:
+    """How far two levels of evidence are apart, over the cases that both have."""
+    value_of = _per_launch(question)
+    above, below = _values(launches, value_of), _values(base, value_of)
+    found = levels.apart(above, below)
+    if not found:
+        return None
+    ours, interval = levels.summary(found, pick)
+    estimate = Estimate(ours, interval, len(found), tuple(abs(one.share) for one in found), timing=True)
+    return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), notes=(levels.largest(found),))
 
 
 def _steps(question: Question, pool: Pool, evidence: Evidence) -> Found | None:

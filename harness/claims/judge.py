@@ -64,7 +64,7 @@ class _Judging:
         if claim.metric is None or claim.form.experiment is None:
             return [self._unserved(claim)]
         pool = self._pool(claim.form.experiment)
-        served = [self._served(claim, claim.metric, pool, evidence) for evidence in pool.evidences(claim.form.select)]
+        served = [self._served(claim, claim.metric, pool, evidence) for evidence in pool.evidences(claim.form.select) if evidence != claim.form.base_evidence]
         return served or [self._without_launches(claim, pool)]
 
     def _pool(self, experiment: str) -> Pool:
@@ -112,7 +112,7 @@ class _Judging:
             outcome = with_control(outcome, shown) if outcome else None
         notes = self._left_out(claim, pool, evidence)
         lines = (*notes, *self._warnings(claim, metric, pool, evidence, found))
-        notes += self._scores(claim, metric, pool, evidence) + self._stopped(claim, pool)
+        notes += [*found.notes, *self._scores(claim, metric, pool, evidence), *self._stopped(claim, pool)]
         return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
 
     def _found(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None) -> tuple[Found | None, Outcome | None]:
@@ -131,7 +131,8 @@ class _Judging:
 
     def _question(self, claim: Claim, metric: Metric, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None) -> Question:
         along = claim.form.rule.along if claim.form.rule else None
-        return Question(metric, select, against, claim.form.nbytes, claim.form.arms, along, floor, crowded=not self._needs_cores(claim, metric))
+        form, crowded = claim.form, not self._needs_cores(claim, metric)
+        return Question(metric, select, against, form.nbytes, form.arms, along, floor, crowded, form.base_evidence)
 
     def _needs_cores(self, claim: Claim, metric: Metric) -> bool:
         """Times of launches with more threads than cores judge nothing; what is only shown may use them."""

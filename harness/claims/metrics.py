@@ -19,6 +19,7 @@ from harness.claims.schema import PublishedRow
 from harness.record.schema import Record
 from harness.spec.errors import SpecError
 from harness.spec.locate import shown
+from harness.stats.intervals import median
 
 __all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "suite_metrics"]
 
@@ -45,6 +46,8 @@ class Metric:
     block: PerBlock | None = None
     ratio_of: str | None = None
     model: Model | None = None
+    apart: Callable[[Sequence[float]], float] | None = None
+    """Of how far `ratio_of` is apart at two levels of evidence: which of the |shares| over cases (claims/levels.py)."""
     scaled_by_ranks: bool = False
     clocked: bool = False
     """For shares and ratios within a launch that come from clocks; units of time and rates say so themselves."""
@@ -97,6 +100,8 @@ _ALL = (
     Metric("first_call_s", "s", "lower", size=_size("first_s")),
     Metric("speedup", "x", "higher", ratio_of="throughput"),
     Metric("parallel_efficiency", "fraction", "higher", ratio_of="throughput", scaled_by_ranks=True),
+    Metric("level_error", "fraction", "lower", ratio_of="throughput", apart=median),
+    Metric("largest_level_error", "fraction", "lower", ratio_of="throughput", apart=max),
     Metric("max_parameter_difference", "1", "lower", pair=metrics_pairs.max_parameter_difference),
     Metric("max_loss_difference", "1", "lower", pair=metrics_pairs.max_loss_difference),
     Metric("training_difference", "1", "lower", pair=metrics_pairs.training_difference),

@@ -112,6 +112,8 @@ class ClaimForm(_Form):
     metric: str | None = None
     select: dict[str, Any] = {}
     against: dict[str, Any] | None = None
+    base_evidence: Evidence | None = None
+    """Level of evidence at which `against` is taken, where that is another one: how far two levels are apart."""
     arms: tuple[dict[str, Any], ...] = ()
     """For `ordering` of more than two: fields over `select`, in the order claimed, the best first."""
     over: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.claims.levels import METHOD as OVER_CASES
 from harness.claims.schema import Direction, Rule, Verdict
 from harness.spec.errors import SpecError
 from harness.stats.compare import NO_FLOOR, Difference
@@ -153,7 +154,7 @@ def _trend_in_words(found: Trend | None) -> str:
 
 def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None) -> Outcome:
     found = f"{number(estimate.ours)} in [{number(interval.low)}, {number(interval.high)}]"
-    counted = interval.method if interval.method.startswith(METHODS) else f"{estimate.n} launches"
+    counted = interval.method if interval.method.startswith((*METHODS, OVER_CASES)) else f"{estimate.n} launches"
     basis = f"{counted}, {interval.coverage:.1%} interval, {rule.sides} rule{_floor_in_words(estimate)}"
     position = region.position(interval.low, interval.high)
     if position == "straddles":

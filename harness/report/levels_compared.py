@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
 
+from harness.claims.levels import asked
 from harness.record.schema import Evidence
 from harness.report.data import Run
 from harness.report.groups import arm, grouped, summary, training
@@ -17,8 +17,6 @@ from harness.report.sections import Cell, Row, Table
 
 LEVELS: tuple[Evidence, ...] = get_args(Evidence)
 """From what was measured to what was only reckoned."""
-OF_A_LEVEL = ("suite", "experiment", "arm", "fabric", "nodes", "interface", "guest", "compute", "dilation", "shrink", "steps", "warmup")
-"""Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two levels."""
 Bounded = tuple[float, float | None, float | None]
 """A value with its interval, which may be missing."""
 
@@ -58,16 +56,11 @@ class Pair:
 def between(name: str, runs: list[Run]) -> list[Pair]:
     """Every two levels that have the same case."""
     found = []
-    for same in grouped(runs, _asked).values():
+    for same in grouped(runs, lambda run: asked(training(run))).values():
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
         sides = [(arm(group[0]), level(group[0]), median_rate(group)) for group in by_level.values()]
         found += [Pair(name, training(same[0]).ranks, upper, lower) for place, upper in enumerate(sides) for lower in sides[:place]]
     return found
-
-
-def _asked(run: Run) -> str:
-    values = training(run).model_dump(mode="json")
-    return json.dumps({field: value for field, value in values.items() if field not in OF_A_LEVEL}, sort_keys=True)
 
 
 def pairs_table(pairs: Iterable[Pair]) -> Table:
