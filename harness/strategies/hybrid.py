@@ -28,7 +28,7 @@ from harness.transports.base import Collectives, Handle
 from harness.workloads.data import Batch
 from harness.workloads.networks import Network
 from harness.workloads.strips import bounds_of, divided, own_values, strips
-from harness.workloads.volumes import best_groups, closed_form_groups, volume, volumes
+from harness.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
@@ -169,7 +169,8 @@ def _told(context: RankContext, division: Division, network: Network) -> dict[st
     lone = division.together.world_size == 1  # there are no strips: all ranks hold all
     return {
         "groups": division.groups, "ranks_per_group": division.together.world_size, "chosen_by": "case" if case.groups else "fewest bytes",
-        "best_groups": best_groups(network, case.ranks, case.minibatch), "closed_form_groups": closed_form_groups(network, case.ranks, case.minibatch),
+        "best_groups": best_groups(network, case.ranks, case.minibatch), "formula_groups": formula_groups(network, case.ranks, case.minibatch),
+        "closed_form_groups": closed_form_groups(network, case.ranks, case.minibatch),
         "volumes": table,
         "formula": {
             "activations": chosen.activations + chosen.logits, "strips": chosen.strips * (not lone), "replicated": chosen.replicated + chosen.strips * lone,

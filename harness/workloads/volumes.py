@@ -74,6 +74,12 @@ def best_groups(network: Network, ranks: int, minibatch: int) -> int:
     return min(volumes(network, ranks, minibatch), key=lambda found: (found.sent, found.groups)).groups
 
 
+def formula_groups(network: Network, ranks: int, minibatch: int) -> int:
+    """The divisor with the least comm_model + comm_data, as the paper counts. It may be another than `best_groups`: in few groups and with few ranks in one,
+    much less is sent than these volumes (CD-DNN at minibatch 1024 on 8 nodes: 1 group by the volumes, 2 by what is sent)."""
+    return min(volumes(network, ranks, minibatch), key=lambda found: (found.comm_model + found.comm_data, found.groups)).groups
+
+
 def closed_form_groups(network: Network, ranks: int, minibatch: int) -> float:
     """G* where the derivative of comm_model + comm_data by G is zero; it knows nothing of divisors nor of the two ends. sqrt(N * MB / ofm) for one layer."""
     layers = tail(network)

@@ -8,12 +8,17 @@ Per node and step, for a layer of `weights` weights and MB points (docs/metrics/
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+from harness.claims.launch import Launch
 from harness.claims.metrics import Metric
 from harness.claims.schema import PublishedRow
+from harness.record.schema import Record
 from harness.spec import registry
+from harness.spec.case import TrainCase
 from harness.workloads.layers import Conv
 from harness.workloads.networks import Layer, Network
 
@@ -80,7 +85,34 @@ def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
     return row.value / float(row.x["nodes"])
 
 
+def _sent(record: Record) -> list[tuple[float, float]]:
+    """Per rank of strategy hybrid what its last step sent and what the formulas say, in bytes; tensors that were shrunk count in full."""
+    found = [status.facts["hybrid"] for status in record.ranks if "sent" in status.facts.get("hybrid", {})]
+    scale = record.case.shrink if record.case.fabric != "simulated" else 1.0
+    return [(scale * sum(fact["sent"].values()), sum(fact["formula"].values())) for fact in found]
+
+
+def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+    """Metric: what the busiest rank sent over what the formulas say."""
+    found = _sent(record)
+    sent, foretold = max(found, default=(0.0, 0.0))
+    return sent / foretold if foretold else None
+
+
+def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
+    """Metric: bytes of the busiest rank under the chosen number of groups, over the least under a given one; the largest over networks."""
+    by_network: dict[tuple[object, ...], dict[int, float]] = {}
+    for launch in block:
+        case = launch.record.case
+        if isinstance(case, TrainCase) and (found := _sent(launch.record)):
+            by_network.setdefault((case.workload, case.width, case.ranks, case.minibatch), {})[case.groups] = max(found)[0]
+    ratios = [sent[0] / min(others) for sent in by_network.values() if 0 in sent and (others := [sent[groups] for groups in sent if groups])]
+    return max(ratios, default=None)
+
+
 METRICS = [
+    Metric("hybrid_bytes_ratio", "1", None, launch=hybrid_bytes_ratio),
+    Metric("fewest_bytes_ratio", "1", "lower", block=fewest_bytes_ratio),
     Metric("flop_per_byte", "flop/byte", None, model=flop_per_byte),
     Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte),
     Metric("min_points_per_node", "points/node", "lower", model=min_points_per_node),

@@ -13,7 +13,7 @@ from harness.strategies.affinity import neighbours, split_cores
 from harness.workloads.layers import Linear
 from harness.workloads.networks import Network, build, check_workload
 from harness.workloads.strips import bounds_of, tail
-from harness.workloads.volumes import best_groups, closed_form_groups, volume, volumes
+from harness.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 
 MB = 1e6
 CASE: dict[str, Any] = {
@@ -51,6 +51,8 @@ def test_the_closed_form_knows_nothing_of_the_ends_where_the_fewest_bytes_may_be
     network = one_layer(2048, 2048)
     assert best_groups(network, 16, 256) == 1 and round(closed_form_groups(network, 16, 256), 2) == 1.41
     assert best_groups(load("workload", "vgg_a")(None, 1.0), 64, 256) == 2
+    dnn = load("workload", "cd_dnn")(None, 1.0)
+    assert (formula_groups(dnn, 8, 1024), best_groups(dnn, 8, 1024)) == (1, 2), "what a ring sends is less than the volumes, most so at 2 groups"
     assert [found.groups for found in volumes(network, 12, 24)] == [1, 2, 3, 4, 6, 12]
 
 
