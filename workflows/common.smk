@@ -7,6 +7,7 @@ import harness
 from harness.record.digest import code_digest, machine_id
 from harness.simulate.store import FILE as COSTS_FILE
 from harness.spec.suite import FILE, SIZES, list_suites, load_suite
+from harness.workloads.profile import replayed
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.
 if not shutil.which("scaleproof"):
@@ -30,6 +31,16 @@ def suite_files(wildcards):
     """What decides an experiment's cases and what they do: suite.yaml and the suite's own code."""
     folder = SUITES[wildcards.suite].folder
     return [str(folder / FILE), *sorted(map(str, folder.rglob("*.py")))]
+
+
+def profiling(wildcards):
+    """Measures what an experiment's cases replay or simulate of this machine, where it is missing; nothing where they do not."""
+    sizes = SUITES[wildcards.suite].experiment(wildcards.experiment).sizes
+    cases = sizes[wildcards.size].cases
+    if not any(replayed(case) and case.profile is None for case in cases):
+        return ""
+    words = f"{wildcards.suite} {wildcards.experiment} --size {wildcards.size}"
+    return f"scaleproof profile {words}; "
 
 
 def claim_files(wildcards):

@@ -13,8 +13,10 @@ rule run:
         machine=100,
     params:
         code=code_digest(),
+        profile=profiling,
     shell:
         # 1 says that a launch failed: that is part of the result and the report shows it. Anything above is a mistake or an interruption.
+        "{params.profile}"
         "code=0; scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} 2>&1 | tee {log} || code=$?; "
         "test $code -le 1 || exit $code; "
         "scaleproof collect {wildcards.suite} {wildcards.experiment} --size {wildcards.size} -o {output.table} >> {log} 2>&1"

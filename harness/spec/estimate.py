@@ -10,6 +10,7 @@ from math import ceil, inf, prod
 
 from harness.spec import registry
 from harness.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
+from harness.spec.cluster import node_type
 from harness.spec.emulated import shrunk
 
 FLOP_PER_CORE_S = 2e10
@@ -72,7 +73,8 @@ def _work(case: AnyCase, cores: int) -> float:
     network = network_of(case)
     # Ranks that sleep are not in each other's way.
     at_once = case.ranks / case.dilation if case.compute == "replay" else min(cores, case.ranks * case.threads_per_rank)
-    compute = case.minibatch * network.train_flop / (FLOP_PER_CORE_S * at_once)
+    rate = node_type(case.profile).peak_flops * case.efficiency if case.profile and case.efficiency else FLOP_PER_CORE_S
+    compute = case.minibatch * network.train_flop / (rate * at_once)
     exchange = _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
     return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
 

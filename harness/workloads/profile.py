@@ -152,7 +152,7 @@ def read(path: Path) -> Profile:
 
 def replayed(case: AnyCase) -> TypeGuard[TrainCase]:
     """Whether a case's compute is a profile's: slept by its ranks, or reckoned with by the simulator."""
-    return isinstance(case, TrainCase) and (case.compute == "replay" or case.fabric == "simulated")
+    return isinstance(case, TrainCase) and (case.compute == "replay" or (case.fabric == "simulated" and case.compute == "real"))
 
 
 def profile_of(case: TrainCase, folder: Path) -> Profile:
