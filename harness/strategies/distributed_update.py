@@ -75,5 +75,10 @@ class DistributedUpdate(SyncOverlap):
         self.exchanges = self._sender.drain()
         self.context.recorder.add("wait", self.step, start, now())
 
+    def close(self) -> None:
+        """See Strategy."""
+        super().close()
+        self.parts, self.held = [], []
+
     def _exchange(self, number: int) -> Handle:
         return self.parts[number].reduce()
