@@ -95,7 +95,8 @@ class SuiteData:
         """A claim's level of evidence for a reader, with what its launches add to it (record/schema.py: `evidence_words`)."""
         launches = self.launches
         words = {run.record.evidence_words for launch in claim.runs if (run := launches.get(launch)) is not None and run.record is not None}
-        return max((word for word in words if claim.evidence and word.startswith(claim.evidence)), key=len, default=claim.evidence)
+        further = sorted(word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, "))
+        return f"{claim.evidence}, {' / '.join(further)}" if further else claim.evidence
 
     def counts(self) -> dict[str, int]:
         """Planned launches by status; they add up to `planned`."""
