@@ -6,6 +6,7 @@ from typing import Any
 
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl import ndmsg
 
 from harness.fabric import relay
 from harness.fabric.plan import address
@@ -130,7 +131,7 @@ def _write_out(route: IPRoute, network: Network, place: str, known: dict[str, in
         route.link("set", index=known[end.name], kind="bridge_slave", learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0)
     for mac, port in network.entries.get(place, set()):
         try:
-            route.fdb("add", ifindex=known[port], lladdr=mac, state="noarp")
+            route.fdb("add", ifindex=known[port], lladdr=mac, state=ndmsg.states["noarp"])
         except NetlinkError as error:
             raise RuntimeError(f"switch {place}: no entry for {mac} at {port}: {error}") from error
 

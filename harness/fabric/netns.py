@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 from harness.fabric.guests import as_root
 from harness.fabric.plan import INTERFACE
+from harness.fabric.topology import network_of
+from harness.spec.cluster import Cluster
+from harness.spec.errors import SpecError
 
 NAMESPACES = ("--net", "--pid", "--mount", "--fork", "--kill-child")
-_TRIAL = " && ".join([
+_TRIAL = (
     "mount -t proc proc /proc",
     "mount -t sysfs sysfs /sys",
     "mount -t tmpfs tmpfs /dev/shm",
     "ip link add name bridge0 type bridge",
     "ip link add name veth0 type veth peer name veth1",
     "tc qdisc add dev veth0 root tbf rate 1mbit burst 4kb limit 4kb",
-])  # fmt: skip
-_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+)
+_DELAY_TRIAL = ("tc qdisc add dev lo root netem delay 1ms || test -w /dev/net/tun",)
 
 
 class Netns:
@@ -34,19 +38,33 @@ class Netns:
         """Empty: a rank learns its node's address from its node."""
         return ""
 
-    def obstacle(self) -> tuple[str, str] | None:
-        """Why no such nodes can be made here, and what to do; None when nothing is known to stand against it."""
+    def obstacle(self, cluster: Cluster | None = None) -> tuple[str, str] | None:
+        """Why no such nodes, or not this cluster of them, can be made here, and what to do; None when nothing is known to stand against it."""
         if self.interface != INTERFACE:
             return f"nodes of fabric netns have no interface {self.interface!r}", f"leave `interface` out, or name {INTERFACE!r}"
-        if missing := [name for name in ("unshare", "ip", "tc") if shutil.which(name, path=_PATH) is None]:
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+        if missing := [name for name in ("unshare", "ip", "tc") if shutil.which(name, path=path) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
-        trial = ["unshare", *NAMESPACES, *as_root(), "sh", "-c", _TRIAL]
-        said = subprocess.run(trial, capture_output=True, text=True, check=False, timeout=20, env={**os.environ, "PATH": _PATH})
-        if said.returncode:
-            why = (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1]
+        if why := _failure(path, _TRIAL):
             advice = "run as root (in a container with --cap-add SYS_ADMIN --cap-add NET_ADMIN), or use fabric `simulated`, which needs none"
-            return f"nodes of namespaces cannot be made: {why[:120]}", advice
+            return f"nodes of namespaces cannot be made: {why}", advice
+        if cluster is None:
+            return None
+        try:
+            network_of(cluster)
+        except SpecError as error:
+            return str(error), "change the cluster, `nodes`, `dilation` or `shrink`"
+        if any(link.delay_ms for link in cluster.links) and _failure(path, _DELAY_TRIAL):
+            return "links with a delay need a kernel with netem, or /dev/net/tun", "give the container the device: --device /dev/net/tun"
         return None
+
+
+@cache
+def _failure(path: str, trial: tuple[str, ...]) -> str:
+    """What the first of these commands that fails in fresh namespaces says; empty when none does."""
+    command = ["unshare", *NAMESPACES, *as_root(), "sh", "-c", " && ".join(trial)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20, env={**os.environ, "PATH": path})
+    return (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1][:120] if said.returncode else ""
 
 
 def keeper_command(python: str, module: str, folder: Path) -> list[str]:

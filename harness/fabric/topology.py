@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from harness.spec.cluster import Cluster, Link, node_name
 from harness.spec.errors import SpecError
 
+LEAST_MBIT = 0.01
+"""A frame takes more than a second below it."""
 TRANSIT = 1000
 """A way through another node counts as so many links: it is taken only where there is none over switches."""
 
@@ -65,6 +67,9 @@ class Network:
 
 def network_of(cluster: Cluster) -> Network:
     """For the nodes that the cluster has; SpecError when they do not reach each other without nodes that it does not have."""
+    if slow := [link for link in cluster.links if link.mbit is not None and link.mbit < LEAST_MBIT]:
+        rate = f"{slow[0].mbit:.2g} Mbit/s after dilation and shrink"
+        raise SpecError(f"cluster {cluster.name!r}: the link between {' and '.join(slow[0].ends)} has {rate}; {LEAST_MBIT:g} is the least")
     own = {node_name(number): number for number in range(cluster.nodes)}
     places = own.keys() | set(cluster.switches)
     links = [link for link in cluster.links if set(link.ends) <= places]

@@ -8,6 +8,7 @@ from pathlib import Path
 from harness.programs.own import load_entry
 from harness.spec import registry
 from harness.spec.case import AnyCase, OwnCase, TrainCase
+from harness.spec.cluster import cluster_of, slowed
 
 Obstacle = tuple[str, str]
 """Reason and advice."""
@@ -21,7 +22,8 @@ def obstacle(case: AnyCase, programs: str = "") -> Obstacle | None:
             return f"{kind} {name}: {found.why}", found.advice
     if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():
         return "launcher mpirun: no mpirun beside this Python", "type `make env`"
-    of_kind = {"guest": case.guest} if case.fabric == "guests" else {}
+    of_kind: dict[str, object] = {"guest": case.guest} if case.fabric == "guests" else {}
+    of_kind |= {"cluster": slowed(cluster_of(case), case.dilation, case.shrink)} if case.fabric == "netns" else {}
     hindrance: Obstacle | None = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
     if hindrance is not None:
         return hindrance

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from harness.spec.case import CommonCase
 
 ROOT = Path(__file__).resolve().parents[2] / "clusters"
+MOST_NODES = 64_000
+"""Addresses of nodes: 250 in each of the 256 smaller networks of 10.77.0.0/16."""
 NODE_TYPES = "nodes.yaml"
 SWITCH = "switch"
 """The one switch of a star."""
@@ -102,6 +104,8 @@ def star(name: str, nodes: int, mbit: float | None, delay_ms: float) -> Cluster:
 def cluster_of(case: CommonCase) -> Cluster:
     """The case's cluster, before `dilation` and `shrink`; SpecError when its description does not fit. A delay in the case is that of the whole way from
     node to node, so each link of the star has half of it."""
+    if case.nodes > MOST_NODES:
+        raise SpecError(f"{case.nodes} nodes, and addresses for {MOST_NODES}")
     if case.cluster is None:
         return star("uniform", case.nodes, case.link_mbit, case.link_delay_ms / 2)
     return load_cluster(case.cluster, case.nodes)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from harness.spec import registry
 from harness.spec.case import AnyCase, CollectiveCase, CommonCase, OwnCase, TrainCase, TransferCase, parse_case
+from harness.spec.cluster import cluster_of
 from harness.spec.errors import SpecError
 from harness.spec.locate import Document, Key
 from harness.spec.messages import field_of, options_of, phrase
@@ -194,7 +195,11 @@ def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path
 
 
 def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:
-    """What only the workload knows: whether its network can be reduced like that."""
+    """What only others know: whether the cluster's description fits, and whether the workload's network can be reduced like that."""
+    try:
+        cluster_of(case)
+    except SpecError as wrong:
+        raise layers.document.error(layers.origins.get("cluster", row_path), f"cluster: {wrong}") from None
     if isinstance(case, TrainCase):
         from harness.workloads.networks import check_workload
 

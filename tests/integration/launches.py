@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,10 @@ import psutil
 import pytest
 
 import harness
-from harness.launch.teardown import processes, shared_memory
+from harness.launch.supervisor import run_plan
+from harness.launch.teardown import end_processes, processes, shared_memory
 from harness.record.schema import Record
+from harness.record.store import Store
 from harness.spec.case import parse_case
 from harness.spec.plan import PlannedLaunch
 
@@ -63,3 +68,50 @@ def assert_nothing_left(results: Path, ids: list[str]) -> None:
     assert not [left for launch in ids for left in (*processes(launch), *shared_memory(launch))]
     assert not list((results / "staging").glob("*"))
     assert [(child.status(), child.name()) for child in psutil.Process().children(recursive=True)] == []
+
+
+class Living:
+    """A launch that runs in a thread; `launch` once its folder is there."""
+
+    def __init__(self, results: Path, case: Any, **options: Any) -> None:
+        self.results, self.records = results, list[Record]()
+        self.watch = Timekeeper()
+        self.thread = threading.Thread(target=self._run, args=(case, options))
+
+    def _run(self, case: Any, options: dict[str, Any]) -> None:
+        outcome = run_plan(launches([case]), self.results, size="ci", progress=self.watch, **{"deadline_s": 120.0, **options})
+        self.records = [Store(self.results).load(launch)[0] for launch in outcome.launches]
+
+    def folder(self, within_s: float = 90.0) -> Path:
+        """Of the launch itself, not of the preflight before it."""
+        until = time.monotonic() + within_s
+        while time.monotonic() < until:
+            for path in (self.results / "staging").glob("*/launch.json"):
+                if '"size": "ci"' in path.read_text():
+                    return path.parent
+            time.sleep(0.02)
+        raise AssertionError("no launch started")
+
+
+@contextmanager
+def living(results: Path, case: Any, **options: Any) -> Iterator[Living]:
+    launch = Living(results, case, **options)
+    launch.thread.start()
+    try:
+        yield launch
+    except BaseException:
+        for folder in (results / "staging").glob("*"):
+            end_processes(folder.name, 0.0)
+        raise
+    finally:
+        launch.thread.join(60)
+    assert not launch.thread.is_alive()
+    assert_nothing_left(results, [record.launch for record in launch.records])
+
+
+def eventually(happened: Callable[[], bool], within_s: float = 60.0) -> None:
+    """Waits for it."""
+    until = time.monotonic() + within_s
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.02)

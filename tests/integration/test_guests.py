@@ -5,10 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +16,13 @@ import pytest
 from harness.fabric.plan import LINKS
 from harness.launch.guests import run_in_guests
 from harness.launch.supervisor import run_plan
-from harness.launch.teardown import clean, end_processes, processes, shared_memory
+from harness.launch.teardown import clean, processes, shared_memory
 from harness.rank.board import Board
 from harness.record.schema import Record
 from harness.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.guests import guest_case, kernel_of, need_guests
-from tests.integration.launches import Timekeeper, assert_nothing_left, launches, use_faulty_program
+from tests.integration.launches import assert_nothing_left, eventually, launches, living, use_faulty_program
 
 MBIT, DELAY_MS = 100.0, 5.0
 PYTHON = sys.executable
@@ -105,53 +102,6 @@ def test_a_traced_launch_counts_what_was_on_the_wire(recorded: dict[str, tuple[R
     assert asked < wire["kinds"]["tcp"]["bytes"] < 1.1 * asked + (1 << 20)
     assert (folder / "wire.pcap").stat().st_size > 0
     assert recorded["shaped"][0].transport["fabric"]["wire"] is None
-
-
-class Living:
-    """A launch that runs in a thread; `launch` once its folder is there."""
-
-    def __init__(self, results: Path, case: Any, **options: Any) -> None:
-        self.results, self.records = results, list[Record]()
-        self.watch = Timekeeper()
-        self.thread = threading.Thread(target=self._run, args=(case, options))
-
-    def _run(self, case: Any, options: dict[str, Any]) -> None:
-        outcome = run_plan(launches([case]), self.results, size="ci", progress=self.watch, **{"deadline_s": 120.0, **options})
-        self.records = [Store(self.results).load(launch)[0] for launch in outcome.launches]
-
-    def folder(self, within_s: float = 90.0) -> Path:
-        """Of the launch itself, not of the preflight before it."""
-        until = time.monotonic() + within_s
-        while time.monotonic() < until:
-            for path in (self.results / "staging").glob("*/launch.json"):
-                if '"size": "ci"' in path.read_text():
-                    return path.parent
-            time.sleep(0.02)
-        raise AssertionError("no launch started")
-
-
-@contextmanager
-def living(results: Path, case: Any, **options: Any) -> Iterator[Living]:
-    launch = Living(results, case, **options)
-    launch.thread.start()
-    try:
-        yield launch
-    except BaseException:
-        for folder in (results / "staging").glob("*"):
-            end_processes(folder.name, 0.0)
-        raise
-    finally:
-        launch.thread.join(60)
-    assert not launch.thread.is_alive()
-    assert_nothing_left(results, [record.launch for record in launch.records])
-
-
-def eventually(happened: Callable[[], bool], within_s: float = 60.0) -> None:
-    """Waits for it."""
-    until = time.monotonic() + within_s
-    while not happened():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_a_nodes_progress_is_seen_and_its_death_names_the_rank(tmp_path: Path) -> None:

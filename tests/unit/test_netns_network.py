@@ -1,0 +1,248 @@
+"""A cluster's network without building one: interfaces, ways, buckets, what is refused, what a record says of its links."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.fabric import links, quota, reach
+from harness.fabric.netns import Netns
+from harness.fabric.netns_plan import NamespacePlan, read_plan
+from harness.fabric.topology import Network, network_of
+from harness.launch.conditions import link_warnings
+from harness.launch.mpirun import options_over
+from harness.rank import place
+from harness.record.schema import RankNetwork
+from harness.record.wire import carried, past_the_links
+from harness.spec.case import parse_case
+from harness.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
+from harness.spec.errors import FieldError, SpecError
+
+MB = 10**6
+CASE = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [8], "fabric": "netns"}
+
+
+def ring(nodes: int) -> Cluster:
+    return Cluster("ring", nodes, (), tuple(Link((f"node{node}", f"node{(node + 1) % nodes}"), 100.0, 0.5) for node in range(nodes)))
+
+
+def two_switches(*more: Link) -> Cluster:
+    edges = (Link(("node0", "left"), 100.0, 0.0), Link(("node1", "right"), 100.0, 0.0), Link(("left", "right"), 50.0, 1.0))
+    return Cluster("two", 2, ("left", "right"), (*edges, *more))
+
+
+def walk(network: Network, number: int, to: int) -> list[str]:
+    """Places that a frame passes if nodes follow their ways and switches their entries."""
+    way = next(way for way in network.ways[number] if way.to == to)
+    at = next(end for _, end in network.of_node(number) if end.name == way.out)
+    passed = [at.place]
+    while True:
+        pair = next(pair for pair in network.ends if at in pair)
+        there = pair[1] if pair[0] == at else pair[0]
+        passed.append(there.place)
+        if there.node is not None:
+            assert (there.node, there.mac) == (way.via, way.mac)
+            return passed
+        port = next(port for mac, port in network.entries[there.place] if mac == way.mac)
+        at = next(end for pair in network.ends for end in pair if end.name == port)
+
+
+def test_a_star_is_one_subnet_with_a_learning_switch():
+    network = network_of(star("s", 5, 100.0, 0.0))
+    assert network.bridged
+    assert [[end.name for _, end in network.of_node(number)] for number in range(5)] == [["eth0"]] * 5
+    assert len({end.mac for pair in network.ends for end in pair}) == 10
+    assert network.way(0, 3) == [Link(("node0", "switch"), 100.0, 0.0), Link(("node3", "switch"), 100.0, 0.0)]
+
+
+def test_a_tree_of_switches_learns_and_a_circle_of_them_does_not():
+    assert network_of(two_switches()).bridged
+    assert not network_of(two_switches(Link(("left", "right"), 50.0, 0.0))).bridged
+
+
+def test_nodes_pass_on_where_nothing_else_leads():
+    network = network_of(ring(4))
+    assert not network.bridged
+    assert [end.name for _, end in network.of_node(0)] == ["eth0", "eth1"]
+    assert [len(network.way(0, to)) for to in (1, 2, 3)] == [1, 2, 1]
+    assert network.transit()
+    assert walk(network, 0, 3) == ["node0", "node3"]
+
+
+def test_switches_are_taken_before_other_nodes():
+    """node0 to node1 over two switches, though node2 links both."""
+    edges = [Link((one, other), None, 0.0) for one, other in (("node0", "a"), ("a", "b"), ("b", "c"), ("c", "node1"), ("node0", "node2"), ("node2", "node1"))]
+    network = network_of(Cluster("x", 3, ("a", "b", "c"), tuple(edges)))
+    assert walk(network, 0, 1) == ["node0", "a", "b", "c", "node1"]
+    assert network.transit() == set()
+
+
+@pytest.mark.parametrize("name", ready_clusters())
+@pytest.mark.parametrize("nodes", [2, 8])
+def test_every_ready_cluster_loads_and_all_its_nodes_reach_each_other(name, nodes):
+    network = network_of(load_cluster(name, nodes))
+    for number in range(nodes):
+        for to in set(range(nodes)) - {number}:
+            assert network.way(number, to)
+            if not network.bridged:
+                assert walk(network, number, to)[-1] == f"node{to}"
+
+
+def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
+    network = network_of(load_cluster("dgx1p_like", 8))
+    assert [link.mbit for link in network.way(0, 4)] == [18 * 8000.0]
+    assert [link.mbit for link in network.way(0, 5)] == [96000.0, 96000.0, 48000.0, 96000.0, 96000.0]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        (star("s", 2, 1e-3, 0.0), "node0 and switch has 0.001 Mbit/s after dilation and shrink; 0.01 is the least"),
+        (Cluster("cut", 2, (), (Link(("node0", "node2"), 1.0, 0.0), Link(("node2", "node1"), 1.0, 0.0))), "node0 has no way to node1 over the 2 nodes in use"),
+    ],
+)
+def test_what_cannot_be_built_is_told_in_one_line(cluster, said):
+    with pytest.raises(SpecError, match=said) as raised:
+        network_of(cluster)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("star: {gbit: 0}", "gbit"),
+        ("star: {gbit: -1}", "gbit"),
+        ("star: {gbit: 1, delay_us: -1}", "delay_us"),
+        ("star: {gbit: fast}", "gbit"),
+        ("star: {gbit: 1}\nnodes: 2", "a star has no links, switches or nodes beside it"),
+        ("nodes: 2", "either `star`, or `nodes` and `links`"),
+        ("nodes: 2\nlinks: [{between: [node0, nod1], gbit: 1}]", "unknown place 'nod1'; did you mean 'node1'"),
+        ("nodes: 2\nlinks: [{between: [node0, node0], gbit: 1}]", "two different ends"),
+        ("nodes: 3\nlinks: [{between: [node0, node1], gbit: 1}]", "no way from node0 to node2"),
+        ("nodes: 1\nlinks: [{between: [node0, node1], gbit: 1}]", "2 nodes asked for, the description has 1"),
+        ("nodes: 2\nlinks: [{between: [node0, node1], gbit: 1, cuont: 2}]", "did you mean 'count'"),
+    ],
+)
+def test_a_bad_description_is_one_line_with_file_and_place(tmp_path, text, said):
+    file = tmp_path / "bad.yaml"
+    file.write_text(f"summary: bad\nsource: a test\n{text}\n")
+    with pytest.raises(SpecError) as raised:
+        load_cluster(str(file), 2)
+    assert said in str(raised.value) and "bad.yaml" in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_more_nodes_than_addresses_are_refused():
+    case = parse_case({**CASE, "ranks": 70_000})
+    with pytest.raises(SpecError, match="70000 nodes, and addresses for 64000"):
+        cluster_of(case)
+
+
+def test_a_share_of_a_core_is_for_nodes_of_namespaces():
+    assert parse_case({**CASE, "node_cores": 0.25}).node_cores == 0.25
+    with pytest.raises((FieldError, ValueError), match="'netns' does"):
+        parse_case({**CASE, "fabric": "guests", "node_cores": 0.25})
+
+
+def test_an_interface_that_nodes_do_not_have_is_refused():
+    hindrance = Netns("eth3").obstacle()
+    assert hindrance is not None and "no interface 'eth3'" in hindrance[0]
+
+
+def test_a_bucket_holds_a_millisecond_and_two_frames_at_least():
+    assert links.burst(1000) == 125_000
+    assert links.burst(1) == 2 * links.FRAME == 3028
+    assert links.queue(10) == links.LEAST_QUEUE and links.queue(1000) == 2_500_000
+
+
+def test_a_plan_comes_back_as_it_was_written(tmp_path):
+    plan = NamespacePlan(slowed(load_cluster("aws_10gbe", 3), 10, 2), [["a"], [], []], [[0], [1], [2]], 0.5)
+    plan.write(tmp_path)
+    assert read_plan(tmp_path) == plan
+    assert plan.cluster.links[0] == Link(("node0", "switch"), 500.0, 0.24)
+
+
+def test_mpirun_starts_ranks_on_nodes_by_a_shell_of_our_own():
+    words = options_over({"node0": 2, "node1": 1}, "eth0")
+    assert words[:4] == ["-n", "3", "--host", "node0:2,node1:1"]
+    assert words[words.index("plm_ssh_agent") + 1].endswith("-m harness.fabric.reach")
+    assert words[words.index("btl") + 1] == "self,tcp" and words[words.index("btl_tcp_if_include") + 1] == "eth0"
+
+
+def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
+    monkeypatch.setenv(reach.FOLDER, str(tmp_path))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(reach.place("node1"))
+        listener.listen()
+
+        def answer() -> None:
+            opened = listener.accept()[0]
+            said, files, _, _ = socket.recv_fds(opened, 4096, 3)
+            opened.sendall(b"7" if said == b'"echo a b"' and len(files) == 3 else b"1")
+            opened.close()
+
+        threading.Thread(target=answer).start()
+        monkeypatch.setattr("sys.argv", ["reach", "node1", "echo", "a b"])
+        assert reach.main() == 7
+
+
+def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
+    found = quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
+    assert not found.told()["in_effect"] and found.why
+    found.join(0)
+    assert quota.left("scaleproof-", tmp_path) == quota.remove("scaleproof-x", tmp_path) == []
+
+
+def test_version_two_groups_get_a_quota_per_period(tmp_path):
+    (tmp_path / "cgroup.controllers").write_text("cpu")
+    (tmp_path / "cgroup.subtree_control").touch()
+    made = quota.Quota("scaleproof-y", 1, 0.25, tmp_path)
+    assert made.told() == {"cores": 0.25, "version": 2, "in_effect": True, "why": ""}
+    assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == "2500 10000"
+    assert quota.left("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
+
+
+def of_rank(rank: int, asked: int, sent: dict[str, int], received: dict[str, int] | None = None, node: str = "node0/1") -> RankNetwork:
+    zero = dict.fromkeys(("rx_bytes", "rx_packets", "tx_bytes", "tx_packets"), 0)
+    after = {name: {**zero, "tx_bytes": count, "rx_bytes": (received or {}).get(name, 0)} for name, count in sent.items()}
+    return RankNetwork(rank=rank, namespace=node, asked_bytes=asked, before=dict.fromkeys(sent, zero), after=after)
+
+
+@pytest.mark.parametrize(
+    ("parts", "moved"),
+    [
+        ([of_rank(0, 8 * MB, {"eth0": 8 * MB, "lo": 0})], None),
+        ([of_rank(0, 8 * MB, {"eth0": 9000, "lo": 8 * MB})], 9000),
+        ([of_rank(0, 8 * MB, {"eth0": 0}, {"eth0": 8 * MB})], None),
+        ([of_rank(0, 8 * MB, {"eth0": MB, "eth1": 2 * MB})], None),
+        ([of_rank(0, 1000, {"eth0": 0})], None),
+        ([of_rank(0, 4 * MB, {"eth0": 3 * MB, "lo": 9 * MB}), of_rank(1, 4 * MB, {"eth0": 3 * MB, "lo": 9 * MB})], None),
+    ],
+)
+def test_bytes_that_do_not_pass_a_nodes_links_are_seen(parts, moved):
+    [found] = carried(parts)
+    assert past_the_links(found) == moved
+
+
+def test_a_link_is_judged_by_what_was_set_on_its_own_way():
+    found = [{"rtt_ms": 2.2, "set_rtt_ms": 2.0, "mbit": 47.0, "set_mbit": 50.0}, {"rtt_ms": 0.1, "set_rtt_ms": 0.0, "mbit": 47.0, "set_mbit": 100.0}]
+    [warning] = link_warnings({"found": found})
+    assert "node 1 47 Mbit/s, 100 set" in warning.message and "node 0" not in warning.message
+
+
+def test_a_rank_on_a_node_of_namespaces_maps_in_the_launch_and_tells_its_outer_number(tmp_path, monkeypatch):
+    outer = tmp_path / "proc"
+    (outer / "4711/task/4712").mkdir(parents=True)
+    (outer / "self").symlink_to("4711")
+    (outer / "4711/task/4712/status").write_text("Name:\tx\nNSpid:\t4712\t30\t2\nNSpgid:\t1\n")
+    for name, value in {"SCALEPROOF_NODE": "1", "SCALEPROOF_PROC": str(outer), "TMPDIR": "/dev/shm/x"}.items():
+        monkeypatch.setenv(name, value)
+    assert (place.mapped(tmp_path), place.has_own_kernel(), place.pid()) == (tmp_path, False, 4711)
+    assert place.threads([2]) == [4712] and place.threads([3]) == []
+
+
+def test_process_numbers_are_what_they_are_elsewhere():
+    assert place.pid() == int(Path("/proc/self").readlink().name)
+    assert place.threads([5, 6]) == [5, 6]
