@@ -1,0 +1,116 @@
+"""Fabric netns measured: how long a cluster takes to stand, and what its shaped links carry under iperf3 and under our transport tcp, in turns.
+
+`python -m benchmarks.netns [--rates MBIT ...] [--repetitions N] [--nodes N] [--into FILE]`. Every figure is of this machine; the file keeps all of them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.flows import PATTERNS
+from harness.fabric.links import FRAME, MTU
+from harness.fabric.plan import take
+from harness.launch.netns import run_in_namespaces
+from harness.record.digest import machine_id
+from harness.spec.cluster import star
+from harness.stats.intervals import median_interval
+
+TOOLS = ("iperf3", "tcp")
+PAYLOAD = MTU - 20 - 32
+"""Bytes of a full segment: IPv4's header and TCP's with time stamps are left out."""
+WITHIN, SET_UP_S = 0.03, 10.0
+"""Wanted: a link carries its rate, headers included, but for this share; so many nodes stand in this time."""
+SECONDS = 3
+ADVICE = "iperf3 is not installed, its arms are left out; type `apt-get install iperf3`"
+
+
+def main() -> int:
+    """Print a line per row; the exit code tells only whether all ran."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rates", type=float, nargs="+", default=[100.0, 1000.0, 10000.0], help="Mbit/s")
+    parser.add_argument("--repetitions", type=int, default=6)
+    parser.add_argument("--nodes", type=int, default=64, help="of the cluster whose set-up is timed")
+    parser.add_argument("--into", type=Path)
+    given = parser.parse_args()
+    tools = [tool for tool in TOOLS if tool != "iperf3" or shutil.which(tool)]
+    if len(tools) < len(TOOLS):
+        print(ADVICE, file=sys.stderr)
+    found: dict[str, Any] = {"machine": machine_id(), "set_up": set_up(given.nodes, given.repetitions), "links": []}
+    print(f"set-up of {given.nodes} nodes: {statistics.median(found['set_up']['stand_s']):.2f} s until all stand, "
+          f"{statistics.median(found['set_up']['whole_s']):.2f} s with the end of the last (wanted: {SET_UP_S:g} s)")  # fmt: skip
+    for mbit in given.rates:
+        for pattern in PATTERNS:
+            rows = links(tools, pattern, mbit, given.repetitions)
+            found["links"] += rows
+            print(*map(line, rows), sep="\n", flush=True)
+    if given.into:
+        given.into.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
+    """Seconds until every node of a star can run its command, its links looked at, and until all is gone again."""
+    found: dict[str, Any] = {"nodes": nodes, "stand_s": [], "whole_s": []}
+    for _ in range(repetitions):
+        started = time.time()
+        ran = run_in_namespaces([sys.executable, "-S", "-c", "import time; print(time.time())"], star("set-up", nodes, 100.0, 0.0))
+        if ran.code:
+            raise SystemExit(f"the cluster did not stand: {ran.log}")
+        found["stand_s"].append(max(map(float, ran.output)) - started)
+        found["whole_s"].append(time.time() - started)
+    return found
+
+
+def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list[dict[str, Any]]:
+    """A row per tool, Mbit/s of payload through the busiest link for each repetition; tools take turns, who begins alternates."""
+    nodes, _ = PATTERNS[pattern]
+    ceiling = mbit * PAYLOAD / FRAME
+    common = {"pattern": pattern, "nodes": nodes, "mbit": mbit, "ceiling_mbit": ceiling}
+    rows: dict[str, dict[str, Any]] = {tool: {"tool": tool, **common, "goodput_mbit": [], "idle": []} for tool in tools}
+    for repetition in range(repetitions):
+        for tool in tools if repetition % 2 else reversed(tools):
+            goodput, idle = once(tool, pattern, mbit)
+            rows[tool]["goodput_mbit"].append(goodput)
+            rows[tool]["idle"].append(idle)
+    return list(rows.values())
+
+
+def once(tool: str, pattern: str, mbit: float) -> tuple[float, float]:
+    """Mbit/s of payload through the busiest link (a ring's slowest one), and the share of this machine's cores that stayed idle."""
+    nodes, streams = PATTERNS[pattern]
+    with tempfile.TemporaryDirectory(prefix="scaleproof-netns-") as name:
+        before = psutil.cpu_times()
+        ran = run_in_namespaces(
+            [sys.executable, "-m", "benchmarks.flows", tool, pattern, str(mbit), str(SECONDS)], star("flows", nodes, mbit, 0.0), keep=Path(name)
+        )
+        after = psutil.cpu_times()
+        if ran.code:
+            raise SystemExit(f"{tool}, {pattern}, {mbit:g} Mbit/s: {ran.output} {ran.log}")
+        rates = {stream: rate for node in range(nodes) for stream, rate in take(Path(name) / f"rate-{node}.json").items()}
+    into = [sum(rates[f"{source}-{target}"] for source, target in streams if target == node) for node in {target for _, target in streams}]
+    return min(into), (after.idle - before.idle) / (sum(after) - sum(before))
+
+
+def line(row: dict[str, Any]) -> str:
+    """The median beside the ceiling, its interval over repetitions, and whether the target is met."""
+    shares = [goodput / row["ceiling_mbit"] for goodput in row["goodput_mbit"]]
+    interval = median_interval(shares)
+    spread = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
+    share = statistics.median(shares)
+    met = "met" if abs(share - 1) <= WITHIN else "missed"
+    told = f"{statistics.median(row['goodput_mbit']):.1f} of at most {row['ceiling_mbit']:.1f} Mbit/s"
+    return (f"{row['mbit']:g} Mbit/s, {row['pattern']}, {row['tool']}: {told}, {share:.3f}{spread}, {met}; "
+            f"{statistics.median(row['idle']):.0%} of the cores idle (n = {len(shares)})")  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
