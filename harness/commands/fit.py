@@ -1,4 +1,5 @@
-"""Fits alpha (s a message), beta (s a byte sent) and gamma (s a byte reduced) of every transport to a suite's launches, for simulation; starts nothing."""
+"""Fits alpha (s a message), beta (s a byte sent) and gamma (s a byte reduced) of every transport to a suite's launches, and how unevenly ranks compute to
+those that train, for simulation; starts nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.commands.common import open_store, print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
+    from harness.simulate.jitter import FittedJitter
     from harness.simulate.store import Costs, Fit, LineCost, Parameter, TransportCost
 
 HELP = "alpha, beta and gamma of every transport, from ping-pongs and all-reduces"
@@ -31,12 +33,20 @@ def main(given: argparse.Namespace) -> int:
     if given.show:
         return _show(given)
     from harness.calibrate.costs import fit_costs
+    from harness.calibrate.jitter import fit_jitter
+    from harness.simulate.jitter import write_jitter
     from harness.simulate.store import write_costs
     from harness.spec.suite import load_suite
 
     size = size_of(given)
     suite = load_suite(given.suite, given.suites)
-    suite.experiment(given.experiment).size(size)
+    cases = suite.experiment(given.experiment).size(size).cases
+    jitter = fit_jitter(suite, given.experiment, size, open_store(given.results))
+    if jitter is not None:
+        print(jitter_line(jitter))
+        print(write_jitter(given.results, jitter))
+    if jitter is not None and not any(case.program in ("transfer", "collective") for case in cases):
+        return 0
     costs = fit_costs(suite, given.experiment, size, open_store(given.results))
     path = write_costs(given.results, costs)
     print_costs(costs)
@@ -46,6 +56,7 @@ def main(given: argparse.Namespace) -> int:
 
 def _show(given: argparse.Namespace) -> int:
     from harness.record.digest import code_digest, machine_id
+    from harness.simulate.jitter import read_jitter
     from harness.simulate.store import read_costs
 
     costs = read_costs(given.results, machine_id())
@@ -53,9 +64,19 @@ def _show(given: argparse.Namespace) -> int:
         print(f"nothing was fitted for machine {machine_id()} in {given.results}; type `scaleproof fit`", file=sys.stderr)
         return 1
     print_costs(costs)
+    if (jitter := read_jitter(given.results, machine_id())) is not None:
+        print(jitter_line(jitter))
     if costs.code != code_digest():
         print("the measuring code has changed since these launches")
     return 0
+
+
+def jitter_line(found: FittedJitter) -> str:
+    """How unevenly ranks compute."""
+    between = "no launch of two ranks" if found.rank_sigma is None else f"{found.rank_sigma:.2%} between ranks"
+    late = f"{found.straggler_share:.2%} of steps {found.straggler_factor:.3g} times as long" if found.straggler_share else "no stragglers"
+    where = f"{found.suite} {found.experiment} {found.size}, {found.steps} steps"
+    return f"computing differs by {found.step_sigma:.2%} from step to step, {between}, {late} ({where}; {found.beyond:.1%} beyond what holds 95 %)"
 
 
 def print_costs(costs: Costs) -> None:

@@ -37,6 +37,8 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
 def _simplified(case: AnyCase) -> list[str]:
     """What of a case the simulator takes for something simpler."""
     found = []
+    if case.nodes < case.ranks and case.transport is not None:
+        found.append("messages inside a node cost the transport's alpha and beta, no link")
     if isinstance(case, TrainCase) and case.communication == "main":
         found.append("calls go on while the main thread computes, as with a thread of their own")
     if isinstance(case, TrainCase) and case.mechanism != "messages":

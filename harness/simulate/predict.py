@@ -13,6 +13,7 @@ from harness.launch.simulated import Foretold
 from harness.record.digest import machine_id
 from harness.simulate.costing import cost_model
 from harness.simulate.engine import simulate
+from harness.simulate.jitter import Jitter, read_jitter
 from harness.simulate.model import CostModel, MessageCosts, Uncertain
 from harness.simulate.program import algorithm_of
 from harness.simulate.spans import Prediction
@@ -32,11 +33,13 @@ class Inputs:
     cluster: Cluster
     costs: CostModel
     profile: Profile | None
+    jitter: Jitter | None = None
 
     @property
     def digest(self) -> str:
         """Of their contents: another one, and a case is predicted again."""
         parts = [self.case.case_id, asdict(self.cluster), asdict(self.costs), self.profile.model_dump(mode="json") if self.profile else None]
+        parts += [asdict(self.jitter)] if self.jitter else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -46,7 +49,15 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
         raise SpecError(f"program {case.program!r} is not simulated; use 'train', 'collective' or 'transfer'")
     computes = isinstance(case, TrainCase) and case.compute != "none"
     profile = profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
-    return Inputs(case, cluster_of(case), cost_model(case, results, machine_id()), profile)
+    return Inputs(case, cluster_of(case), cost_model(case, results, machine_id()), profile, _jitter(case, results))
+
+
+def _jitter(case: AnyCase, results: Path) -> Jitter | None:
+    """This machine's, where the case computes for real on it: what is replayed sleeps as long every time, and of other hardware nothing is known."""
+    if not isinstance(case, TrainCase) or case.compute != "real" or case.profile is not None:
+        return None
+    fitted = read_jitter(results, machine_id())
+    return fitted.jitter if fitted else None
 
 
 def predict(inputs: Inputs, seed: int | None = None) -> Prediction:
@@ -85,7 +96,7 @@ class Predictor:
 def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, seed: int) -> Prediction:
     case = inputs.case
     if isinstance(case, TrainCase):
-        return simulate(case, profile, inputs.cluster, costs, seed=seed)
+        return simulate(case, profile, inputs.cluster, costs, jitter=inputs.jitter, seed=seed)
     assert isinstance(case, CollectiveCase | TransferCase)
     return sweep(case, inputs.cluster, costs)
 
@@ -97,6 +108,7 @@ def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
     return {
         "inputs": inputs.digest, "draw": seed, "costs": inputs.costs.source, "assumed": list(inputs.costs.assumed), "parameters": parameters,
         "goodput": inputs.costs.goodput, "profile": computed, "cluster": inputs.cluster.name,
+        "jitter": asdict(inputs.jitter) if inputs.jitter else None,
         "algorithm": algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None,
     }  # fmt: skip
 

@@ -153,3 +153,10 @@ def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
     case = parse_case({"program": "own", "suite": "x", "experiment": "e", "arm": "a", "entry": "mine", "ranks": 2, "fabric": "simulated"})
     with pytest.raises(SpecError, match="program 'own' is not simulated; "):
         Predictor(results).inputs(case)
+
+
+def test_a_transport_that_is_not_here_can_be_simulated() -> None:
+    from harness.launch.preflight import obstacle
+
+    assert obstacle(training(transport="nccl", collective="native")) is None
+    assert obstacle(parse_case({**training(transport="nccl", collective="native").model_dump(exclude={"fabric", "interface", "nodes"})})) is not None

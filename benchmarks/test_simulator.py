@@ -1,0 +1,94 @@
+"""How long it takes to simulate one step of VGG-A, by number of nodes: with the short cut of ranks that are in step, without it, and by the general engine."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+from harness.simulate.engine import Options, simulate
+from harness.simulate.jitter import Jitter
+from harness.simulate.line import Segment
+from harness.simulate.model import MessageCosts
+from harness.simulate.program import Submit, exchange_plan, step_program
+from harness.simulate.schedules import pattern_of
+from harness.spec.case import TrainCase, parse_case
+from harness.spec.cluster import cluster_of
+from harness.workloads.networks import network_of
+from harness.workloads.profile import peak_profile
+
+COSTS = MessageCosts((Segment(None, 30e-6, 0.0),), 1e-10, 0.94)
+ARMS: dict[str, tuple[str, Options, Jitter | None]] = {
+    "ring, ranks in step": ("ring", Options(), None),
+    "ring, every rank by itself": ("ring", Options(symmetry=False), None),
+    "ring, ranks that differ by 2 %": ("ring", Options(), Jitter(step_sigma=0.02)),
+    "halving and doubling, ranks that differ by 2 %": ("halving_doubling", Options(), Jitter(step_sigma=0.02)),
+    "ring, two channels, general engine": ("ring", Options(channels=2), None),
+    "ring, two channels, ranks that differ by 2 %, general engine": ("ring", Options(channels=2), Jitter(step_sigma=0.02)),
+}
+COUNTS = (2, 8, 32, 128, 512, 2048, 4096)
+MOST = {"ring, two channels, general engine": 128, "ring, two channels, ranks that differ by 2 %, general engine": 32}
+TARGETS = {("ring, ranks in step", 128): 0.05, ("ring, ranks in step", 2048): 2.0, ("ring, every rank by itself", 2048): 2.0}
+"""s a step; the second of a ring whose ranks are not known to be in step is ours."""
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module")
+def curve(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
+    """Rows, written as simulator.json at the end."""
+    rows: list[dict[str, Any]] = []
+    yield rows
+    folder: Path = request.config.getoption("--into")
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ",\n ".join(json.dumps(row) for row in rows)
+    (folder / "simulator.json").write_text(f"[{lines}]\n")
+
+
+def case_of(ranks: int, algorithm: str) -> TrainCase:
+    """VGG-A, minibatch 256 or one sample a rank."""
+    found = parse_case({
+        "program": "train", "suite": "bench", "experiment": "simulator", "arm": "a", "fabric": "simulated", "cluster": "ethernet_10g", "transport": "tcp",
+        "collective": algorithm, "strategy": "sync_overlap", "workload": "vgg_a", "ranks": ranks, "minibatch": max(256, ranks), "steps": 1, "warmup": 0,
+        "profile": "xeon_e5_2698v3_x2", "efficiency": 0.5,
+    })  # fmt: skip
+    assert isinstance(found, TrainCase)
+    return found
+
+
+@pytest.mark.parametrize("ranks", COUNTS)
+@pytest.mark.parametrize("arm", ARMS)
+def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], benchmark: BenchmarkFixture) -> None:
+    """The first call compiles the schedule and counts; medians are of the calls after it."""
+    if ranks > MOST.get(arm, ranks):
+        pytest.skip("minutes")
+    algorithm, options, jitter = ARMS[arm]
+    case = case_of(ranks, algorithm)
+    profile = peak_profile(network_of(case), case.minibatch // ranks, str(case.profile), float(case.efficiency or 0))
+    cluster = cluster_of(case)
+
+    def once() -> float:
+        started = time.perf_counter()
+        simulate(case, profile, cluster, COSTS, jitter=jitter, seed=1, options=options)
+        return time.perf_counter() - started
+
+    first, times = once(), [once() for _ in range(ROUNDS)]
+    plan = exchange_plan(case, network_of(case))
+    calls = sum(isinstance(item, Submit) for item in step_program(case, plan, profile))
+    events = calls * sum(times for _, times in pattern_of(algorithm, "all_reduce", ranks).rounds)
+    median = statistics.median(times)
+    target = TARGETS.get((arm, ranks))
+    curve.append({
+        "arm": arm, "ranks": ranks, "seconds": round(median, 6), "first_seconds": round(first, 6), "rounds_of_a_rank": events,
+        "ns_a_round_over_n_log_n": round(1e9 * median / events / (ranks * math.log2(ranks)), 3), "target_s": target,
+        "met": None if target is None else median < target,
+    })  # fmt: skip
+    benchmark.extra_info.update(curve[-1])
+    replayed = iter(times)
+    benchmark.pedantic(lambda: time.sleep(next(replayed)), rounds=ROUNDS)

@@ -1,0 +1,51 @@
+"""Jitter as it is fitted: what was drawn is found again, stragglers apart from the spread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.calibrate.jitter import spread
+from harness.commands.fit import jitter_line
+from harness.simulate.jitter import FittedJitter, Jitter, read_jitter, write_jitter
+from harness.spec.errors import SpecError
+
+
+def launches(jitter: Jitter, count: int = 6, ranks: int = 8, steps: int = 200) -> list[pd.DataFrame]:
+    return [pd.DataFrame([0.1 * jitter.factors(ranks, seed, step) for step in range(steps)]) for seed in range(count)]
+
+
+def test_what_was_drawn_is_found_again():
+    found = spread(launches(Jitter(step_sigma=0.03, rank_sigma=0.08, straggler_share=0.02, straggler_factor=3.0)))
+    assert found is not None
+    assert found.step_sigma == pytest.approx(0.03, rel=0.05) and found.rank_sigma == pytest.approx(0.08, rel=0.25)
+    assert found.straggler_share == pytest.approx(0.02, rel=0.25) and found.straggler_factor == pytest.approx(3.0, rel=0.05)
+    assert found.beyond == pytest.approx(0.05, abs=0.01)
+
+
+def test_a_single_rank_tells_nothing_of_others_and_few_steps_tell_nothing():
+    found = spread(launches(Jitter(step_sigma=0.03), ranks=1))
+    assert found is not None and found.rank_sigma is None and found.straggler_share == 0.0
+    assert spread(launches(Jitter(0.03), steps=4)) is None and spread([]) is None
+
+
+def test_even_steps_have_no_spread():
+    found = spread([pd.DataFrame(np.full((20, 2), 0.1))])
+    assert found is not None and (found.step_sigma, found.rank_sigma, found.straggler_share) == (0.0, 0.0, 0.0)
+
+
+def test_it_is_kept_for_the_machine_and_another_form_is_named(tmp_path: Path):
+    fitted = FittedJitter(
+        machine="m", code="c", fitted_at="now", suite="s", experiment="e", size="smoke", steps=9, step_sigma=0.1, rank_sigma=None, straggler_share=0.0,
+        straggler_factor=1.0, beyond=0.05, runs=("a",),
+    )  # fmt: skip
+    assert read_jitter(tmp_path, "m") is None
+    path = write_jitter(tmp_path, fitted)
+    assert read_jitter(tmp_path, "m") == fitted and fitted.jitter == Jitter(0.1)
+    assert "10.00% from step to step, no launch of two ranks, no stragglers" in jitter_line(fitted)
+    path.write_text("{}")
+    with pytest.raises(SpecError, match="jitter.json: no jitter of this version; "):
+        read_jitter(tmp_path, "m")
