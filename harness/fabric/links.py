@@ -49,9 +49,10 @@ def has_netem() -> bool:
     return True
 
 
-def make(network: Network, pids: list[int], netem: bool) -> None:
+def make(network: Network, pids: list[int], netem: bool) -> list[int]:
     """In the keeper's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge for every switch. A link is a veth pair;
-    with a delay, and no netem in the kernel, two taps and a relay."""
+    with a delay, and no netem in the kernel, two taps and a relay, whose process's number is in what is returned."""
+    relays = []
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         bridges = {place: f"switch{number}" for number, place in enumerate(network.cluster.switches)}
@@ -59,7 +60,7 @@ def make(network: Network, pids: list[int], netem: bool) -> None:
             route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
         for link, (one, other) in zip(network.links, network.ends, strict=True):
             if link.delay_ms and not netem:
-                relay.start((one, other), link.delay_ms, pids)
+                relays.append(relay.start((one, other), link.delay_ms, pids))
             else:
                 route.link("add", kind="veth", **_end(one, link, pids), peer=_end(other, link, pids))
         known = _interfaces(route)
@@ -70,6 +71,7 @@ def make(network: Network, pids: list[int], netem: bool) -> None:
                 shape(route, known[end.name], link, netem)
             if not network.bridged:
                 _write_out(route, network, place, known)
+    return relays
 
 
 def set_up(network: Network, number: int, netem: bool) -> None:

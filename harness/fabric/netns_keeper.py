@@ -58,7 +58,7 @@ class NamespaceKeeper(Keeper):
         self.plan, self.command = plan, command
         self.network = network_of(plan.cluster)
         self.quota: Quota | None = None
-        self.netem = False
+        self.netem, self.relays = False, list[int]()
 
     def boot(self) -> None:
         """See Keeper."""
@@ -76,10 +76,17 @@ class NamespaceKeeper(Keeper):
             pid, pipe = netns_node.start(self, number)
             self.nodes.append(Node(number, Forked(pid), time.monotonic()))
             pipes.append(pipe)
-        links.make(self.network, [node.process.pid for node in self.nodes], self.netem)
+        self.relays = links.make(self.network, [node.process.pid for node in self.nodes], self.netem)
         for pipe in pipes:
             os.write(pipe, b"+")
             os.close(pipe)
+
+    def look_at_network(self) -> None:
+        """See Keeper; a link whose relay has ended would only look slow."""
+        super().look_at_network()
+        for process in self.relays:
+            if os.waitpid(process, os.WNOHANG)[0]:
+                raise SystemExit("the process that delays a link has ended, and the link with it")
 
     def works(self, node: Node) -> bool:
         """See Keeper."""

@@ -70,7 +70,7 @@ class Keeper(ABC):
         """Until every node has ended; the worst exit code of their commands."""
         reported = False
         while any(node.code is None for node in self.nodes if self.works(node)):
-            self._follow_links()
+            self.look_at_network()
             if not reported and all(node.up for node in self.nodes):
                 put(self.folder / REPORT, self.report())
                 reported = True
@@ -88,7 +88,7 @@ class Keeper(ABC):
         """What each node told when it was up."""
         return [take(self.folder / f"node-{node.number}.json") for node in self.nodes]
 
-    def _follow_links(self) -> None:
+    def look_at_network(self) -> None:
         """Pull cables or put them back, as links.json says."""
         wanted = take(self.folder / LINKS) or {}
         for number in (node.number for node in self.nodes):

@@ -33,10 +33,11 @@ _AT_ONCE = 64
 _PRIORITY = -15
 
 
-def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> None:
-    """Make both taps where they belong and fork the process between them; it ends with the keeper. RuntimeError where there are no taps."""
+def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
+    """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the keeper. RuntimeError where there are no
+    taps."""
     told, tell = os.pipe()
-    if os.fork() == 0:
+    if (process := os.fork()) == 0:
         try:
             os.close(told)
             taps = [_tap(end, None if end.node is None else pids[end.node]) for end in ends]
@@ -54,6 +55,7 @@ def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> None:
     with os.fdopen(told, "rb") as answer:
         if answer.read(1) != b"+":
             raise RuntimeError(f"no delay between {ends[0].place} and {ends[1].place}: this kernel has no netem, and no tap could be made")
+    return process
 
 
 def _tap(end: End, process: int | None) -> int:

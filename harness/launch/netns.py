@@ -9,6 +9,7 @@ from pathlib import Path
 
 from harness.fabric.netns import keeper_command
 from harness.fabric.netns_plan import NamespacePlan
+from harness.fabric.topology import network_of
 from harness.launch.base import Launcher, ranks_of
 from harness.launch.mpirun import options_over, started
 from harness.launch.on_nodes import Ran, one_per_node, run_on_nodes
@@ -49,5 +50,6 @@ def run_in_namespaces(
 
     Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...; SCALEPROOF_SHARED is a folder that all nodes and
     this machine share (`keep`, else a temporary one). Exit code 124: out of time."""
+    network_of(cluster)  # SpecError here rather than in the keeper
     plan = NamespacePlan(cluster, one_per_node(command, cluster.nodes), cores=cores)
     return run_on_nodes(cluster.nodes, plan.write, lambda folder: keeper_command(sys.executable, "harness.fabric.netns_keeper", folder), timeout_s, keep)

@@ -16,7 +16,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from harness.doctor import leftovers, remove_leftovers
+from harness.doctor import leftovers, remove_leftovers, survey
 from harness.fabric import quota
 from harness.launch.netns import run_in_namespaces
 from harness.launch.supervisor import run_plan
@@ -288,6 +288,11 @@ def test_without_namespaces_a_case_is_not_runnable_and_says_what_to_do(tmp_path:
     record, _ = run(tmp_path / "results", [netns_case()])["netns"]
     assert record.status == "not_runnable" and record.failure is not None
     assert "Operation not permitted" in record.failure.message and "fabric `simulated`" in record.failure.advice
+
+
+def test_doctor_says_that_the_fabric_runs_here() -> None:
+    [row] = [row for row in survey() if (row.kind, row.name) == ("fabric", "netns")]
+    assert row.available, row
 
 
 NETEM = """
