@@ -88,12 +88,15 @@ def set_up(network: Network, number: int, netem: bool) -> None:
             return
         near = set[tuple[int, str]]()
         for way in network.ways[number]:
-            index = known[way.out]
-            if (way.via, way.out) not in near:
-                near.add((way.via, way.out))
-                route.neigh("add", dst=address(way.via), lladdr=way.mac, ifindex=index, state="permanent")
-            onward: dict[str, Any] = {"scope": "link"} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
-            route.route("add", dst=f"{address(way.to)}/32", oif=index, prefsrc=address(number), **onward)
+            outs = [(way.out, way.mac), *way.beside]
+            for out, mac in outs:
+                if (way.via, out) not in near:
+                    near.add((way.via, out))
+                    route.neigh("add", dst=address(way.via), lladdr=mac, ifindex=known[out], state="permanent")
+            onward: dict[str, Any] = {} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
+            hops = [{"oif": known[out], **onward} for out, _ in outs]
+            ways = hops[0] if len(hops) == 1 else {"multipath": hops}
+            route.route("add", dst=f"{address(way.to)}/32", prefsrc=address(number), **({} if onward else {"scope": "link"}), **ways)
 
 
 def set_links(network: Network, number: int, up: bool) -> None:

@@ -32,9 +32,10 @@ SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",
     "ipv4/conf/all/rp_filter": "0",
     "ipv4/conf/default/rp_filter": "0",
+    "ipv4/fib_multipath_hash_policy": "1",
     "ipv4/tcp_congestion_control": CONGESTION,
 }
-"""Below /proc/sys/net. An answer may come by another link than the question took."""
+"""Below /proc/sys/net. An answer may come by another link than the question took; connections, not peers, are spread over parallel links."""
 
 
 class Site(Protocol):

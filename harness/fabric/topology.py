@@ -38,6 +38,8 @@ class Way:
     mac: str
     links: tuple[int, ...]
     """All links to node `to`, in order."""
+    beside: tuple[tuple[str, str], ...] = ()
+    """Further interfaces and addresses of the same two nodes, over parallel links: connections are spread over all."""
 
 
 @dataclass(slots=True)
@@ -154,4 +156,6 @@ def _way(network: Network, tree: dict[str, tuple[int, str]], place: str, to: int
         at = other
     for switch, port in passed:
         network.entries.setdefault(switch, set()).add((mac, port))
-    return Way(to, via, first, mac, tuple(links))
+    pairs = [pair if pair[0].place == place else pair[::-1] for pair in network.ends]
+    beside = [(here.name, there.mac) for here, there in pairs if here.place == place and there.node == via and here.name != first]
+    return Way(to, via, first, mac, tuple(links), tuple(beside) if len(passed) == 0 else ())

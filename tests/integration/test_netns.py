@@ -290,6 +290,28 @@ def test_without_namespaces_a_case_is_not_runnable_and_says_what_to_do(tmp_path:
     assert "Operation not permitted" in record.failure.message and "fabric `simulated`" in record.failure.advice
 
 
+def test_connections_are_spread_over_parallel_links() -> None:
+    pair = Cluster("parallel", 2, (), (Link(("node0", "node1"), 200.0, 0.0),) * 2)
+    code = """
+import os, socket
+listening = os.environ["SCALEPROOF_NODE"] == "0"
+with socket.create_server((os.environ["SCALEPROOF_ADDRESS"], 5000 if listening else 0)) as listener:
+    for number in range(16):
+        while True:
+            try:
+                opened = listener.accept()[0] if listening else socket.create_connection(("node0", 5000), 5)
+                break
+            except ConnectionRefusedError:
+                pass
+        opened.recv(1 << 16, socket.MSG_WAITALL) if listening else opened.sendall(bytes(1 << 16))
+        opened.close()
+"""
+    ran = run_in_namespaces([PYTHON, "-c", code], pair, timeout_s=30)
+    assert ran.code == 0 and ran.network is not None, (ran.output, ran.log)
+    sent = [ran.network["moved"][1][name]["tx_bytes"] for name in ("eth0", "eth1")]
+    assert sum(sent) > 16 << 16 and min(sent) > 1 << 16, sent
+
+
 def test_doctor_says_that_the_fabric_runs_here() -> None:
     [row] = [row for row in survey() if (row.kind, row.name) == ("fabric", "netns")]
     assert row.available, row
