@@ -43,6 +43,13 @@ def profiling(wildcards):
     return f"scaleproof profile {words}; "
 
 
+def costs_first(wildcards):
+    """What simulation reads of this machine, where an experiment's cases ask for it."""
+    sizes = SUITES[wildcards.suite].experiment(wildcards.experiment).sizes
+    cases = sizes[wildcards.size].cases
+    return [COSTS] if any(case.costs == "fitted" for case in cases) else []
+
+
 def claim_files(wildcards):
     """What the paper says and how it is judged."""
     found = [

@@ -3,6 +3,7 @@
 rule run:
     input:
         suite_files,
+        costs_first,
     output:
         table="results/tables/{suite}.{experiment}.{size}.parquet",
     log:

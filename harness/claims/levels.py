@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from harness.claims.launch import Launch
 from harness.spec.case import AnyCase
+from harness.stats import predictions
 from harness.stats.intervals import Interval, median, median_interval
 
 OF_A_LEVEL = ("suite", "experiment", "arm", "fabric", "nodes", "interface", "guest", "compute", "dilation", "shrink", "steps", "warmup", "costs")
@@ -32,21 +33,27 @@ def asked(case: AnyCase) -> str:
 
 def apart(above: Values, below: Values) -> list[Apart]:
     """Every case that both sides have."""
-    sides = [_by_case(above), _by_case(below)]
+    upper, lower = _by_case(above), _by_case(below)
     found = []
-    for key, (launch, values) in sides[0].items():
-        if key in sides[1]:
-            case = launch.record.case
-            words = ", ".join(str(part) for part in (case.transport, getattr(case, "workload", None), f"{case.ranks} ranks") if part)
-            found.append(Apart(words, median(values) / median(sides[1][key][1]) - 1))
-    return found
+    for key in upper.keys() & lower.keys():
+        case = upper[key][0][0].record.case
+        words = ", ".join(str(part) for part in (case.transport, getattr(case, "workload", None), f"{case.ranks} ranks") if part)
+        found.append(Apart(words, _middle(upper[key]) / _middle(lower[key]) - 1))
+    return sorted(found, key=lambda one: (one.words, one.share))
 
 
-def _by_case(side: Values) -> dict[str, tuple[Launch, list[float]]]:
-    found: dict[str, tuple[Launch, list[float]]] = {}
+def _by_case(side: Values) -> dict[str, list[tuple[Launch, float]]]:
+    found: dict[str, list[tuple[Launch, float]]] = {}
     for launch, value in side:
-        found.setdefault(asked(launch.record.case), (launch, []))[1].append(value)
+        found.setdefault(asked(launch.record.case), []).append((launch, value))
     return found
+
+
+def _middle(found: Values) -> float:
+    """The median of launches; the prediction itself, not its draws."""
+    if found[0][0].record.evidence == "simulated":
+        return predictions.central(predictions.by_repetition([(launch.record.plan_index, value) for launch, value in found]))
+    return median([value for _, value in found])
 
 
 def summary(found: Sequence[Apart], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:

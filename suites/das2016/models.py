@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -20,7 +21,8 @@ from harness.record.schema import Record
 from harness.spec import registry
 from harness.spec.case import TrainCase
 from harness.workloads.layers import Conv
-from harness.workloads.networks import Layer, Network
+from harness.workloads.networks import INPUT, Layer, Network
+from harness.workloads.volumes import closed_form_groups, volume
 
 FLOAT = 4
 """Bytes of a float32."""
@@ -78,6 +80,49 @@ def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
     return x["minibatch"] // min_points_per_node(x, rows)
 
 
+def hybrid_nbytes(layer: Layer, nodes: int, minibatch: int, groups: int) -> float:
+    """Bytes that a node exchanges in a step for a fully connected layer in `groups` groups, by the paper's two volumes (workloads/volumes.py)."""
+    found = volume(_alone(layer), nodes, minibatch, groups)
+    return found.comm_model + found.comm_data
+
+
+def fewest(layer: Layer, nodes: int, minibatch: int) -> int:
+    """The divisor of the nodes with the fewest of these bytes; of equals the smaller one."""
+    return min(_divisors(nodes), key=lambda groups: (hybrid_nbytes(layer, nodes, minibatch, groups), groups))
+
+
+def layer_of(x: Mapping[str, Any]) -> Layer:
+    """The layer that `x` names by workload and layer."""
+    network: Network = registry.load("workload", x["workload"])(None, 1.0)
+    return next(layer for layer in network.layers if layer.name == x["layer"])
+
+
+def _alone(layer: Layer) -> Network:
+    return Network(layer.name, layer.input_shape, (replace(layer, inputs=(INPUT,)),))
+
+
+def _divisors(nodes: int) -> list[int]:
+    return [groups for groups in range(1, nodes + 1) if nodes % groups == 0]
+
+
+def hybrid_groups(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: `x` has workload, layer, nodes and minibatch."""
+    return fewest(layer_of(x), x["nodes"], x["minibatch"])
+
+
+def hybrid_groups_closed(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: the same by the closed form."""
+    return closed_form_groups(_alone(layer_of(x)), x["nodes"], x["minibatch"])
+
+
+def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
+    """Metric: by which share the divisor nearest to the closed form sends more than the best one."""
+    layer, nodes, minibatch = layer_of(x), x["nodes"], x["minibatch"]
+    wanted = closed_form_groups(_alone(layer), nodes, minibatch)
+    nearest = min(_divisors(nodes), key=lambda groups: abs(math.log(groups / wanted)))
+    return hybrid_nbytes(layer, nodes, minibatch, nearest) / hybrid_nbytes(layer, nodes, minibatch, fewest(layer, nodes, minibatch)) - 1
+
+
 def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
     """Metric: the published speed-up named by `x` over its number of nodes."""
     row = rows[x["speedup"]]
@@ -117,5 +162,8 @@ METRICS = [
     Metric("machine_flop_per_byte", "flop/byte", None, model=machine_flop_per_byte),
     Metric("min_points_per_node", "points/node", "lower", model=min_points_per_node),
     Metric("max_nodes", "nodes", "higher", model=max_nodes),
+    Metric("hybrid_groups", "groups", None, model=hybrid_groups),
+    Metric("hybrid_groups_closed", "groups", None, model=hybrid_groups_closed),
+    Metric("closed_form_excess", "fraction", "lower", model=closed_form_excess),
     Metric("published_efficiency", "fraction", "higher", model=published_efficiency),
 ]

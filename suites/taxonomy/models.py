@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.claims.launch import timed
+from harness.claims.launch import timed, times_count
 from harness.claims.metrics import Metric
 from harness.claims.schema import PublishedRow
 from harness.record.schema import Record
@@ -63,7 +63,7 @@ def all_reduce_bound(ranks: int, nbytes: float, latency_s: float, s_per_byte: fl
 def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Median s of one exchange: from the first rank's start to the last one's end, all on one clock."""
     rows = timed(samples, "delay")
-    if rows.empty:
+    if rows.empty or not times_count(record):
         return None
     found = rows.groupby("step").agg({"start_ns": "min", "end_ns": "max", "value": "max"})
     return float(((found["end_ns"] - found["start_ns"]) / found["value"]).median()) / SECOND

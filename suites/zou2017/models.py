@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from harness.claims.launch import Launch, timed
+from harness.claims.launch import Launch, timed, times_count
 from harness.claims.metrics import Metric
 from harness.claims.schema import PublishedRow
 from harness.record.schema import Record
@@ -127,13 +127,13 @@ def bounds_of(table: Table) -> list[float]:
 
 def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     """R_O as measured on one worker: what a step takes beyond its computation, over the computation. Overlapped overhead is not in it."""
-    whole, compute = _median_s(samples, "step"), _median_s(samples, "compute")
+    whole, compute = _median_s(record, samples, "step"), _median_s(record, samples, "compute")
     return whole / compute - 1 if whole and compute and record.case.ranks == 1 else None
 
 
 def over_lemma1(launch: Launch, base: Launch) -> float | None:
     """Efficiency measured with the launch's workers over the lemma's, with R_O as measured on the base's one."""
-    one, many = _median_s(base.samples, "step"), _median_s(launch.samples, "step")
+    one, many = _median_s(base.record, base.samples, "step"), _median_s(launch.record, launch.samples, "step")
     ratio, workers = overhead_ratio(base.record, base.samples), launch.record.case.ranks
     return one / many / workers / efficiency(ratio, workers) if one and many and ratio is not None else None
 
@@ -141,14 +141,14 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else."""
     options = _options(record)
-    took = _median_s(samples, "round")
+    took = round_s(record, samples)
     return 2 * float(options["nbytes"]) * float(options["workers"]) / took if took and not float(options["compute_ms"]) else None
 
 
 def beyond_bound(launches: Sequence[Launch]) -> float | None:
     """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured in the same repetition."""
     rates = [rate for launch in launches if (rate := server_rate(launch.record, launch.samples))]
-    swept = {_servers(launch): took for launch in launches if float(_options(launch.record)["compute_ms"]) and (took := _median_s(launch.samples, "round"))}
+    swept = {_servers(launch): took for launch in launches if float(_options(launch.record)["compute_ms"]) and (took := round_s(launch.record, launch.samples))}
     if not rates or len(swept) < 2:
         return None
     options = next(_options(launch.record) for launch in launches if float(_options(launch.record)["compute_ms"]))
@@ -164,7 +164,7 @@ def knee(curve: Mapping[int, float]) -> int:
 
 def round_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Median s of a round, computation included, on the workers."""
-    return _median_s(samples[samples["rank"] < int(_options(record)["workers"])], "round")
+    return _median_s(record, samples[samples["rank"] < int(_options(record)["workers"])], "round")
 
 
 def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
@@ -257,9 +257,9 @@ def _servers(launch: Launch) -> int:
     return launch.record.case.ranks - int(_options(launch.record)["workers"])
 
 
-def _median_s(samples: pd.DataFrame, event: str) -> float | None:
+def _median_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:
     rows = timed(samples, event)
-    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) else None
+    return float((rows["end_ns"] - rows["start_ns"]).median()) / SECOND if len(rows) and times_count(record) else None
 
 
 METRICS = [

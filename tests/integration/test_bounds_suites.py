@@ -1,0 +1,59 @@
+"""The programs of suites zou2017 and taxonomy, and the predictions of das2016 and validation, through the supervisor at size ci."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.claims.metrics import suite_metrics
+from harness.cli import main
+from harness.launch.supervisor import run_plan
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.spec.plan import plan
+from harness.spec.suite import load_suite
+from tests.integration.launches import assert_nothing_left
+from tests.integration.netns import need_netns
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def finished(results: Path, suite: str, experiment: str) -> list[Record]:
+    """All launches of size ci, each of them ok."""
+    outcome = run_plan(plan(load_suite(ROOT / "suites" / suite), experiment, "ci"), results, size="ci", deadline_s=90)
+    records = [Store(results).load(launch)[0] for launch in outcome.launches]
+    for record in records:
+        assert record.status == "ok", record.failure
+        assert all(check.passed for check in record.checks)
+    assert_nothing_left(results, outcome.launches)
+    return records
+
+
+def test_an_overhead_that_is_not_divided_is_measured_on_one_worker(tmp_path: Path) -> None:
+    one, two = sorted(finished(tmp_path, "zou2017", "overhead"), key=lambda record: record.case.ranks)
+    measure, store = suite_metrics(ROOT / "suites" / "zou2017")["overhead_ratio"].launch, Store(tmp_path)
+    assert measure is not None and not one.oversubscribed and not two.oversubscribed
+    ratio = measure(one, store.samples(one).to_pandas())
+    assert ratio is None or ratio >= 0.1  # what sleeps on a busy machine sleeps longer, never shorter
+
+
+def test_every_convolution_algorithm_agrees_with_the_librarys(tmp_path: Path) -> None:
+    (record,) = finished(tmp_path, "zou2017", "convolutions")
+    assert {check.name for check in record.checks} == {f"result.{name}" for name in ("direct", "gemm", "fft", "kn2row", "winograd")}
+    samples = Store(tmp_path).samples(record).to_pandas()
+    assert set(samples["value"].dropna()) == {2, 4, 8} and (samples.loc[samples["event"] == "conv.fft", "nbytes"] > 1 << 20).all()
+
+
+def test_servers_and_schemes_run_behind_capped_links(tmp_path: Path) -> None:
+    need_netns()
+    (servers,) = finished(tmp_path, "zou2017", "servers")
+    assert servers.evidence == "emulated" and not servers.oversubscribed
+    assert {record.case.arm for record in finished(tmp_path, "taxonomy", "delays")} == {"ring", "naive_sync_ps"}
+
+
+@pytest.mark.parametrize(("suite", "experiment"), [("das2016", "scaling"), ("validation", "prediction")])
+def test_predictions_need_no_processes(suite: str, experiment: str, tmp_path: Path) -> None:
+    assert main(["run", suite, experiment, "--size", "ci", "--results", str(tmp_path)]) == 0
+    records = list(Store(tmp_path).records())
+    assert records and {record.evidence for record in records} == {"simulated"} and not any(record.ranks for record in records)
