@@ -11,6 +11,7 @@ from typing import NoReturn
 from harness import __version__
 from harness.commands import (
     calibrate,
+    chakra,
     collect,
     compare,
     dilate,
@@ -42,6 +43,7 @@ COMMANDS = {
     "collect": collect,
     "fit": fit,
     "predict": predict,
+    "chakra": chakra,
     "judge": judge,
     "report": report,
     "compare": compare,

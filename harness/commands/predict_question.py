@@ -52,7 +52,7 @@ def asked(given: argparse.Namespace) -> Asked:
     from harness.simulate.costing import cost_model
     from harness.simulate.scaling import Question
 
-    fabric, words = _fabric(given.fabric)
+    fabric, words = fabric_fields(given.fabric)
     every = nodes_of(given.nodes)
     network, unused = _network(given)
     compute, profiles, fields = _compute(given, network)
@@ -96,7 +96,7 @@ def nodes_of(text: str) -> list[int]:
     return found
 
 
-def _fabric(name: str) -> tuple[dict[str, Any], str]:
+def fabric_fields(name: str) -> tuple[dict[str, Any], str]:
     """Fields of a case, and what it is in words."""
     from harness.spec.cluster import ready_clusters
 
@@ -130,6 +130,8 @@ def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
 
 
 def _exchange(given: argparse.Namespace) -> dict[str, Any]:
+    if given.strategy == "hybrid" and ":" in given.workload:
+        raise SpecError("--strategy hybrid divides the fully connected layers at the end of networks of ours; it does not know those of a module")
     transport = registry.entry("transport", given.transport)
     collective = given.collective or ("ring" if transport.point_to_point else "native")
     fields = {"transport": given.transport, "collective": collective, "strategy": given.strategy, "launcher": transport.launcher or "local"}

@@ -45,6 +45,16 @@ class FluidCalls:
                     self.flows.at(float(free[channel, rank]), partial(go_on, channel, rank))
         self.flows.run()
 
+    def opened(self, call: Call) -> _Run:
+        """A call that ranks enter one by one while `flows` runs."""
+        call.start, call.end = np.zeros(call.pattern.ranks), np.zeros(call.pattern.ranks)
+        return _Run(call, self._messages(call), self._send)
+
+    def message(self, source: int, destination: int, nbytes: float, done: partial[None]) -> None:
+        """One by itself, from now on."""
+        size = np.array([nbytes])
+        self._send(source, destination, nbytes, float(self._costs.alpha(size)[0]), float(self._costs.beta(size)[0]), done)
+
     def _send(self, source: int, destination: int, nbytes: float, alpha: float, beta: float, done: partial[None]) -> None:
         route = self._network.route(int(self._nodes[source]), int(self._nodes[destination]))
         self.flows.at(self.flows.now + alpha + self._network.delay_s(route), partial(self.flows.send, nbytes, route, 1 / beta if beta else np.inf, done))

@@ -1,0 +1,224 @@
+"""Chakra traces: what is written is read again, broken files are one line, and ranks that do not fit together are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.cli import main
+from harness.simulate.chakra.replay import replay
+from harness.simulate.chakra.trace import GROUPS, Node, Trace, read_trace, write_trace
+from harness.simulate.chakra.wire import Collective, Type, messages, set_attribute, write
+from harness.simulate.line import Segment
+from harness.simulate.model import MessageCosts
+from harness.spec.cluster import star
+from harness.spec.errors import SpecError
+
+COSTS = MessageCosts((Segment(None, 1e-5, 0.0),), 0.0)
+MB = 1_000_000
+
+
+def comp(id: int, seconds: float, *after: int) -> Node:
+    return Node(id, f"comp {id}", Type.COMP, after, seconds=seconds)
+
+
+def reduce(id: int, nbytes: int, *after: int, group: str | None = None) -> Node:
+    return Node(id, f"reduce {id}", Type.COMM_COLL, after, nbytes=nbytes, operation=Collective.ALL_REDUCE, group=group)
+
+
+def send(id: int, peer: int, *after: int, tag: int = 0) -> Node:
+    return Node(id, f"send {id}", Type.COMM_SEND, after, nbytes=MB, peer=peer, tag=tag)
+
+
+def receive(id: int, peer: int, *after: int, tag: int = 0) -> Node:
+    return Node(id, f"receive {id}", Type.COMM_RECV, after, nbytes=MB, peer=peer, tag=tag)
+
+
+def replayed(*ranks: tuple[Node, ...], **groups: tuple[int, ...]) -> np.ndarray:
+    """Links of 8 Gbit/s: 1 MB takes 1 ms, and 10 us before it."""
+    return replay(Trace(ranks, groups), star("test", len(ranks), 8000.0, 0.0), COSTS, "ring").end * 1e3
+
+
+def test_the_file_is_what_chakra_says(tmp_path: Path):
+    write_trace(tmp_path, "x", Trace(((Node(7, "n", Type.COMP, (3,), seconds=5e-6),),), about={"a": "b"}))
+    content = (tmp_path / "x.0.et").read_bytes()
+    head = b"\x0a\x050.0.4" + b"\x12\x07\x0a\x01a\xea\x01\x01b"  # version = 1; attr = 2 with name = 1 and string_val = 29
+    assert content[: len(head) + 1] == bytes([len(head)]) + head
+    assert b"\x08\x07\x12\x01n\x18\x04\x2a\x01\x03\x38\x05" in content, "id 1, name 2, type 3, data_deps 5 packed, duration_micros 7"
+    assert b"\x0a\x09is_cpu_op\xd8\x01\x00" in content, "bool_val = 27"
+
+
+def test_computing_overlaps_with_a_collective_and_waits_where_it_must():
+    rank = (comp(0, 1e-3), reduce(1, 2 * MB, 0), comp(2, 1e-3, 0), comp(3, 1e-3, 1, 2))
+    assert replayed(rank, rank) == pytest.approx([1 + 2.02 + 1] * 2), "two rounds of 1 MB beside 1 ms of computing"
+
+
+def test_calls_of_a_rank_go_one_after_the_other_and_groups_side_by_side():
+    together = (reduce(0, 2 * MB), reduce(1, 2 * MB))
+    assert replayed(together, together) == pytest.approx([4.04] * 2)
+    left, right = (reduce(0, 2 * MB, group="1"),), (reduce(0, 2 * MB, group="2"),)
+    assert replay(Trace((left, left, right, right), {"1": (0, 1), "2": (2, 3)}), star("test", 4, 8000.0, 0.0), COSTS, "ring").end * 1e3 == pytest.approx(
+        [2.02] * 4
+    )
+
+
+def test_a_message_starts_when_both_ends_have_come_to_it():
+    assert replayed((comp(0, 1e-3), send(1, 1, 0)), (comp(0, 3e-3), receive(1, 0, 0), comp(2, 1e-3, 1))) == pytest.approx([4.01, 5.01])
+
+
+def test_messages_to_one_rank_share_its_link():
+    assert replayed((receive(0, 1), receive(1, 2)), (send(0, 0),), (send(0, 0),)) == pytest.approx([2.01, 2.01, 2.01])
+
+
+def test_collectives_and_messages_in_one_trace():
+    first = (reduce(0, 2 * MB), send(1, 1, 0))
+    assert replayed(first, (reduce(0, 2 * MB), receive(1, 0, 0))) == pytest.approx([3.03, 3.03])
+
+
+def test_a_stream_of_computing_keeps_the_order_of_the_file():
+    assert replayed((reduce(0, 2 * MB), comp(1, 1e-3, 0), comp(2, 1e-3)), (reduce(0, 2 * MB),)) == pytest.approx([4.02, 2.02])
+
+
+def test_times_are_rounded_without_adding_up(tmp_path: Path):
+    nodes = tuple(comp(number, 0.6e-6, *([number - 1] if number else [])) for number in range(1000))
+    write_trace(tmp_path, "x", Trace((nodes,)))
+    assert sum(node.seconds for node in read_trace(tmp_path).ranks[0]) == pytest.approx(600e-6)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "groups", "says"),
+    [
+        (((reduce(0, 8),), ()), {}, "rank 1 has 0, rank 0 has 1"),
+        (((reduce(0, 8),), (reduce(0, 16),)), {}, "ALL_REDUCE of 8 bytes (rank 0) and ALL_REDUCE of 16 bytes (rank 1) at once"),
+        (((send(0, 1),), ()), {}, "rank 0 sends 1 messages with tag 0 to rank 1, which receives 0"),
+        (((send(0, 7),), ()), {}, "speaks to rank 7; the trace has 2 ranks"),
+        (((send(0, 1, 1), receive(1, 1)), (send(0, 0, 1), receive(1, 0))), {}, "wait for each other's messages in a circle"),
+        (((reduce(0, 8, group="1"), reduce(1, 8)), (reduce(0, 8), reduce(1, 8, group="1"))), {"1": (0, 1)}, "wait for each other's collectives in a circle"),
+        (((reduce(0, 8, group="1"),), (reduce(0, 8, group="1"),)), {"1": (0,)}, "rank 1 has a collective of group '1', to which it does not belong"),
+        (((Node(0, "a", Type.COMM_COLL, nbytes=8, operation=Collective.ALL_TO_ALL),),) * 2, {}, "ALL_TO_ALL is not simulated"),
+    ],
+)
+def test_ranks_that_do_not_fit_together_are_refused(ranks: Any, groups: Any, says: str):
+    with pytest.raises(SpecError) as mistake:
+        replayed(*ranks, **groups)
+    assert says in str(mistake.value) and "\n" not in str(mistake.value)
+
+
+def test_a_trace_of_another_number_of_ranks_is_refused():
+    with pytest.raises(SpecError, match="the trace has 1 ranks"):
+        replay(Trace(((comp(0, 1.0),),)), star("test", 2, None, 0.0), COSTS, "ring")
+
+
+def broken(folder: Path, how: str) -> None:
+    """A good trace of two ranks, made bad."""
+    write_trace(folder, "x", Trace(((comp(0, 1e-3), reduce(1, 8, 0)),) * 2))
+    path = folder / "x.1.et"
+    content = path.read_bytes()
+    if how in ("missing", "other name"):
+        path.rename(folder / ("x.3.et" if how == "missing" else "y.1.et"))
+    elif how == "groups":
+        (folder / GROUPS).write_text('{"1": [0, 5]}')
+    elif how == "groups form":
+        (folder / GROUPS).write_text("[1]")
+    else:
+        path.write_bytes({"empty": b"", "early": content[:-3], "text": b"no trace at all, but text", "length": b"\xff" * 9, "huge": b"\xff\xff\xff\x7f"}[how])
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("missing", "none of rank 1"),
+        ("other name", "traces of 2 names (x, y)"),
+        ("empty", "x.1.et: is empty"),
+        ("early", "ends inside message 2, 3 bytes too early"),
+        ("text", "ends inside message 0"),
+        ("length", "message 0 has no length"),
+        ("huge", "message 0 would have 268435455 bytes"),
+        ("groups", "group '1' has members that are no ranks"),
+        ("groups form", "not of the form"),
+    ],
+)
+def test_a_broken_folder_is_one_line(how: str, says: str, tmp_path: Path):
+    broken(tmp_path, how)
+    with pytest.raises(SpecError) as mistake:
+        read_trace(tmp_path)
+    assert says in str(mistake.value) and "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([{"id": 1}, {"id": 1}], "two nodes have the same id"),
+        ([{"id": 1, "data_deps": [5]}], "node 1 waits for node 5, which is not there"),
+        ([{"id": 1, "data_deps": [2]}, {"id": 2, "ctrl_deps": [1]}], "wait for each other in a circle"),
+        ([{"id": 1, "type": 7, "comm_type": 99}], "collective of unknown comm_type 99"),
+        ([{"id": 1, "type": 7, "comm_size": -4}], "comm_size -4, which is no count"),
+        ([{"id": 1, "type": 5, "comm_src": 3}], "sends from rank 3, but this is the file of rank 0"),
+    ],
+)
+def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], says: str, tmp_path: Path):
+    metadata, kind = messages()
+    made = []
+    for values in nodes:
+        fields = {name: value for name, value in values.items() if not name.startswith("comm_")}
+        made.append(kind(**fields))
+        for name in values.keys() - fields.keys():
+            set_attribute(made[-1], name, "int64", values[name])
+    write(tmp_path / "x.0.et", metadata(version="0.0.4"), iter(made))
+    with pytest.raises(SpecError) as mistake:
+        read_trace(tmp_path)
+    assert says in str(mistake.value) and "\n" not in str(mistake.value)
+
+
+def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
+    metadata, kind = messages()
+    node = kind(id=1, type=7)
+    set_attribute(node, "comm_size", "uint64", 4096)
+    set_attribute(node, "comm_type", "int32", 7)
+    write(tmp_path / "x.0.et", metadata(version="0.0.4"), iter([node]))
+    (found,) = read_trace(tmp_path).ranks[0]
+    assert (found.nbytes, found.operation) == (4096, Collective.REDUCE_SCATTER)
+
+
+def test_from_the_command_line_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = tmp_path / "suites" / "mine"
+    folder.mkdir(parents=True)
+    case = "workload: cd_dnn, width: 0.25, minibatch: 64, strategy: sync_overlap, steps: 1, ranks: 2, fabric: simulated, cluster: ethernet_10g"
+    (folder / "suite.yaml").write_text(
+        "suite: mine\ntitle: mine\nexperiments:\n  e:\n    summary: s\n"
+        f"    base: {{program: train, {case}, profile: xeon_e5_2698v3_x2, efficiency: 0.5}}\n"
+        "    arms: {tcp: {transport: tcp, collective: ring}}\n    sizes: {smoke: {launches: 1, matrix: [{arms: [tcp]}]}}\n"
+    )
+    out, suites = tmp_path / "traces", ["--suites", str(tmp_path / "suites"), "--results", str(tmp_path)]
+    assert main(["chakra", "export", "", "--ranks", "4", "--out", str(out), *suites]) == 0
+    assert sorted(path.name for path in out.iterdir()) == [f"cd_dnn.{rank}.et" for rank in range(4)]
+    capsys.readouterr()
+    assert main(["chakra", "replay", str(out), "--json", "--results", str(tmp_path)]) == 0
+    ours = json.loads(capsys.readouterr().out)
+    assert ours["cluster"] == "ethernet_10g" and ours["ranks"] == 4 and 0 < ours["exposed_s"] < ours["step_s"]
+    assert main(["chakra", "replay", str(out), "--fabric", "1g", "--json", "--results", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["step_s"] > ours["step_s"]
+    assert main(["chakra", "replay", str(out), "--results", str(tmp_path)]) == 0
+    assert "evidence: simulated" in capsys.readouterr().out
+    mistakes = {
+        "holds traces already": ["export", "", "--out", str(out), *suites],
+        "begins no case": ["export", "zz", "--out", str(tmp_path / "no"), *suites],
+        "no such folder": ["replay", str(tmp_path / "no")],
+        "unknown fabric '10gb'; did you mean '10g'?": ["replay", str(out), "--fabric", "10gb"],
+        "did you mean 'ring'?": ["replay", str(out), "--collective", "rnig"],
+    }
+    for says, words in mistakes.items():
+        assert main(["chakra", *words]) == 2
+        said = capsys.readouterr().err
+        assert says in said and said.count("\n") == 1
+
+
+def test_a_trace_of_others_needs_to_be_told_its_links(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    write_trace(tmp_path, "x", Trace(((comp(0, 1e-3), reduce(1, 8, 0)),) * 2))
+    assert main(["chakra", "replay", str(tmp_path), "--results", str(tmp_path)]) == 2
+    assert "give --fabric" in capsys.readouterr().err
+    assert main(["chakra", "replay", str(tmp_path), "--fabric", "25g", "--results", str(tmp_path)]) == 0
