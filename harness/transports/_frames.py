@@ -25,7 +25,8 @@ class Outgoing:
     def __init__(self, buffer: Array) -> None:
         self.done = False
         self.payload = as_bytes(buffer).data
-        self.header = memoryview(b"")
+        self.header: memoryview | None = None
+        """What of it is not sent yet; None before the message begins. A full socket may take the header and nothing else."""
         self.sent = 0
 
 
@@ -55,7 +56,7 @@ class Connection:
     def push(self) -> bool:
         """Send what the socket takes now, a chunk at most; True when something moved."""
         message = self.outgoing[0]
-        if not message.header and not message.sent:
+        if message.header is None:
             message.header = memoryview(HEADER.pack(self._numbers[0], len(message.payload)))
         try:
             sent = self.socket.sendmsg((message.header, message.payload[message.sent : message.sent + CHUNK]))
