@@ -61,8 +61,9 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _one(given: argparse.Namespace) -> Wanted:
-    from harness.calibrate.profiles import FRAMEWORK, Wanted
+    from harness.calibrate.profiles import Wanted
     from harness.spec.errors import SpecError
+    from harness.workloads.profile import FRAMEWORK
 
     if given.workload is None or given.batch is None:
         raise SpecError("scaleproof profile: give SUITE, or --workload and --batch; see 'scaleproof profile --help'")
@@ -81,16 +82,16 @@ def _of_suite(given: argparse.Namespace) -> list[Wanted]:
     from harness.record.digest import machine_id
     from harness.spec.errors import SpecError
     from harness.spec.suite import load_suite
-    from harness.workloads.profile import profile_of, replayed
+    from harness.workloads.profile import FRAMEWORK, profile_of, replayed
 
     suite, size = load_suite(given.suite, given.suites), size_of(given)
     if given.workload is not None:
         raise SpecError("scaleproof profile: SUITE names the networks; leave out --workload")
     names = [given.experiment] if given.experiment else [name for name, found in suite.experiments.items() if size in found.sizes]
     cases = [case for name in names for case in suite.experiment(name).size(size).cases]
-    wanted = dict[Wanted, None]()
+    wanted: dict[Wanted, None] = {}
     for case in cases:
-        if not replayed(case) or case.profile is not None:
+        if not replayed(case) or case.profile is not None or case.framework != FRAMEWORK:
             continue
         try:
             profile_of(case, given.results / "machines" / machine_id())

@@ -11,7 +11,7 @@ from harness.record.digest import machine_id
 from harness.record.schema import Record
 from harness.spec.case import AnyCase, OwnCase, TrainCase
 from harness.spec.errors import SpecError
-from harness.workloads.profile import FILE, Profile, command, profile_of
+from harness.workloads.profile import FILE, Profile, profile_of
 
 
 def replays(case: AnyCase) -> bool:
@@ -32,7 +32,7 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
     try:
         return profile_of(case, results / "machines" / machine_id())
     except SpecError as why:
-        return str(why), f"`{command(case)}` measures it; a node type's peak rate needs no measurement: profile and efficiency in the case"
+        return str(why), "see docs/replay.md"
 
 
 def hand_over(profile: Profile, folder: Path) -> None:

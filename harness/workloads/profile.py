@@ -16,6 +16,8 @@ from harness.workloads.networks import Network, network_of
 
 FOLDER = "profiles"
 """In a machine's folder results/machines/<id>/."""
+FRAMEWORK = "torch"
+"""Whose layers can be timed one by one."""
 FILE = "profile.json"
 """In the folder of a launch that replays it, and in its record."""
 
@@ -161,6 +163,8 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     network, batch = network_of(case), case.minibatch // case.ranks
     if case.profile is not None and case.efficiency is not None:
         return peak_profile(network, batch, case.profile, case.efficiency, image_side=case.image_side, width=case.width)
+    if case.framework != FRAMEWORK:
+        raise SpecError(f"{case.framework} compiles a backward pass as a whole: it has no times by layer; set framework: {FRAMEWORK}, or name a node type")
     path = path_of(folder, case.workload, case.image_side, case.width, batch, case.framework, case.threads_per_rank)
     if not path.exists():
         raise SpecError(f"this machine has no profile of {_words(case, batch)}; type `{command(case)}`, or name a node type: profile and efficiency")
@@ -180,8 +184,7 @@ def command(case: TrainCase) -> str:
     side = "" if case.image_side is None else f" --image-side {case.image_side}"
     width = "" if case.width == 1 else f" --width {case.width:g}"
     threads = "" if case.threads_per_rank == 1 else f" --threads {case.threads_per_rank}"
-    framework = "" if case.framework == "torch" else f" --framework {case.framework}"
-    return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.minibatch // case.ranks}{framework}{threads}"
+    return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.minibatch // case.ranks}{threads}"
 
 
 def _words(case: TrainCase, batch: int) -> str:

@@ -1,0 +1,120 @@
+"""How layers are timed: everything of a step is counted once, in networks of every shape; and what becomes of several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.calibrate import profiles
+from harness.calibrate.layers import SEED, TimedModel, times
+from harness.calibrate.profiles import Wanted, measure_profile
+from harness.cli import main
+from harness.record.digest import machine_id
+from harness.spec import registry
+from harness.spec.case import parse_case
+from harness.spec.errors import SpecError
+from harness.workloads.data import Synthetic
+from harness.workloads.networks import Network
+from harness.workloads.profile import profile_of, read
+
+NETWORKS = [("vgg_a", 32, 0.03), ("dnn_digits", None, 1.0), ("resnet50", 32, 0.05), ("inception_v3", 139, 0.05), ("seq2seq", None, 1.0)]
+
+
+def network_of(name: str, side: int | None, width: float) -> Network:
+    found: Network = registry.load("workload", name)(side, width)
+    return found
+
+
+@pytest.mark.parametrize(("name", "side", "width"), NETWORKS)
+def test_a_step_is_divided_among_its_layers_without_rest_or_overlap(name: str, side: int | None, width: float) -> None:
+    network = network_of(name, side, width)
+    moments = TimedModel(network, 1).timed_step(Synthetic(network, 2, SEED, 0, 1).batch(0))
+    found = times(network, moments)
+    assert sum(found["forward"]) == pytest.approx((moments.backward_start - moments.start) / 1e9)
+    assert sum(found["backward"]) == pytest.approx((moments.backward_end - moments.backward_start) / 1e9)
+    assert min(found["forward"]) >= 0 and min(found["backward"]) >= 0 and len(found["forward"]) == len(network.layers)
+    for layer, backward, weight in zip(network.layers, found["backward"], found["weight"], strict=True):
+        assert 0 <= weight <= backward and (weight > 0) == bool(layer.variables), layer.name
+
+
+def process(*seconds: float) -> dict[str, Any]:
+    """What a process prints of a network whose layers all take equally long."""
+    count = len(network_of("dnn_digits", None, 1.0).layers)
+    forward, backward, weight, update = seconds
+    return {"forward": [forward] * count, "backward": [backward] * count, "weight": [weight] * count, "update": [update], "steps": 5}
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Processes that answer these, the first one first."""
+    answers = [process(1e-3 * number, 2e-3 * number, 1.5e-3, 1e-4) for number in range(1, 8)]
+    given = iter(answers)
+    monkeypatch.setattr(profiles, "_run", lambda wanted: next(given))
+    return answers
+
+
+def test_a_profile_has_the_median_of_its_processes_and_their_interval(processes: list[dict[str, Any]]) -> None:
+    said: list[str] = []
+    found = measure_profile(Wanted("dnn_digits", None, 1.0, 16), 7, said.append)
+    layer = found.layers[0]
+    assert (layer.forward_s.median, layer.forward_s.low, layer.forward_s.high, layer.forward_s.n) == (4e-3, 1e-3, 7e-3, 7)
+    assert (layer.backward_s.median, layer.weight_s.median, found.update_s.median) == (8e-3, 1.5e-3, 1e-4)
+    assert len(said) == 7 and "process 7 of 7" in said[-1]
+
+
+def test_too_few_processes_give_no_interval(processes: list[dict[str, Any]]) -> None:
+    layer = measure_profile(Wanted("dnn_digits", None, 1.0, 16), 2, str).layers[0]
+    assert (layer.forward_s.low, layer.forward_s.n) == (None, 2)
+
+
+def test_the_command_stores_what_a_case_then_finds(processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--workload", "dnn_digits", "--batch", "4", "--results", str(tmp_path)]) == 0
+    case = parse_case({
+        "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "strategy": "sync",
+        "workload": "dnn_digits", "minibatch": 8, "steps": 1, "compute": "replay",
+    })  # fmt: skip
+    folder = tmp_path / "machines" / machine_id()
+    shown = capsys.readouterr().out
+    assert profile_of(case, folder) == read(Path(shown.splitlines()[-1])) and "whole network" in shown  # type: ignore[arg-type]
+    assert main(["profile", "--show", "--results", str(tmp_path)]) == 0 and "dnn_digits" in capsys.readouterr().out
+
+
+def test_a_suite_is_asked_for_what_it_replays_and_only_once(processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    base = "program: train, transport: tcp, collective: ring, strategy: sync, workload: dnn_digits, minibatch: 8, steps: 2"
+    (folder / "suite.yaml").write_text(
+        f"suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n    base: {{{base}, ranks: 2}}\n"
+        "    arms: {real: {}, asleep: {compute: replay}, node: {compute: replay, profile: xeon_e5_2698v3_x2, efficiency: 0.5}}\n"
+        "    sizes: {ci: {launches: 1, matrix: [{arms: [real, asleep, node]}]}}\n"
+    )
+    words = ["profile", str(folder), "--size", "ci", "--results", str(tmp_path)]
+    assert main(words) == 0 and capsys.readouterr().out.count("whole network") == 1
+    assert main(words) == 0 and "is there" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([], "give SUITE, or --workload and --batch"),
+        (["--workload", "vgg_b", "--batch", "1"], "vgg_b"),
+        (["--workload", "vgg_a", "--batch", "0"], "--batch, --threads and --launches are at least 1"),
+        (["--workload", "vgg_a", "--batch", "1", "--framework", "tensorflow"], "layers are timed in 'torch' only"),
+        (["--workload", "vgg_a", "--batch", "1", "--image-side", "8"], "leaves no pixels"),
+    ],
+)
+def test_a_mistake_is_one_line(words: list[str], why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", *words, "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert why in said and said.count("\n") == 1
+
+
+def test_a_framework_without_layers_to_time_is_refused_where_a_case_replays_it(tmp_path: Path) -> None:
+    case = parse_case({
+        "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "strategy": "sync",
+        "workload": "dnn_digits", "minibatch": 8, "steps": 1, "compute": "replay", "framework": "tensorflow",
+    })  # fmt: skip
+    with pytest.raises(SpecError, match="tensorflow compiles a backward pass as a whole"):
+        profile_of(case, tmp_path)  # type: ignore[arg-type]
