@@ -47,7 +47,8 @@ def _shared(outcomes: Sequence[tuple[Point, Outcome | None]], missing: Sequence[
     decided = [(point, outcome) for point, outcome in outcomes if outcome is not None]
     if not decided:
         return None
-    told = "; ".join(f"{_words(point)}: {outcome.rule}" for point, outcome in decided)
+    rules = {outcome.rule for _, outcome in decided}
+    told = rules.pop() if len(rules) == 1 else "; ".join(f"{_words(point)}: {outcome.rule}" for point, outcome in decided)
     count = len(decided) + len(missing)
     if missing:
         return Outcome("inconclusive", f"{len(missing)} of {count} points of the range have no value ({_words(missing[0])}); {told}")
