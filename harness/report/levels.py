@@ -16,18 +16,19 @@ from harness.report.data import Run, SuiteData, anchor
 from harness.report.figures.levels import LevelCurve, LevelPoint, Published, levels
 from harness.report.figures.style import Look
 from harness.report.groups import arm, grouped, network, training
-from harness.report.levels_compared import LEVELS, Bounded, between, errors_table, level, median_rate, pairs_table, rates
+from harness.report.levels_compared import LEVELS, Bounded, between, by_draw, errors_table, level, median_rate, pairs_table, predicted, rates
 from harness.report.numbers import bracket, significant
 from harness.report.sections import Cell, Panel, Row, Section, Table, legend, section
 from harness.report.training import RANDOM
+from harness.stats import predictions
 from harness.stats.bootstrap import ratio_interval
 
 CSV_METRICS = ("throughput", "exposed_communication_s")
 HOW = (
     "Speed-up is throughput over that of one rank at the same level of evidence; beside it, divided by ranks, the efficiency. Filled marks are measured on "
     "real hardware at full speed, large hollow ones emulated (replayed compute, links of set rates), small ones with dashes simulated; bars and bands are "
-    "intervals: over launches where there are at least 6, and over every share of peak that the hardware of a paper may reach. Stars are the paper's "
-    "published points, hollow where they are recalled."
+    "intervals: over launches where there are at least 6, of predictions over draws from what they rest on, and over every share of peak that the hardware "
+    "of a paper may reach. Stars are the paper's published points, hollow where they are recalled."
 )
 KEY = [
     (Markup('<svg viewBox="0 0 28 14" aria-hidden="true" fill="{0}" stroke="{1}">{2}</svg>').format(fill, ink, Markup(shape)), words)
@@ -115,6 +116,9 @@ def base(run: Run, panel: list[Run]) -> list[Run]:
 def _speedup(runs: list[Run], below: list[Run]) -> Bounded | None:
     if not below:
         return None
+    if level(runs[0]) == "simulated":
+        found = predictions.ratios(by_draw(runs), by_draw(below))
+        return predicted(found) if found else None
     above, one = rates(runs), rates(below)
     interval = None if runs == below else ratio_interval(above, one)
     value = float(np.median(above) / np.median(one))
@@ -139,7 +143,7 @@ def _pictures(name: str, found: list[Reckoned], looks: dict[str, Look], paper: l
         for (label, rank_level), group in grouped_reckoned(found).items():
             points = [_point(each, over_ranks) for each in group if each.speedup is not None]
             hollow = any(run.hollow for each in group for run in each.runs)
-            if points:
+            if any(point.ranks > 1 for point in points):  # one rank alone is what the others are counted from
                 curves.append(LevelCurve(label, rank_level, hollow, points))
         stars = [Published(star.ranks, star.value / star.ranks if over_ranks else star.value, star.recalled, star.words, star.href) for star in paper]
         if curves or stars:
@@ -185,17 +189,17 @@ def _row(name: str, found: Reckoned) -> Row:
 
 
 def published(data: SuiteData, runs: list[Run]) -> list[Published]:
-    """The paper's speed-ups whose claim selects cases of these launches, or whose conditions name this network and minibatch."""
+    """The paper's speed-ups whose claim selects an arm of these launches, or whose conditions name this network and minibatch."""
     found, known = [], {claim.id for claim in data.claims}
     cases = [training(run) for run in runs]
     for claim in load_claims(data.suite):
         row = claim.row
         if row is None or row.metric != "speedup" or row.value is None or not isinstance(ranks := row.x.get("nodes"), int):
             continue
-        selected = {field: value for field, value in claim.form.select.items() if field in ("workload", "minibatch", "image_side", "width", "arm")}
+        selected = {field: value for field, value in claim.form.select.items() if field != "ranks"}
         conditions = {"workload": row.x.get("model"), "minibatch": row.x.get("minibatch")}
         wanted: dict[str, Any] = selected or {field: value for field, value in conditions.items() if value is not None}
-        if "workload" in wanted and any(matches(case, wanted) for case in cases):
+        if wanted.keys() & {"workload", "arm"} and any(matches(case, wanted) for case in cases):
             words = f"{row.id}: {significant(float(row.value))}x at {ranks} nodes ({row.provenance.replace('_', ' ')})"
             href = f"{data.name}.html#" + (f"claim-{anchor(row.id)}" if row.id in known else "claims")
             found.append(Published(ranks, float(row.value), claim.recalled, words, href))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -14,6 +14,7 @@ from harness.report.data import Run
 from harness.report.groups import arm, grouped, summary, training
 from harness.report.numbers import bracket, percent, significant
 from harness.report.sections import Cell, Row, Table
+from harness.stats import predictions
 
 LEVELS: tuple[Evidence, ...] = get_args(Evidence)
 """From what was measured to what was only reckoned."""
@@ -32,8 +33,21 @@ def rates(runs: Iterable[Run]) -> list[float]:
     return [value for run in runs if (value := run.metric("throughput")) is not None]
 
 
-def median_rate(runs: Iterable[Run]) -> Bounded:
-    """Over launches, samples/s."""
+def by_draw(runs: Iterable[Run]) -> dict[int, float]:
+    """Throughput of predictions by repetition: 0 is the prediction, the others are draws from what it rests on."""
+    return predictions.by_repetition([(run.record.plan_index, value) for run in runs if run.record and (value := run.metric("throughput")) is not None])
+
+
+def predicted(values: Mapping[int, float]) -> Bounded:
+    """The prediction with the spread of its draws."""
+    interval = predictions.spread(values)
+    return (predictions.central(values), interval.low, interval.high) if interval else (predictions.central(values), None, None)
+
+
+def median_rate(runs: Sequence[Run]) -> Bounded:
+    """Samples/s: the median over launches with its interval, or the prediction with that of its draws."""
+    if level(runs[0]) == "simulated":
+        return predicted(by_draw(runs))
     found = summary(rates(runs))
     return found.median, found.low, found.high
 

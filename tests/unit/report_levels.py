@@ -25,9 +25,11 @@ experiments:
           - {arms: [alone], set: {ranks: 1}}
           - {arms: [tcp, grpc], set: {ranks: 2}}
           - {arms: [alone], set: {ranks: 1, fabric: netns, compute: replay}}
-          - {arms: [tcp, grpc], set: {fabric: netns, compute: replay}, sweep: {ranks: [2, 4]}}
+          - {arms: [tcp], set: {fabric: netns, compute: replay}, sweep: {ranks: [2, 4]}}
+          - {arms: [grpc], set: {fabric: netns, compute: replay, ranks: 4}}
           - {arms: [alone], set: {ranks: 1, fabric: simulated}}
-          - {arms: [tcp, grpc], set: {fabric: simulated}, sweep: {ranks: [2, 4, 8]}}
+          - {arms: [tcp], set: {fabric: simulated}, sweep: {ranks: [2, 4, 8]}}
+          - {arms: [grpc], set: {fabric: simulated, ranks: 8}}
   paper:
     summary: the paper's own network on its hardware, a range of efficiency
     base: {program: train, strategy: sync_overlap, workload: vgg_a, minibatch: 128, steps: 4, fabric: simulated, profile: xeon_e5_2698v3_x2}

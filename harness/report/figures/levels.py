@@ -7,16 +7,21 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from harness.record.schema import Evidence
 from harness.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
 from harness.report.numbers import exact
 
-SIZES: dict[Evidence, float] = {"simulated": 3.5, "emulated": 9.0, "measured": 6.0}
+SIZES: dict[Evidence, float] = {"simulated": 4.5, "emulated": 9.0, "measured": 6.0}
 """Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was only reckoned is small."""
 LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
 STAR = 11.0
+APART, REACH = 9.0, 150.0
+"""Pixels between the names of curves, above each other and along."""
+NAMES = 0.35
+"""Length of the axis behind its last mark, where the names stand, over that of the axis before it."""
 MOST_TICKS = 9
 
 
@@ -56,7 +61,7 @@ class Published:
 @styled
 def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], published: Sequence[Published], quantity: str, speedup: bool) -> Markup:
     """One panel over ranks (powers of 2). `speedup`: both axes logarithmic with the diagonal as ideal; else a share with 1 as ideal."""
-    figure, axes = panel()
+    figure, axes = panel(5.6, 3.8)
     titles: dict[str, str] = {}
     counts = sorted({point.ranks for curve in curves for point in curve.points} | {point.ranks for point in published})
     axes.set_xscale("log", base=2)
@@ -70,8 +75,8 @@ def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], pub
         mark.set_gid(f"paper{place}")
         mark.set_url(point.href)
         titles[f"paper{place}"] = point.words
-    _named(axes, curves, counts[-1])
     _axes(axes, counts, quantity, speedup)
+    _named(figure, axes, curves, looks)
     return svg(figure, label, titles)
 
 
@@ -92,20 +97,25 @@ def _draw(axes: Axes, curve: LevelCurve, look: Look, group: str, titles: dict[st
         titles[f"{group}x{place}"] = point.words
 
 
-def _named(axes: Axes, curves: Sequence[LevelCurve], most: int) -> None:
-    """The level of evidence beside the end of the longest curve of each level, once."""
-    for level in dict.fromkeys(curve.level for curve in curves):
-        points = max((curve.points for curve in curves if curve.level == level), key=lambda points: max(point.ranks for point in points))
-        last = max(points, key=lambda point: point.ranks)
-        inside = last.ranks == most
-        axes.annotate(
-            level, (last.ranks, last.value), (2 if inside else 5, -14), textcoords="offset points", ha="right" if inside else "left", fontsize=8.5, color=MUTED
-        )
+def _named(figure: Figure, axes: Axes, curves: Sequence[LevelCurve], looks: dict[str, Look]) -> None:
+    """Arm and level of evidence behind the end of each curve, moved apart where they would lie on each other."""
+    figure.draw_without_rendering()
+    ends = [(max(curve.points, key=lambda point: point.ranks), curve) for curve in curves]
+    found = [(*axes.transData.transform((point.ranks, point.value)), curve) for point, curve in ends]
+    placed: list[tuple[float, float]] = []
+    for x, y, curve in sorted(found, key=lambda end: (-end[1], end[0])):
+        at = y
+        while any(abs(at - other) < APART and abs(x - place) < REACH for place, other in placed):
+            at -= 1
+        placed.append((x, at))
+        words = f"{curve.name}, {curve.level}"
+        behind = {"facecolor": PAGE, "alpha": 0.7, "linewidth": 0, "pad": 0.5}
+        axes.annotate(words, (x + 7, at - 3), xycoords="figure pixels", fontsize=7.5, color=looks[curve.name].colour, bbox=behind)
 
 
 def _axes(axes: Axes, counts: list[int], quantity: str, speedup: bool) -> None:
     shown = counts[:: max(1, -(-len(counts) // MOST_TICKS))]
-    axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3)
+    axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3 * (counts[-1] / counts[0]) ** NAMES)
     axes.set_xticks(shown, [str(count) for count in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")

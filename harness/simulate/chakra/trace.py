@@ -101,7 +101,8 @@ def _encoded(nodes: Sequence[Node]) -> Iterator[Any]:
 def read_trace(folder: Path) -> Trace:
     """All ranks of a folder; SpecError, in one line, for what cannot be replayed."""
     paths = _files(folder)
-    ranks, about = [], {}
+    ranks: list[tuple[Node, ...]] = []
+    about: dict[str, Any] = {}
     for rank, path in enumerate(paths):
         metadata, nodes = read(path)
         about = about or attributes(metadata)
@@ -161,7 +162,7 @@ def _node(path: Path, message: Any, rank: int) -> Node:
     number = {name: _whole(what, found, name) for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")}
     operation = None
     if kind is Type.COMM_COLL:
-        if number["comm_type"] not in iter(Collective):
+        if number["comm_type"] not in {int(known) for known in Collective}:
             raise SpecError(f"{what} is a collective of unknown comm_type {number['comm_type']}")
         operation = Collective(number["comm_type"])
     sends = kind is Type.COMM_SEND
