@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,18 @@ def test_replayed_compute_moves_the_same_bytes(tmp_path: Path) -> None:
     real, replayed = facts(tmp_path, 2, **fields), facts(tmp_path, 2, compute="replay", profile="xeon_e5_2698v3_x2", efficiency=0.5, **fields)
     assert real["sent"]["activations"] - replayed["sent"]["activations"] == 8 * 32 / 2
     assert {**real["sent"], "activations": 0} == {**replayed["sent"], "activations": 0}
+
+
+def test_a_rank_that_dies_within_a_pass_is_told_by_those_that_wait_for_its_activations(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(self: _Join, own: np.ndarray) -> np.ndarray:
+        if self._activations.group.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return forward(self, own)
+
+    forward = _Join.forward
+    monkeypatch.setattr(_Join, "forward", dies)
+    first, second = run_ranks(case_of(**RING, ranks=2, groups=1, strategy="hybrid", transport="tcp"), train.run, 30)
+    assert "PeerLost" in first and second == "did not finish in time"
 
 
 def facts(folder: Path, groups: int, **fields: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.collectives.group import Group
 from harness.rank.context import RankContext
 from harness.spec.case import NATIVE
 from harness.transports.base import Array, Collectives, PointToPoint, ReduceOperation, TransportError
@@ -54,6 +55,8 @@ class Checks:
         self.barrier_waits()
         if self.collective == NATIVE:
             self.undeclared_type()
+        if isinstance(self.group, Group):
+            self.parts(self.group)
 
     def all_reduce(self, dtype: str, count: int, operation: ReduceOperation) -> None:
         inputs = [values(rank, dtype, count) for rank in range(self.world_size)]
@@ -123,6 +126,20 @@ class Checks:
         except RuntimeError:
             came = False
         self.record("barrier", "-", 0, came, "left before the last rank came")
+
+    def parts(self, group: Group) -> None:
+        """Ranks of either parity among themselves, last one first, and a call of all ranks at the same time; test_parts.py has all operations."""
+        members = range(self.world_size)[self.rank % 2 :: 2][::-1]
+        part = group.part(members)
+        for count in (1, 70_001):
+            mine, everyone = values(self.rank, "float32", count), values(self.rank, "float32", count)
+            handles = [part.all_reduce(mine), group.all_reduce(everyone)]
+            for handle in reversed(handles):
+                handle.wait()
+            self.same("all_reduce in a part", "float32", count, mine, np.add.reduce([values(rank, "float32", count) for rank in members]))
+            self.same("all_reduce beside a part", "float32", count, everyone, np.add.reduce([values(r, "float32", count) for r in range(self.world_size)]))
+        part.barrier()
+        part.close()
 
     def undeclared_type(self) -> None:
         """What the library cannot reduce ends in an error on every rank, not in a wrong result."""
