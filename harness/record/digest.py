@@ -14,7 +14,7 @@ from harness.record.schema import Code
 
 _PACKAGE = Path(harness.__file__).parent
 ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
-_FILES = ("spec/case.py",)
+_FILES = ("spec/case.py", "spec/emulated.py")
 SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
 _SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py")
 
