@@ -10,16 +10,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeFl
 
 from harness.spec import registry
 from harness.spec.errors import FieldError
+from harness.spec.fits import NATIVE, division_fits, names_fit, network_fits, servers_fit, training_fits
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
 """How a tensor reaches a peer: a transport's own messages; a request and an answer over a one-sided device; its writes with a bounce buffer at both
 ends; its writes from and into tensors that were born in registered memory; a metadata block, then a one-sided read (remote/)."""
-NATIVE = "native"
 NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
 """Fabrics whose nodes are made for the launch, and the interface of such a node."""
-SLOWED = ("netns", "simulated")
-"""Fabrics whose links follow a case's dilation and shrink."""
 
 
 _LATER = frozenset({
@@ -102,53 +100,10 @@ class CommonCase(BaseModel):
         return {"interface": NODES_OF_OWN[values["fabric"]], **everywhere, **values}
 
     @model_validator(mode="after")
-    def _names_fit(self) -> CommonCase:
-        if self.transport is None:
-            return self
-        transport = registry.entry("transport", self.transport)
-        sends_only = isinstance(self, TransferCase) or (isinstance(self, OwnCase) and self.collective == NATIVE)
-        lifted = self.collective != NATIVE
-        if (lifted and not transport.sends) or (transport.point_to_point and not lifted and not sends_only):
-            wanted = "an algorithm (" + ", ".join(registry.names("collective")) + ")" if transport.point_to_point else f"{NATIVE!r}"
-            raise FieldError(self._given("collective"), f"collective {self.collective!r} does not fit transport {self.transport!r}; it takes {wanted}")
-        if (transport.launcher or "local") != self.launcher:
-            raise FieldError(self._given("launcher"), f"transport {self.transport!r} needs launcher {transport.launcher or 'local'!r}, not {self.launcher!r}")
+    def _fields_fit(self) -> CommonCase:
+        names_fit(self, sends_only=isinstance(self, TransferCase) or (isinstance(self, OwnCase) and self.collective == NATIVE))
+        network_fits(self)
         return self
-
-    @model_validator(mode="after")
-    def _network_fits(self) -> CommonCase:
-        shaping = ("nodes", "guest", "link_mbit", "link_delay_ms", "cluster", "node_cores")
-        shaped = [name for name in shaping if getattr(self, name) != type(self).model_fields[name].default]
-        if self.fabric == "host" and shaped:
-            raise FieldError(shaped[0], "fabric 'host' is this machine with the network it has; use 'netns', 'guests' or 'simulated'")
-        if self.cluster is not None and self.fabric == "guests":
-            raise FieldError("cluster", "fabric 'guests' has one switch with equal links; use 'netns' or 'simulated', or link_mbit and link_delay_ms")
-        if self.cluster is not None and (self.link_mbit is not None or self.link_delay_ms):
-            raise FieldError("cluster", "its description has the rates and delays; leave out link_mbit and link_delay_ms")
-        if (slow := [name for name in ("dilation", "shrink") if getattr(self, name) != 1]) and self.transport and self.fabric not in SLOWED:
-            raise FieldError(slow[0], f"fabric {self.fabric!r} does not slow its links with it; use {' or '.join(map(repr, SLOWED))}")
-        if uneven := [size for size in getattr(self, "sizes", ()) if size % self.shrink]:
-            raise FieldError("shrink", f"size {uneven[0]} does not divide by {self.shrink:g}")
-        if self.costs is not None and self.fabric != "simulated":
-            raise FieldError("costs", f"fabric {self.fabric!r} takes the time that it takes; leave it out, or set fabric: simulated")
-        if self.node_cores is not None and self.fabric != "netns":
-            raise FieldError("node_cores", f"fabric {self.fabric!r} limits no processor time; 'netns' does")
-        if self.nodes > self.ranks:
-            raise FieldError("nodes", f"{self.nodes} nodes for {self.ranks} ranks; every node needs one")
-        if self.fusion_mib is not None and not (self.transport and registry.entry("transport", self.transport).fuses):
-            fusing = ", ".join(name for name in registry.names("transport") if registry.entry("transport", name).fuses)
-            raise FieldError("fusion_mib", f"transport {self.transport!r} fuses no tensors; {fusing} do")
-        if self.region_mib is not None and not (self.transport and registry.entry("transport", self.transport).pins_memory):
-            raise FieldError("region_mib", f"transport {self.transport!r} registers no memory; rdma does")
-        return self
-
-    def _present(self, *fields: str) -> str:
-        """The first of these fields that was given."""
-        return next((field for field in fields if field in self.model_fields_set), fields[0])
-
-    def _given(self, field: str) -> str:
-        """Which of two fields that do not fit to point at: this one where it was given, else the transport."""
-        return field if field in self.model_fields_set else "transport"
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces; the seed is no part of a case. A field that came later is left out at its default, so that the case
@@ -233,55 +188,10 @@ class TrainCase(CommonCase):
     evaluate_every: NonNegativeInt = 0
 
     @model_validator(mode="after")
-    def _division_fits(self) -> TrainCase:
-        divided = ("distributed_update", "hybrid")
-        if self.groups and self.strategy != "hybrid":
-            raise FieldError("groups", f"strategy {self.strategy!r} divides no layers over groups of ranks; 'hybrid' does")
-        if self.groups and self.ranks % self.groups:
-            raise FieldError("groups", f"{self.groups} groups do not divide {self.ranks} ranks")
-        if self.communication != "thread" and self.strategy not in ("sync_overlap", *divided):
-            raise FieldError("communication", f"strategy {self.strategy!r} makes no calls beside the backward pass; 'sync_overlap' does")
-        if self.communication != "thread" and self.fusion_mib is not None:
-            raise FieldError("communication", "a transport that fuses takes tensors from the main thread and moves them with its own; leave it out")
-        if self.strategy in divided and self.framework != "torch":
-            raise FieldError("framework", f"strategy {self.strategy!r} steps parts of parameters where they lie; use 'torch', whose can lie anywhere")
-        if self.strategy in divided and self.fusion_mib is not None:
-            raise FieldError("fusion_mib", f"strategy {self.strategy!r} exchanges buckets; nothing is left to fuse")
-        if self.strategy == "hybrid" and self.collective == NATIVE:
-            wanted = "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
-            raise FieldError(self._given("collective"), f"strategy 'hybrid' needs {wanted}")
-        if self.strategy == "hybrid" and self.compute == "none":
-            raise FieldError("compute", "strategy 'hybrid' exchanges activations within the passes; without them there is nothing to show")
-        return self
-
-    @model_validator(mode="after")
     def _training_fits(self) -> TrainCase:
-        if (self.transport is None) != (self.strategy == "local_only"):
-            wanted = "takes no transport" if self.transport else "needs a transport; only 'local_only' has none"
-            raise FieldError("transport" if self.transport else "strategy", f"strategy {self.strategy!r} {wanted}")
-        if self.framework == "tensorflow" and self.strategy == "sync_overlap":
-            raise FieldError("strategy", "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'")
-        if self.framework == "tensorflow" and self.fusion_mib is not None and (self.transport or "").startswith("horovod"):
-            raise FieldError("fusion_mib", "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'")
-        if self.minibatch % self.ranks:
-            raise FieldError("minibatch", f"{self.minibatch} does not divide over {self.ranks} ranks")
-        if (self.profile is None) != (self.efficiency is None):
-            raise FieldError(self._present("profile", "efficiency"), "profile (a node type) and efficiency (a share of its peak rate) go together")
-        replayed = self.compute == "replay" or self.fabric == "simulated"
-        unreal = [name for name in ("profile", "dilation", "shrink") if getattr(self, name) != type(self).model_fields[name].default]
-        if unreal and not replayed:
-            raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")
-        if self.servers and not self.strategy.endswith("parameter_server"):
-            raise FieldError("servers", f"strategy {self.strategy!r} has no servers; 'parameter_server' has")
-        if self.mechanism != "messages" and self.strategy != "parameter_server":
-            raise FieldError("mechanism", f"strategy {self.strategy!r} leaves how tensors travel to its transport; 'parameter_server' has mechanisms")
-        if self.mechanism != "messages" and self.transport and not registry.entry("transport", self.transport).one_sided:
-            devices = ", ".join(name for name in registry.names("transport") if registry.entry("transport", name).one_sided)
-            raise FieldError(self._given("mechanism"), f"mechanism {self.mechanism!r} needs one-sided writes ({devices}), not transport {self.transport!r}")
-        if self.strategy == "tensorflow_parameter_server" and self.transport != "tensorflow-grpc":
-            raise FieldError(self._given("transport"), f"strategy {self.strategy!r} runs on the servers of transport 'tensorflow-grpc'")
-        if self.servers > self.ranks:
-            raise FieldError("servers", f"{self.servers} servers for {self.ranks} ranks; a server is one of them")
+        training_fits(self)
+        servers_fit(self)
+        division_fits(self)
         return self
 
 

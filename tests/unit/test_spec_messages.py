@@ -99,6 +99,7 @@ MISTAKES = [
     ("arms: {tcp: {transport: tcp}}", "arms: {}", "25: experiments.moves.arms: empty; give at least one"),
     ("width: [0.25]", "width: [0.25, 0.25]", "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': 'cd_dnn', 'width': 0.25}; first in matrix[0]"),
     # fields that do not go together
+    ("gloo: {transport: gloo}", "gloo: {transport: tensorflow-grpc, framework: tensorflow, strategy: tensorflow_parameter_server, collective: ring}", "12: experiments.speed.arms.gloo.collective: strategy 'tensorflow_parameter_server' has TensorFlow exchange by itself; leave it out, or 'native'"),
     ("minibatch: 64", "minibatch: 63", "7: experiments.speed.base.minibatch: 63 does not divide over 2 ranks"),
     ("collective: ring", "collective: native", "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree)"),
     ("{transport: gloo}\n", "{transport: horovod, collective: ring}\n", "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; it takes 'native'"),
