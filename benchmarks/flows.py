@@ -88,19 +88,18 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
     ways = [*(("send", peer) for peer in out), *(("recv", peer) for peer in sources)]
     under_way: dict[tuple[str, int], deque[Handle]] = {way: deque() for way in ways}
     transport.barrier()
-    started = time.monotonic()
-    for number in range(count):
+    moments: list[float] = []
+    for number in range(count + 1):
         for (way, peer), handles in under_way.items():
             if len(handles) == WINDOW:
                 handles.popleft().wait()
             handles.append(transport.send(buffer, peer) if way == "send" else transport.recv(buffer, peer))
-        if number == lead:
-            started = time.monotonic()
+        if number in (lead, count):  # at both moments as much lies unread in the sockets
+            moments.append(time.monotonic())
     for handles in under_way.values():
         for handle in handles:
             handle.wait()
-    ended = time.monotonic()
-    put(into, {f"{source}-{context.rank}": (count - lead + WINDOW - 1) * SIZE * 8 / 1e6 / (ended - started) for source in sources})
+    put(into, {f"{source}-{context.rank}": (count - lead) * SIZE * 8 / 1e6 / (moments[1] - moments[0]) for source in sources})
     transport.barrier()
     transport.close()
 

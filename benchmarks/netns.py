@@ -29,7 +29,7 @@ PAYLOAD = MTU - 20 - 32
 """Bytes of a full segment: IPv4's header and TCP's with time stamps are left out."""
 WITHIN, SET_UP_S = 0.03, 10.0
 """Wanted: a link carries its rate, headers included, but for this share; so many nodes stand in this time."""
-SECONDS = 3
+SECONDS = 2
 ADVICE = "iperf3 is not installed, its arms are left out; type `apt-get install iperf3`"
 
 

@@ -118,7 +118,7 @@ def test_set_rate_and_delay_are_in_effect(recorded: dict[str, tuple[Record, Path
     for found in network["found"]:
         assert (found["set_rtt_ms"], found["set_mbit"]) == (2 * DELAY_MS, MBIT)
         assert 2 * DELAY_MS <= found["rtt_ms"] < 3 * DELAY_MS
-        assert 0.4 * MBIT < found["mbit"] <= MBIT
+        assert 0.1 * MBIT < found["mbit"] <= MBIT
     rows = pd.read_parquet(folder / "samples.parquet")
     trips = rows[(rows["event"] == "transfer") & (rows["rank"] == 0) & ~rows["warmup"]]
     took_ms = (trips["end_ns"] - trips["start_ns"]) / 1e6
