@@ -1,4 +1,4 @@
-"""What this machine carries: bytes and messages a second that all nodes of an emulated cluster together move when the cores are the only limit."""
+"""What this machine carries: bytes and messages a second that all nodes of an emulated cluster together move when its cores do nothing else."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from harness.calibrate.profiles import spread
 from harness.claims.metrics_sizes import by_size
 from harness.launch.progress import Progress
 from harness.launch.supervisor import run_plan
 from harness.record.digest import code_digest, machine_id
+from harness.record.pace import HZ
 from harness.record.schema import Record
 from harness.record.store import Store
 from harness.simulate.schedules import Pattern, pattern_of
@@ -40,12 +41,10 @@ class Capacity(BaseModel):
     code: str
     measured_at: str
     nbytes: Spread
-    """Bytes a second, in large messages."""
+    """Bytes a second over slow links: those moved per second of processor time, times the cores."""
     messages: Spread
-    """Messages a second, small ones."""
+    """Messages a second, small ones, as fast as they go."""
     ranks: PositiveInt
-    large: PositiveFloat
-    """Bytes of a large message."""
     taken: str
 
 
@@ -64,15 +63,12 @@ def read_capacity(results: Path) -> Capacity | None:
 
 
 def measure_capacity(results: Path, progress: Progress) -> Capacity:
-    """Run the launches anew and store what they moved. SpecError when none ended well."""
-    suite = load_suite(SUITE)
-    launches = plan(suite, EXPERIMENT, SIZE)
+    """Run the launches anew and store what they moved. SpecError when an arm has none that ended well."""
+    launches = plan(load_suite(SUITE), EXPERIMENT, SIZE)
     outcome = run_plan(launches, results, size=SIZE, deadline_s=90.0, progress=progress, again=True)
     store = Store(results)
-    records = [record for record in store.records(launches[0].case.case_id) if record.launch in outcome.launches and record.status == "ok"]
-    if not records:
-        raise SpecError(f"none of {outcome.planned} launches that measure what this machine carries ended well; `scaleproof doctor` tells about fabric netns")
-    found = _capacity(records, store)
+    records = [store.load(launch)[0] for launch in outcome.launches]
+    found = _capacity([record for record in records if record.status == "ok"], store)
     path = results / "machines" / found.machine / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{FILE}.{os.getpid()}")
@@ -82,20 +78,30 @@ def measure_capacity(results: Path, progress: Progress) -> Capacity:
 
 
 def _capacity(records: list[Record], store: Store) -> Capacity:
-    case = records[0].case
-    pattern = pattern_of(case.collective, "all_reduce", case.ranks)
-    small, large = min(case.sizes), max(case.sizes)  # type: ignore[union-attr]
-    rates: dict[int, list[float]] = {small: [], large: []}
-    for record in records:
-        times = by_size(record, store.samples(record).to_pandas()).set_index("nbytes")["time_s"]
-        for nbytes, found in rates.items():
-            found.append(1 / float(times[nbytes]))
-    bulk, count = pattern.sent * large, messages_in(pattern)
+    messages = [messages_rate(record, store) for record in records if record.case.arm == "messages"]
+    nbytes = [rate for record in records if record.case.arm == "bytes" and (rate := bytes_rate(record)) is not None]
+    if not messages or not nbytes:
+        raise SpecError("no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns")
     taken = (
-        f"all-reduces (ring, tcp) of {small} and {large} bytes among {case.ranks} nodes of namespaces with links as fast as they go; "
-        f"median over {len(records)} launches of each one's median call"
+        f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small ones as fast as they go; large ones over slow links, bytes per "
+        "second of processor time times the cores; medians over launches"
     )
     return Capacity(
-        machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), ranks=case.ranks, large=bulk / count,
-        nbytes=spread([rate * bulk for rate in rates[large]]), messages=spread([rate * count for rate in rates[small]]), taken=taken,
+        machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), ranks=records[0].case.ranks,
+        nbytes=spread(nbytes), messages=spread(messages), taken=taken,
     )  # fmt: skip
+
+
+def messages_rate(record: Record, store: Store) -> float:
+    """Messages a second in the launch's median call."""
+    case = record.case
+    call_s = float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0])
+    return messages_in(pattern_of(case.collective, "all_reduce", case.ranks)) / call_s
+
+
+def bytes_rate(record: Record) -> float | None:
+    """Bytes that all ranks moved in the timed region per second for which a core was busy, times the cores; None where nothing was busy."""
+    first, last = (record.ranks[0].facts["pace"][moment] for moment in ("start", "end"))
+    busy_s = ((last["ticks"] - first["ticks"]) - (last["idle_ticks"] - first["idle_ticks"])) / HZ
+    cores = (last["ticks"] - first["ticks"]) / HZ / ((last["at_ns"] - first["at_ns"]) / 1e9)
+    return sum(part.asked_bytes for part in record.network) / busy_s * cores if busy_s > 0 else None

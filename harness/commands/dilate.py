@@ -2,7 +2,7 @@
 
 Links of fabric netns are as fast as a case says; the cores of this machine must move their bytes. With `dilation: D` replayed compute and delays last D times
 longer and links are D times slower; with `shrink: S` tensors and links are S times smaller; metrics take both back. The choice follows from the case, its
-cluster and what this machine was measured to carry (once, in about a minute; leave it alone meanwhile): write the two numbers into the suite, where they are
+cluster and what this machine was measured to carry (once, in about two minutes; leave it alone meanwhile): write the two numbers into the suite, where they are
 part of the case. Exit code 1: some case as it is written offers more than the machine carries."""
 
 from __future__ import annotations

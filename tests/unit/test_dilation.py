@@ -31,7 +31,7 @@ def case_of(**fields: Any) -> TrainCase:
 
 def capacity(gbytes: float = 1.0, messages: float = 20_000.0) -> Capacity:
     rates = {"nbytes": Spread(median=gbytes * 1e9, n=6), "messages": Spread(median=messages, n=6)}
-    return Capacity(machine=machine_id(), code="c", measured_at="today", ranks=8, large=1e6, taken="made up", **rates)
+    return Capacity(machine=machine_id(), code="c", measured_at="today", ranks=8, taken="made up", **rates)
 
 
 def test_a_ring_offers_what_its_formula_says_for_as_long_as_its_links_need() -> None:
