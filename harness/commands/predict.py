@@ -223,7 +223,7 @@ def _picture(given: argparse.Namespace, found: Asked, points: list[Point], usefu
     ]  # fmt: skip
     subtitle = f"a node: {found.compute}\n{found.fabric}; {_exchange(given, found)}\ncosts of messages {found.question.costs.source}"
     title = f"{found.question.network.name}, {_scaling(found)}: simulated"
-    return PredictionPicture(title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high))
+    return PredictionPicture(title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high), bool(useful.at_end))
 
 
 def _machine_form(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> dict[str, Any]:

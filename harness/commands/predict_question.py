@@ -26,6 +26,8 @@ RATES = ("1g", "10g", "25g", "56g", "100g")
 MOST_NODES = 4096
 OPTION = {"ranks": "--nodes", "cluster": "--fabric", "link_mbit": "--fabric", "threads_per_rank": "--threads"}
 """Of the fields of a case that are asked for by another name."""
+GROUPED = ("hybrid", "distributed_update")
+"""Strategies whose collectives a library's own ones do not have."""
 GIVEN = "as given"
 """The profile of a case whose peak rate is on the command line."""
 
@@ -133,7 +135,8 @@ def _exchange(given: argparse.Namespace) -> dict[str, Any]:
     if given.strategy == "hybrid" and ":" in given.workload:
         raise SpecError("--strategy hybrid divides the fully connected layers at the end of networks of ours; it does not know those of a module")
     transport = registry.entry("transport", given.transport)
-    collective = given.collective or ("ring" if transport.point_to_point else "native")
+    ours = transport.point_to_point or (given.strategy in GROUPED and transport.sends)
+    collective = given.collective or ("ring" if ours else "native")
     fields = {"transport": given.transport, "collective": collective, "strategy": given.strategy, "launcher": transport.launcher or "local"}
     return fields | {"bucket_mib": given.bucket_mib} | ({"servers": given.servers} if given.servers else {})
 

@@ -30,13 +30,14 @@ class NodesPoint:
 
 @dataclass(frozen=True, slots=True)
 class PredictionPicture:
-    """All that is drawn. `useful`: nodes at which efficiency falls below `least`, with its interval; 0: none is above it."""
+    """All that is drawn. `useful`: the most nodes with at least `least` efficiency, with its interval; 0: none. `more`: further ones were not looked at."""
 
     title: str
     subtitle: str
     points: Sequence[NodesPoint]
     least: float
     useful: tuple[int, int, int]
+    more: bool
 
 
 def save(picture: PredictionPicture, paths: Sequence[Path]) -> None:
@@ -76,7 +77,14 @@ def _efficiency(axes: Axes, picture: PredictionPicture) -> None:
         axes.axvspan(max(low, nodes[0]), max(high, nodes[0]), color=light(MUTED), alpha=0.12, lw=0)
         axes.axvline(value, color=light(MUTED), lw=1.2)
         left = value > (nodes[0] * nodes[-1]) ** 0.5
-        axes.annotate(f"{value} nodes", (value, 0.03), (-5 if left else 5, 0), textcoords="offset points", ha="right" if left else "left", fontsize=9)
+        axes.annotate(
+            f"{value} nodes{' or more' if picture.more else ''}",
+            (value, 0.03),
+            (-5 if left else 5, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            fontsize=9,
+        )
     axes.annotate(f"{picture.least:.0%}", (nodes[-1], picture.least), (0, 3), textcoords="offset points", ha="right", fontsize=8.5, color=light(MUTED))
     axes.set_ylim(0, 1.08)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
