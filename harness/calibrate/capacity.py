@@ -40,8 +40,11 @@ class Capacity(BaseModel):
     machine: str
     code: str
     measured_at: str
-    nbytes: Spread
-    """Bytes a second over slow links: those moved per second of processor time, times the cores."""
+    bulk: Spread
+    """Bytes a second in large messages, as fast as they go: more than this cannot be carried."""
+    paced: Spread
+    """Bytes a second over slow links: those moved per second of processor time, times the cores. Up to this cores have time to be idle; beyond it bytes wait
+    for a core, and come in larger pieces, which cost less."""
     messages: Spread
     """Messages a second, small ones, as fast as they go."""
     ranks: PositiveInt
@@ -78,28 +81,32 @@ def measure_capacity(results: Path, progress: Progress) -> Capacity:
 
 
 def _capacity(records: list[Record], store: Store) -> Capacity:
-    messages = [messages_rate(record, store) for record in records if record.case.arm == "messages"]
-    nbytes = [rate for record in records if record.case.arm == "bytes" and (rate := bytes_rate(record)) is not None]
-    if not messages or not nbytes:
+    of = {arm: [record for record in records if record.case.arm == arm] for arm in ("messages", "bulk", "paced")}
+    messages = [messages_in(_pattern(record)) / call_s(record, store) for record in of["messages"]]
+    bulk = [_pattern(record).sent * record.case.sizes[0] / call_s(record, store) for record in of["bulk"]]  # type: ignore[union-attr]
+    paced = [rate for record in of["paced"] if (rate := paced_rate(record)) is not None]
+    if not messages or not bulk or not paced:
         raise SpecError("no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns")
     taken = (
-        f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small ones as fast as they go; large ones over slow links, bytes per "
-        "second of processor time times the cores; medians over launches"
+        f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small and large ones as fast as they go; large ones over slow links "
+        "(paced), bytes per second of processor time times the cores; medians over launches"
     )
     return Capacity(
         machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), ranks=records[0].case.ranks,
-        nbytes=spread(nbytes), messages=spread(messages), taken=taken,
+        bulk=spread(bulk), paced=spread(paced), messages=spread(messages), taken=taken,
     )  # fmt: skip
 
 
-def messages_rate(record: Record, store: Store) -> float:
-    """Messages a second in the launch's median call."""
-    case = record.case
-    call_s = float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0])
-    return messages_in(pattern_of(case.collective, "all_reduce", case.ranks)) / call_s
+def _pattern(record: Record) -> Pattern:
+    return pattern_of(record.case.collective, "all_reduce", record.case.ranks)
 
 
-def bytes_rate(record: Record) -> float | None:
+def call_s(record: Record, store: Store) -> float:
+    """The launch's median call, in s."""
+    return float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0])
+
+
+def paced_rate(record: Record) -> float | None:
     """Bytes that all ranks moved in the timed region per second for which a core was busy, times the cores; None where nothing was busy."""
     first, last = (record.ranks[0].facts["pace"][moment] for moment in ("start", "end"))
     busy_s = ((last["ticks"] - first["ticks"]) - (last["idle_ticks"] - first["idle_ticks"])) / HZ

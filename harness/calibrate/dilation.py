@@ -17,7 +17,7 @@ from harness.spec.estimate import estimate
 from harness.workloads.networks import network_of
 
 LOAD = 0.5
-"""Share of what the machine carries that a case may offer while its links are busy."""
+"""Share of what the machine carries with cores to spare (`paced`) that a case may offer while its links are busy."""
 MESSAGES = 0.05
 """Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the cluster."""
 MOST_DILATION, MOST_SHRINK = 64, 1024
@@ -40,12 +40,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """A dilation and a shrink, and what is asked of the machine with them: shares of what it carries, of both and of messages alone."""
+    """A dilation and a shrink, and what is asked of the machine with them: shares of what it carries with cores to spare, of both and of messages alone,
+    and of what it carries at all."""
 
     dilation: float
     shrink: float
     load: float
     messages: float
+    most: float = 0.0
 
     @property
     def carried(self) -> bool:
@@ -81,7 +83,8 @@ def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> K
     if not span:
         return Knobs(dilation, shrink, 0.0, 0.0)
     messages = offer.messages / capacity.messages.median / span
-    return Knobs(dilation, shrink, offer.nbytes / shrink / capacity.nbytes.median / span + messages, messages)
+    load, most = (offer.nbytes / shrink / rate.median / span + messages for rate in (capacity.paced, capacity.bulk))
+    return Knobs(dilation, shrink, load, messages, most)
 
 
 def too_much(case: AnyCase, capacity: Capacity | None) -> tuple[str, str] | None:
@@ -92,10 +95,10 @@ def too_much(case: AnyCase, capacity: Capacity | None) -> tuple[str, str] | None
         found = asked(offer_of(case), capacity, case.dilation, case.shrink)
     except SpecError:
         return None  # no rate: nothing tells how much is offered
-    if found.load <= 1:
+    if found.most <= 1:
         return None
     return (
-        f"its ranks ask for {found.load:.0%} of what this machine carries",
+        f"its ranks ask for {found.most:.0%} of what this machine carries",
         f"`scaleproof dilate {case.suite} {case.experiment}` says which dilation would do",
     )
 

@@ -16,6 +16,7 @@ from harness.commands.common import print_table, results_argument, size_argument
 if TYPE_CHECKING:
     from harness.calibrate.capacity import Capacity
     from harness.spec.case import TrainCase
+    from harness.workloads.profile import Spread
 
 HELP = "which dilation and shrink this machine needs to carry a suite's emulated clusters"
 EXAMPLE = """scaleproof dilate validation --size smoke
@@ -61,11 +62,16 @@ def _show(capacity: Capacity) -> None:
     from harness.record.digest import code_digest
 
     rows = []
-    for name, found, scale, unit in (("bytes", capacity.nbytes, 1e9, "GB/s"), ("messages", capacity.messages, 1e3, "1000/s")):
+    for name, found, scale, unit in _rates(capacity):
         interval = "" if found.low is None or found.high is None else f"{found.low / scale:.3g} to {found.high / scale:.3g}"
         rows.append([name, f"{found.median / scale:.3g} {unit}", interval, str(found.n)])
     print_table(["all nodes together", "rate", "95 % interval", "launches"], rows, f"machine {capacity.machine} carries, measured {capacity.measured_at}")
     print(capacity.taken + ("" if capacity.code == code_digest() else "; the measuring code has changed since: --measure does it anew") + "\n")
+
+
+def _rates(capacity: Capacity) -> list[tuple[str, Spread, float, str]]:
+    bulk, paced = ("bytes in bulk", capacity.bulk, 1e6, "MB/s"), ("bytes over slow links", capacity.paced, 1e6, "MB/s")
+    return [bulk, paced, ("messages", capacity.messages, 1.0, "/s")]
 
 
 def _advise(cases: list[TrainCase], capacity: Capacity) -> int:
@@ -88,7 +94,7 @@ def _advise(cases: list[TrainCase], capacity: Capacity) -> int:
             row += [""] * (10 - len(row)) + ["none", "none", str(why)]
         rows.append(row)
     columns = ["experiment", "arm", "ranks", "network", "link", "dilation", "shrink", "asks for", "messages", "carried", "least dilation", "shrink", "asks for"]
-    print_table(columns, rows, f"shares of what this machine carries: {LOAD:.0%} may be asked for, {MESSAGES:.0%} for messages")
+    print_table(columns, rows, f"shares of what this machine carries over slow links: {LOAD:.0%} may be asked for, {MESSAGES:.0%} for messages")
     if not cases:
         print("no case of these replays compute on fabric netns", file=sys.stderr)
     return 0 if carried else 1

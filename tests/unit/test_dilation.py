@@ -30,7 +30,8 @@ def case_of(**fields: Any) -> TrainCase:
 
 
 def capacity(gbytes: float = 1.0, messages: float = 20_000.0) -> Capacity:
-    rates = {"nbytes": Spread(median=gbytes * 1e9, n=6), "messages": Spread(median=messages, n=6)}
+    bulk = Spread(median=gbytes * 1e9, n=6)
+    rates = {"bulk": bulk, "paced": bulk, "messages": Spread(median=messages, n=6)}
     return Capacity(machine=machine_id(), code="c", measured_at="today", ranks=8, taken="made up", **rates)
 
 
@@ -84,6 +85,9 @@ def test_a_case_that_asks_for_more_than_there_is_does_not_run_here() -> None:
     assert why.startswith("its ranks ask for ") and "`scaleproof dilate s e`" in advice
     assert too_much(heavy, None) is None and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1)) is None
     assert too_much(case_of(shrink=1024, dilation=8), capacity(gbytes=0.1)) is None
+    # Beyond what leaves cores to spare, but not beyond what can be carried at all.
+    slow_links = replace_rates(capacity(gbytes=20.0), 0.1e9)
+    assert too_much(heavy, slow_links) is None and not asked(offer_of(heavy), slow_links, 1, 1).carried
 
 
 def test_only_replayed_cases_on_built_links_are_concerned() -> None:
@@ -114,7 +118,7 @@ def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: p
 
 
 def replace_rates(found: Capacity, nbytes: float) -> Capacity:
-    return found.model_copy(update={"nbytes": Spread(median=nbytes, n=6)})
+    return found.model_copy(update={"paced": Spread(median=nbytes, n=6)})
 
 
 def test_shares_add_up() -> None:
