@@ -59,6 +59,15 @@ def test_servers_follow_the_closed_form(p, data, n, a, b, g):
     assert all(times.max() <= end.max() for times in found.values())
 
 
+def test_a_server_waits_for_the_last_gradient_and_for_its_own_backward_pass():
+    exchange, ready = Exchange(links(3, 1e-9), range(3), plain(0.0, 0.0)), np.array([0.0, 1.0, 5.0])
+    found, end, updates = serve(exchange, [Tensor(1e6, 0)], {0: ready}, ready, 2.0)
+    assert found[0] == pytest.approx([7.001, 7.003, 7.003]) and end == pytest.approx([7.003] * 3)
+    assert updates[0][0][0] == pytest.approx(5.001) and updates[0][1][0] == pytest.approx(7.001)
+    late, _, _ = serve(exchange, [Tensor(1e6, 0)], {0: np.zeros(3)}, np.array([9.0, 0.0, 0.0]), 0.0)
+    assert late[0][0] == pytest.approx(9.0)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(2, 5), st.integers(2, 4), sizes, alphas, betas, gammas)
 def test_a_hierarchical_all_reduce_follows_the_closed_form(nodes, per_node, n, a, b, g):
