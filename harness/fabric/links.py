@@ -75,7 +75,8 @@ def make(network: Network, pids: list[int], netem: bool) -> list[int]:
 
 
 def set_up(network: Network, number: int, netem: bool) -> None:
-    """In a node's namespace, once its ends are there: loopback, addresses, rates, and ways where they have to be written out."""
+    """In a node's namespace, once its ends are there: loopback, addresses, rates, neighbours, and routes where they have to be written out. Neighbours are
+    written down everywhere: what a kernel learns by itself it keeps for 1024 of them in all namespaces together, and 64 nodes have 4032."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         known, own = _interfaces(route), network.of_node(number)
@@ -84,8 +85,6 @@ def set_up(network: Network, number: int, netem: bool) -> None:
                 route.addr("add", index=known[end.name], address=address(number), prefixlen=16 if network.bridged else 32)
             route.link("set", index=known[end.name], **_tuning(network.links[link]), state="up")
             shape(route, known[end.name], network.links[link], netem)
-        if network.bridged:
-            return
         near = set[tuple[int, str]]()
         for way in network.ways[number]:
             outs = [(way.out, way.mac), *way.beside]
@@ -93,6 +92,8 @@ def set_up(network: Network, number: int, netem: bool) -> None:
                 if (way.via, out) not in near:
                     near.add((way.via, out))
                     route.neigh("add", dst=address(way.via), lladdr=mac, ifindex=known[out], state="permanent")
+            if network.bridged:
+                continue
             onward: dict[str, Any] = {} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
             hops = [{"oif": known[out], **onward} for out, _ in outs]
             ways = hops[0] if len(hops) == 1 else {"multipath": hops}

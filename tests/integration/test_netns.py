@@ -76,12 +76,15 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
         netns_case(arm="gloo", ranks=4, sizes=[MIB], link_mbit=200, transport="gloo"),
         netns_case(arm="shaped", **transfer, link_mbit=MBIT, link_delay_ms=DELAY_MS),
         netns_case(arm="sixteen", ranks=16, sizes=[65536], node_cores=0.5),
+        netns_case(arm="many", ranks=36, sizes=[4096], iterations=1, warmup=0),
         netns_case(arm="two each", ranks=8, nodes=4, sizes=[MIB]),
         netns_case(arm="graph", ranks=4, sizes=[MIB], cluster=str(results / "graph.yaml")),
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize(("arm", "nodes"), [("one", 1), ("four", 4), ("gloo", 4), ("shaped", 2), ("sixteen", 16), ("two each", 4), ("graph", 4)])
+@pytest.mark.parametrize(
+    ("arm", "nodes"), [("one", 1), ("four", 4), ("gloo", 4), ("shaped", 2), ("sixteen", 16), ("sixty-four", 64), ("two each", 4), ("graph", 4)]
+)
 def test_a_launch_on_nodes_is_recorded_as_any_other(recorded: dict[str, tuple[Record, Path]], arm: str, nodes: int) -> None:
     record, folder = recorded[arm]
     assert (record.status, record.failure, record.evidence) == ("ok", None, "emulated")
