@@ -15,13 +15,14 @@ from harness.simulate.costing import cost_model
 from harness.simulate.engine import simulate
 from harness.simulate.jitter import Jitter, read_jitter
 from harness.simulate.model import CostModel, MessageCosts, Uncertain
-from harness.simulate.program import algorithm_of
+from harness.simulate.program import algorithm_of, exchange_plan, step_program
 from harness.simulate.spans import Prediction
 from harness.simulate.sweeps import sweep
 from harness.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 from harness.spec.cluster import Cluster, cluster_of
 from harness.spec.errors import SpecError
 from harness.spec.plan import PlannedLaunch
+from harness.workloads.networks import network_of
 from harness.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
 
@@ -49,6 +50,8 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
         raise SpecError(f"program {case.program!r} is not simulated; use 'train', 'collective' or 'transfer'")
     computes = isinstance(case, TrainCase) and case.compute != "none"
     profile = profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
+    if isinstance(case, TrainCase):  # what cannot be simulated is said before anything is
+        step_program(case, exchange_plan(case, network_of(case)), profile)
     return Inputs(case, cluster_of(case), cost_model(case, results, machine_id()), profile, _jitter(case, results))
 
 

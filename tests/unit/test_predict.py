@@ -149,6 +149,16 @@ def test_other_inputs_are_another_prediction(results: Path) -> None:
     assert Predictor(results).inputs(case) != before
 
 
+def test_what_no_simulation_can_be_made_of_is_said_before_one_is(results: Path) -> None:
+    with pytest.raises(SpecError, match="strategy 'tensorflow_parameter_server' is not simulated; "):
+        Predictor(results).inputs(training(strategy="tensorflow_parameter_server", transport="tensorflow-grpc", collective="native", compute="none"))
+    elsewhere = {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
+    with pytest.raises(SpecError, match="layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups"):
+        Predictor(results).inputs(training(strategy="hybrid", ranks=16, groups=1, **elsewhere))
+    with pytest.raises(SpecError, match="nodes asked for, the description has"):
+        Predictor(results).inputs(case_of(ranks=4096, cluster="dgx1v_like"))
+
+
 def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
     case = parse_case({"program": "own", "suite": "x", "experiment": "e", "arm": "a", "entry": "mine", "ranks": 2, "fabric": "simulated"})
     with pytest.raises(SpecError, match="program 'own' is not simulated; "):
