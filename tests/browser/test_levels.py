@@ -1,0 +1,56 @@
+"""The figure of levels of evidence in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from harness.report import suite as suite_page
+from harness.report.data import load
+from harness.report.pages import Pages
+from harness.report.picture import ARGUMENTS, chromium
+from tests.unit.report_levels import levels_example
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("levels")
+    results, suite = levels_example(root)
+    (data,) = load(results, "full", [suite])
+    suite_page.write(Pages(root, "full", ["levels"]), data, {})
+    return root / "levels.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_levels_are_named_and_marks_say_their_values(page_file: Path, browser: Browser, scheme: str) -> None:
+    page = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme).new_page()  # type: ignore[arg-type]
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(page_file.as_uri())
+    section = page.locator("#levels")
+    assert section.is_visible()
+    for words in ("measured", "emulated", "simulated", "the paper"):
+        assert section.locator("ul.key li", has_text=words).count() == 1
+    figure = section.locator("figure").first
+    assert figure.locator("text", has_text="tcp, emulated").is_visible()
+    titles = figure.locator("title").all_text_contents()
+    assert any(title.startswith("tcp, simulated, 8 ranks: ") for title in titles)
+    assert "levels.dnn: 9.50x at 16 nodes (paper)" in titles
+    assert section.locator("caption", has_text="Errors between levels").is_visible()
+    box = figure.bounding_box()
+    texts = [found for one in figure.locator("text").all() if (found := one.bounding_box()) is not None]
+    assert box is not None and all(text["x"] + text["width"] <= box["x"] + box["width"] + 1 for text in texts), "nothing is cut off"
+    assert complaints == []
+    page.context.close()
