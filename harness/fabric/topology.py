@@ -84,8 +84,8 @@ def network_of(cluster: Cluster) -> Network:
             made.append(End(place, own.get(place), name, f"52:54:00:{number >> 8:02x}:{number & 255:02x}:{side:02x}"))
         ends.append((made[0], made[1]))
     network = Network(cluster, links, ends, bridged=_bridged(cluster, links))
-    near = _near(links)
-    trees = [_towards(place, near, own) for place in own]
+    near = neighbours(links)
+    trees = [towards(place, near, own) for place in own]
     for place, number in own.items():
         lost = [node_name(to) for to in own.values() if to != number and place not in trees[to]]
         if lost:
@@ -115,7 +115,8 @@ def _bridged(cluster: Cluster, links: list[Link]) -> bool:
     return True
 
 
-def _near(links: list[Link]) -> dict[str, list[tuple[int, str]]]:
+def neighbours(links: list[Link]) -> dict[str, list[tuple[int, str]]]:
+    """Place to the numbers of its links and their other ends."""
     near = defaultdict[str, list[tuple[int, str]]](list)
     for number, link in enumerate(links):
         near[link.ends[0]].append((number, link.ends[1]))
@@ -123,7 +124,7 @@ def _near(links: list[Link]) -> dict[str, list[tuple[int, str]]]:
     return near
 
 
-def _towards(goal: str, near: dict[str, list[tuple[int, str]]], nodes: dict[str, int]) -> dict[str, tuple[int, str]]:
+def towards(goal: str, near: dict[str, list[tuple[int, str]]], nodes: dict[str, int]) -> dict[str, tuple[int, str]]:
     """Place to its link towards the goal and that link's other end, by the fewest links, through nodes only where nothing else leads there."""
     costs, found = {goal: 0}, dict[str, tuple[int, str]]()
     edge = [(0, goal)]

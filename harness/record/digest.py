@@ -16,7 +16,7 @@ _PACKAGE = Path(harness.__file__).parent
 ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
 _FILES = ("spec/case.py", "spec/emulated.py")
 SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
-_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py")
+_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabric/topology.py")
 
 
 @functools.cache

@@ -57,7 +57,7 @@ class FluidCalls:
 
     def _send(self, source: int, destination: int, nbytes: float, alpha: float, beta: float, done: partial[None]) -> None:
         route = self._network.route(int(self._nodes[source]), int(self._nodes[destination]))
-        self.flows.at(self.flows.now + alpha + self._network.delay_s(route), partial(self.flows.send, nbytes, route, 1 / beta if beta else np.inf, done))
+        self.flows.at(self.flows.now + alpha + self._network.delay_s(route), partial(self.flows.send, nbytes, route, self._network.most(route, beta), done))
 
     def _messages(self, call: Call) -> _Messages:
         plan = compiled(call.pattern)

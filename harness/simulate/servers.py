@@ -71,8 +71,8 @@ class _Serving:
         index, _ = self.lanes[source, destination][0]
         network, nodes = self.exchange.network, self.exchange.nodes
         route = network.route(int(nodes[source]), int(nodes[destination]))
-        beta = self.beta[index]
-        flow = partial(self.flows.send, self.tensors[index].nbytes, route, 1 / beta if beta else np.inf, partial(self._over, source, destination))
+        most = network.most(route, self.beta[index])
+        flow = partial(self.flows.send, self.tensors[index].nbytes, route, most, partial(self._over, source, destination))
         self.flows.at(self.flows.now + self.alpha[index] + network.delay_s(route), flow)
 
     def _over(self, source: int, destination: int) -> None:

@@ -45,7 +45,7 @@ def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes
 
     def send(source: int, destination: int, then) -> None:  # type: ignore[no-untyped-def]
         route = network.route(nodes[source], nodes[destination])
-        flows.at(flows.now + alpha + network.delay_s(route), lambda: flows.send(nbytes, route, 1 / beta if beta else np.inf, then))
+        flows.at(flows.now + alpha + network.delay_s(route), lambda: flows.send(nbytes, route, network.most(route, beta), then))
 
     send(0, 1, lambda: send(1, 0, lambda: None))
     flows.run()

@@ -165,8 +165,12 @@ def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
         Predictor(results).inputs(case)
 
 
-def test_a_transport_that_is_not_here_can_be_simulated() -> None:
+def test_a_transport_that_is_not_here_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.launch.preflight import obstacle
+    from harness.spec import registry
 
-    assert obstacle(training(transport="nccl", collective="native")) is None
-    assert obstacle(parse_case({**training(transport="nccl", collective="native").model_dump(exclude={"fabric", "interface", "nodes"})})) is not None
+    missing = registry.Availability("transport", "rdma", False, "", "no verbs device here", "load its driver")
+    monkeypatch.setattr(registry, "availability", lambda *_, **__: missing)
+    case = case_of(transport="rdma")
+    assert obstacle(case) is None
+    assert obstacle(parse_case(case.model_dump(exclude={"fabric", "interface", "nodes"}))) is not None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.fabric.topology import network_of as network_of_links
 from harness.simulate.engine import Options, simulate
 from harness.simulate.jitter import Jitter
 from harness.simulate.line import Segment
@@ -16,7 +18,7 @@ from harness.simulate.network import Network
 from harness.simulate.program import Submit, exchange_plan, step_program
 from harness.simulate.spans import ALL_EVENTS_OF, Prediction
 from harness.spec.case import TrainCase, parse_case
-from harness.spec.cluster import Cluster, Link, cluster_of, star
+from harness.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
 from harness.spec.errors import SpecError
 from harness.strategies import buckets
 from harness.strategies.base import MIB
@@ -186,13 +188,25 @@ def test_what_is_not_simulated_says_so():
         simulated(case)
 
 
-def test_ways_are_the_shortest_and_parallel_links_add_up():
+def test_ways_are_the_shortest_and_a_message_takes_one_of_parallel_links():
     ends = [("node0", "node1"), ("node1", "node2"), ("node2", "node3"), ("node3", "node0"), ("node0", "node2")]
     network = Network(Cluster("graph", 4, (), tuple(Link(pair, 80.0, 1.0) for pair in [*ends, ends[0]])))
     assert [len(network.route(0, node)) for node in range(4)] == [0, 1, 1, 1]
     assert len(network.route(1, 3)) == 2 and network.delay_s(network.route(1, 3)) == pytest.approx(2e-3)
     assert network.capacities[network.route(0, 1)[0]] == pytest.approx(2e7)
+    assert (network.most(network.route(0, 1), 0.0), network.most((), 0.0), network.most((), 1e-9)) == (pytest.approx(1e7), math.inf, pytest.approx(1e9))
     assert network.star is None and Network(star("s", 3, 80.0, 0.0)).star is not None
+
+
+def test_ways_are_those_of_the_emulated_cluster_and_need_the_nodes_in_use():
+    for nodes in (4, 8):
+        cluster = load_cluster("dgx1v_like", nodes)
+        emulated, network = network_of_links(cluster), Network(cluster)
+        for one, other in itertools.permutations(range(nodes), 2):
+            assert len(network.route(one, other)) == len(emulated.way(one, other))
+    line = Cluster("line", 2, (), (Link(("node0", "node2"), 80.0, 0.0), Link(("node2", "node1"), 80.0, 0.0)))
+    with pytest.raises(SpecError, match="'line': node0 has no way to node1 over the 2 nodes in use"):
+        Network(line).route(0, 1)
 
 
 def test_a_reckoned_profile_gives_the_step_of_a_rank_alone():
