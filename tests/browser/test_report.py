@@ -84,6 +84,22 @@ def test_a_chip_shows_only_its_verdict_and_survives_a_reload(index: Path, watche
     assert rows(page) == everything
 
 
+def test_a_tag_shows_only_its_launches_and_survives_a_reload(index: Path, watched: Watched) -> None:
+    page = watched.page
+    page.goto(index.with_name("example.html").as_uri())
+    launches = page.locator("#t-launches tbody tr")
+    everything = launches.count()
+    page.get_by_text("Filter by tag").click()
+    page.locator("select[data-axis=topology]").select_option("closed-ring")
+    shown = [row.get_attribute("data-tags") or "" for row in launches.all() if row.is_visible()]
+    assert len(shown) == 12 and all("topology=closed-ring" in tags.split() for tags in shown)
+    page.reload()
+    assert sum(row.is_visible() for row in launches.all()) == 12
+    assert page.locator("select[data-axis=topology]").input_value() == "closed-ring" and page.locator("select[data-axis=topology]").is_visible()
+    page.get_by_role("button", name="Show all").click()
+    assert sum(row.is_visible() for row in launches.all()) == everything and page.locator("select[data-axis=topology]").input_value() == ""
+
+
 def test_search_and_sort_work_by_keyboard_and_survive_a_reload(index: Path, watched: Watched) -> None:
     page = watched.page
     page.goto(index.as_uri())
