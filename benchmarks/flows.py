@@ -1,6 +1,7 @@
 """What a node does while links are measured: `python -m benchmarks.flows TOOL PATTERN MBIT SECONDS` on every node; rates go to the shared folder.
 
-Streams of one pattern run at once; a receiver looks at its rate once every stream is under way. Tools: iperf3, and our transport tcp."""
+Streams of one pattern run at once, and go on while they are looked at. Tools: iperf3, and our transport tcp. Kept are the rate of each stream's payload and, of
+each node that sends, the rate of all its frames with their headers, as its token bucket counted them."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ import time
 from collections import deque
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from harness.fabric.plan import address, put, take
+from pyroute2 import IPRoute
+
+from harness.fabric.plan import INTERFACE, address, put, take
 from harness.rank.context import RankContext
 from harness.rank.testing import run_some_ranks
 from harness.spec.case import parse_case
@@ -33,7 +37,7 @@ Streams = list[tuple[int, int]]
 
 
 def main() -> None:
-    """Leave Mbit/s of payload by stream in rate-NODE.json of the shared folder."""
+    """Leave Mbit/s in rate-NODE.json of the shared folder: `payload` by stream, `wire` of all that this node sent (None: it sends nothing)."""
     tool, pattern, mbit, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
     node, shared = int(os.environ["SCALEPROOF_NODE"]), Path(os.environ["SCALEPROOF_SHARED"])
     nodes, streams = PATTERNS[pattern]
@@ -41,7 +45,15 @@ def main() -> None:
     put(shared / f"rate-{node}.json", measure(node, nodes, streams, mbit, seconds, shared))
 
 
-def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, float]:
+def sent_bytes() -> int:
+    """Of all frames that the token bucket of eth0 has let pass, with their headers."""
+    with IPRoute() as route:
+        index = route.link_lookup(ifname=INTERFACE)[0]
+        bucket = next(queue for queue in route.get_qdiscs(index=index) if queue.get("kind") == "tbf")
+        return int(bucket.get("stats2").get("TCA_STATS_BASIC")["bytes"])
+
+
+def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
     """One process of it for either end of each stream; its first second is left out."""
     servers = [
         subprocess.Popen(["iperf3", "-s", "-1", "-B", address(node), "-p", str(PORT + source)], stdout=subprocess.DEVNULL)
@@ -58,15 +70,19 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
         for source, target in streams
         if source == node
     }  # fmt: skip
+    time.sleep(LEAD_S)
+    moments = [(time.monotonic(), sent_bytes())]
+    time.sleep(seconds * 0.9)
+    moments.append((time.monotonic(), sent_bytes()))
     found = {name: json.loads(client.communicate()[0])["end"]["sum_received"]["bits_per_second"] / 1e6 for name, client in clients.items()}
     _meet(shared, "done", node, nodes)
     for server in servers:
         server.kill()
         server.wait()
-    return found
+    return {"payload": found, "wire": _wire(moments) if clients else None}
 
 
-def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, float]:
+def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
     """One rank a node; as many messages as the link carries in that time."""
     fields: dict[str, object] = {"program": "transfer", "suite": "bench", "experiment": "netns", "arm": "ours", "sizes": [8]}
     case = parse_case({**fields, "transport": "tcp", "collective": "ring", "ranks": nodes})
@@ -74,7 +90,7 @@ def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, sha
     errors = run_some_ranks(case, [node], shared, address(node), body, MEET_S + 4 * seconds)
     if any(errors):
         raise RuntimeError(errors[0])
-    found: dict[str, float] = take(shared / f"ours-{node}.json")
+    found: dict[str, Any] = take(shared / f"ours-{node}.json")
     return found
 
 
@@ -82,26 +98,34 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
     transport = Tcp.connect(context)
     out, sources = [target for source, target in streams if source == context.rank], [source for source, target in streams if target == context.rank]
     busiest = max(sum(target == node for _, target in streams) for node in range(context.world_size))
-    lead, count = (round(mbit * 1e6 / 8 * time_s / SIZE / busiest) for time_s in (LEAD_S, LEAD_S + seconds))
+    # Behind the last moment a tail: else what lay unread at the first one would have drained by then.
+    lead, count, end = (round(mbit * 1e6 / 8 * time_s / SIZE / busiest) for time_s in (LEAD_S, LEAD_S + seconds, 2 * LEAD_S + seconds))
     buffer = transport.allocate(SIZE)
     buffer[:] = 1
     ways = [*(("send", peer) for peer in out), *(("recv", peer) for peer in sources)]
     under_way: dict[tuple[str, int], deque[Handle]] = {way: deque() for way in ways}
     transport.barrier()
-    moments: list[float] = []
-    for number in range(count + 1):
+    moments: list[tuple[float, int]] = []
+    for number in range(end):
         for (way, peer), handles in under_way.items():
             if len(handles) == WINDOW:
                 handles.popleft().wait()
             handles.append(transport.send(buffer, peer) if way == "send" else transport.recv(buffer, peer))
-        if number in (lead, count):  # at both moments as much lies unread in the sockets
-            moments.append(time.monotonic())
+        if number in (lead, count):
+            moments.append((time.monotonic(), sent_bytes()))
     for handles in under_way.values():
         for handle in handles:
             handle.wait()
-    put(into, {f"{source}-{context.rank}": (count - lead) * SIZE * 8 / 1e6 / (moments[1] - moments[0]) for source in sources})
+    payload = {f"{source}-{context.rank}": (count - lead) * SIZE * 8 / 1e6 / (moments[1][0] - moments[0][0]) for source in sources}
+    put(into, {"payload": payload, "wire": _wire(moments) if out else None})
     transport.barrier()
     transport.close()
+
+
+def _wire(moments: list[tuple[float, int]]) -> float:
+    """Mbit/s between two moments."""
+    (started, before), (ended, after) = moments
+    return (after - before) * 8 / 1e6 / (ended - started)
 
 
 def _meet(shared: Path, name: str, node: int, nodes: int) -> None:

@@ -75,41 +75,43 @@ def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list
     nodes, _ = PATTERNS[pattern]
     ceiling = mbit * PAYLOAD / FRAME
     common = {"pattern": pattern, "nodes": nodes, "mbit": mbit, "ceiling_mbit": ceiling}
-    rows: dict[str, dict[str, Any]] = {tool: {"tool": tool, **common, "goodput_mbit": [], "idle": []} for tool in tools}
+    rows: dict[str, dict[str, Any]] = {tool: {"tool": tool, **common, "goodput_mbit": [], "wire_mbit": [], "idle": []} for tool in tools}
     for repetition in range(repetitions):
         for tool in tools if repetition % 2 else reversed(tools):
-            goodput, idle = once(tool, pattern, mbit)
-            rows[tool]["goodput_mbit"].append(goodput)
-            rows[tool]["idle"].append(idle)
+            for name, value in once(tool, pattern, mbit).items():
+                rows[tool][name].append(value)
     return list(rows.values())
 
 
-def once(tool: str, pattern: str, mbit: float) -> tuple[float, float]:
-    """Mbit/s of payload through the busiest link (a ring's slowest one), and the share of this machine's cores that stayed idle."""
+def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
+    """Mbit/s through the busiest link (of several the slowest), payload and frames with their headers, and the share of this machine's cores that stayed idle.
+    Frames are counted where they leave a node; towards one node they come from several, and are reckoned from the payload, all of them being full."""
     nodes, streams = PATTERNS[pattern]
     with tempfile.TemporaryDirectory(prefix="scaleproof-netns-") as name:
         before = psutil.cpu_times()
-        ran = run_in_namespaces(
-            [sys.executable, "-m", "benchmarks.flows", tool, pattern, str(mbit), str(SECONDS)], star("flows", nodes, mbit, 0.0), keep=Path(name)
-        )
+        command = [sys.executable, "-m", "benchmarks.flows", tool, pattern, str(mbit), str(SECONDS)]
+        ran = run_in_namespaces(command, star("flows", nodes, mbit, 0.0), keep=Path(name))
         after = psutil.cpu_times()
         if ran.code:
             raise SystemExit(f"{tool}, {pattern}, {mbit:g} Mbit/s: {ran.output} {ran.log}")
-        rates = {stream: rate for node in range(nodes) for stream, rate in take(Path(name) / f"rate-{node}.json").items()}
-    into = [sum(rates[f"{source}-{target}"] for source, target in streams if target == node) for node in {target for _, target in streams}]
-    return min(into), (after.idle - before.idle) / (sum(after) - sum(before))
+        told = [take(Path(name) / f"rate-{node}.json") for node in range(nodes)]
+    rates = {stream: rate for each in told for stream, rate in each["payload"].items()}
+    into = {target: [source for source, other in streams if other == target] for _, target in streams}
+    goodput = min(sum(rates[f"{source}-{target}"] for source in sources) for target, sources in into.items())
+    several = any(len(sources) > 1 for sources in into.values())
+    wire = goodput * FRAME / PAYLOAD if several else min(each["wire"] for each in told if each["wire"])
+    return {"goodput_mbit": goodput, "wire_mbit": wire, "idle": (after.idle - before.idle) / (sum(after) - sum(before))}
 
 
 def line(row: dict[str, Any]) -> str:
-    """The median beside the ceiling, its interval over repetitions, and whether the target is met."""
-    shares = [goodput / row["ceiling_mbit"] for goodput in row["goodput_mbit"]]
-    interval = median_interval(shares)
+    """Medians: what the link carried of its rate, with an interval over repetitions, and whether the target is met; goodput beside its ceiling."""
+    shares = [wire / row["mbit"] for wire in row["wire_mbit"]]
+    interval, share = median_interval(shares), statistics.median(shares)
     spread = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
-    share = statistics.median(shares)
     met = "met" if abs(share - 1) <= WITHIN else "missed"
-    told = f"{statistics.median(row['goodput_mbit']):.1f} of at most {row['ceiling_mbit']:.1f} Mbit/s"
-    return (f"{row['mbit']:g} Mbit/s, {row['pattern']}, {row['tool']}: {told}, {share:.3f}{spread}, {met}; "
-            f"{statistics.median(row['idle']):.0%} of the cores idle (n = {len(shares)})")  # fmt: skip
+    goodput = f"goodput {statistics.median(row['goodput_mbit']):.1f} of at most {row['ceiling_mbit']:.1f} Mbit/s"
+    idle = f"{statistics.median(row['idle']):.0%} of the cores idle"
+    return f"{row['mbit']:g} Mbit/s, {row['pattern']}, {row['tool']}: {share:.3f}{spread} of the rate, {met}; {goodput}; {idle} (n = {len(shares)})"
 
 
 if __name__ == "__main__":
