@@ -1,6 +1,6 @@
 """Fabric netns measured: how long a cluster takes to stand, and what its shaped links carry under iperf3 and under our transport tcp, in turns.
 
-`python -m benchmarks.netns [--rates MBIT ...] [--repetitions N] [--nodes N] [--into FILE]`. Every figure is of this machine; the file keeps all of them."""
+`python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes N] [--into FILE]`. Every figure is of this machine; the file keeps all of them."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def main() -> int:
     """Print a line per row; the exit code tells only whether all ran."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rates", type=float, nargs="+", default=[100.0, 1000.0, 10000.0], help="Mbit/s")
+    parser.add_argument("--patterns", nargs="+", default=list(PATTERNS), choices=list(PATTERNS))
     parser.add_argument("--repetitions", type=int, default=6)
     parser.add_argument("--nodes", type=int, default=64, help="of the cluster whose set-up is timed")
     parser.add_argument("--into", type=Path)
@@ -48,7 +49,7 @@ def main() -> int:
     print(f"set-up of {given.nodes} nodes: {statistics.median(found['set_up']['stand_s']):.2f} s until all stand, "
           f"{statistics.median(found['set_up']['whole_s']):.2f} s with the end of the last (wanted: {SET_UP_S:g} s)")  # fmt: skip
     for mbit in given.rates:
-        for pattern in PATTERNS:
+        for pattern in given.patterns:
             rows = links(tools, pattern, mbit, given.repetitions)
             found["links"] += rows
             print(*map(line, rows), sep="\n", flush=True)
