@@ -1,6 +1,6 @@
 """Fabric netns measured: how long a cluster takes to stand, and what its shaped links carry under iperf3 and under our transport tcp, in turns.
 
-`python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes N] [--into FILE]`. Every figure is of this machine; the file keeps all of them."""
+`python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes N] [--into FILE]`. Every figure is of this machine."""
 
 from __future__ import annotations
 
