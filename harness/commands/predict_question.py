@@ -167,7 +167,8 @@ def _compute(given: argparse.Namespace, network: Network) -> tuple[str, Callable
     if ":" in given.workload:
         raise SpecError(f"how fast does a node compute {given.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and --efficiency LOW..HIGH")
     folder = given.results / "machines" / machine_id()
-    return f"this machine, {given.threads} threads", lambda case: (profile_of(case, folder),), {"threads_per_rank": given.threads}
+    threads = f"{given.threads} thread{'s' if given.threads > 1 else ''}"
+    return f"this machine, {threads}", lambda case: (profile_of(case, folder),), {"threads_per_rank": given.threads}
 
 
 def _given_rate(tera: float) -> NodeType:

@@ -10,13 +10,15 @@ import pytest
 
 from harness.cli import main
 from harness.commands.predict_question import efficiency_of, nodes_of
+from harness.record.digest import machine_id
 from harness.simulate.engine import simulate
 from harness.simulate.model import CostModel, Uncertain
 from harness.simulate.scaling import Question
 from harness.spec.cluster import cluster_of
 from harness.spec.errors import SpecError
+from harness.workloads import dnn
 from harness.workloads.networks import Network
-from harness.workloads.profile import Profile, Spread, peak_profile
+from harness.workloads.profile import Profile, Spread, peak_profile, write
 from harness.workloads.vgg import vgg_a
 
 NETWORK: Network = vgg_a(64, 0.25)
@@ -58,6 +60,8 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
         part = question(shares=(share,)).point(8)
         assert whole.throughput.low <= part.throughput.value <= whole.throughput.high
         assert part.step_s.low < part.step_s.value < part.step_s.high, "costs are uncertain too"
+    slowest = question(shares=(0.4,)).point(8).step_s
+    assert slowest.value < whole.step_s.high <= slowest.high, "costs are drawn at the ends of the range too"
     assert question(FREE, link_mbit=1000.0).point(8).step_s.low == question(FREE, link_mbit=1000.0).point(8).step_s.high
 
 
@@ -169,6 +173,18 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path,
     assert "scaleproof profile --workload vgg_a --batch 32" in capsys.readouterr().err
     assert main(["predict", "--workload", "vgg_a", "--fabric", "25g", "--peak", "2", "--results", str(tmp_path)]) == 2
     assert "--efficiency LOW..HIGH is missing" in capsys.readouterr().err
+
+
+def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    network = dnn.cd_dnn(None, 0.25)
+    reckoned = peak_profile(network, 32, "xeon_e5_2698v3_x2", 0.5, width=0.25)
+    measured = reckoned.model_copy(update={"framework": "torch", "threads": 1, "node": machine_id(), "workload": "cd_dnn"})
+    write(measured, tmp_path / "machines" / machine_id())
+    words = ["predict", "--workload", "cd_dnn", "--width", "0.25", "--fabric", "10g", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["points"][0]["step_s"]["value"] == pytest.approx(reckoned.step_s)
+    assert found["compute"] == "this machine, 1 thread" and any("not fitted on this machine" in words for words in found["assumed"])
 
 
 @pytest.mark.parametrize(("text", "found"), [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])])
