@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,26 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     tables = [errors_table(pairs), pairs_table(pairs), Table(caption, header, curves_rows)]
     columns = ("network", "arm", "evidence", "ranks", "efficiency_of_peak", "launch", "throughput_samples_per_s", "exposed_communication_s")
     used = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]
-    return [section("levels", "Scaling, by level of evidence", HOW, used, pictures, [*legend(looks, map(arm, every)), *KEY], columns, csv, every, tables)]
+    return [
+        section(
+            "levels",
+            "Scaling, by level of evidence",
+            HOW + _left_out(data),
+            used,
+            pictures,
+            [*legend(looks, map(arm, every)), *KEY],
+            columns,
+            csv,
+            every,
+            tables,
+        )
+    ]
+
+
+def _left_out(data: SuiteData) -> str:
+    """Words on launches that ended well and count in no figure."""
+    reasons = Counter(run.record.excluded for run in data.runs if run.record and run.status == "ok" and run.record.excluded)
+    return "".join(f" {count} launch{'es are' if count > 1 else ' is'} left out as {why}; their pages say more." for why, count in sorted(reasons.items()))
 
 
 def _series(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:

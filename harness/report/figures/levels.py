@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ SIZES: dict[Evidence, float] = {"simulated": 4.5, "emulated": 9.0, "measured": 6
 """Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was only reckoned is small."""
 LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
 STAR = 11.0
-ASIDE = 0.15
+ASIDE = 0.25
 """Octaves between neighbouring curves of one point: they would hide each other and the paper's."""
 APART, REACH = 9.0, 150.0
 """Pixels between the names of curves, above each other and along."""
@@ -87,15 +86,16 @@ def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], pub
 
 
 def _asides(curves: Sequence[LevelCurve]) -> list[float]:
-    """For each curve the factor that puts it beside others with one point at the same number of ranks; curves with more stay where they are."""
-    found = []
-    alone: Counter[int] = Counter()
+    """For each curve the factor that puts it beside other arms with one point at the same number of ranks; arms with more stay where they are, and levels of
+    one arm on each other."""
+    several = {curve.name for curve in curves if len(curve.points) > 1}
+    alone: dict[int, list[str]] = {}
     for curve in curves:
-        ranks = curve.points[0].ranks
-        alone[ranks] += len(curve.points) == 1
-        step = (alone[ranks] + 1) // 2 * (1 if alone[ranks] % 2 else -1)
-        found.append(2.0 ** (ASIDE * step) if len(curve.points) == 1 else 1.0)
-    return found
+        here = alone.setdefault(curve.points[0].ranks, [])
+        if curve.name not in several and curve.name not in here:
+            here.append(curve.name)
+    places = [(curve.name, alone[curve.points[0].ranks]) for curve in curves]
+    return [2.0 ** (ASIDE * (here.index(name) - (len(here) - 1) / 2)) if name in here else 1.0 for name, here in places]
 
 
 def _draw(axes: Axes, curve: LevelCurve, shift: float, look: Look, group: str, titles: dict[str, str]) -> None:
