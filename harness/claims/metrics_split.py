@@ -36,32 +36,49 @@ _last: tuple[Callable[[], pd.DataFrame | None], Record | None, pd.DataFrame] = (
 
 
 def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    steps = timed(samples, "step")
+    steps = timed(samples, "step").sort_values("start_ns")
     rows = timed(samples, ACTIVATIONS, *MAIN, "communication", "wait")
     steps = steps[steps["rank"].isin(rows["rank"].unique())]  # of a prediction for many ranks only the first ones' parts are kept
-    late = _late(record, samples)
-    found = [_rank_parts(rank, of, rows[rows["rank"] == rank], late[late["rank"] == rank]) for rank, of in steps.groupby("rank")]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=["rank", "number", "step", *PARTS])
+    busy, late, lasting = _spans(rows), _spans(_late(record, samples).assign(event="late")), _spans(steps.assign(event="step"))
+    nothing = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def of(rank: int, *names: str) -> Intervals:
+        found = [busy.get((rank, name), nothing) for name in names]
+        return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
+
+    totals = [
+        _totals([*(of(rank, name) for name in (ACTIVATIONS, *MAIN)), late.get((rank, "late"), nothing), of(rank, "communication", "wait")], inside)
+        for (rank, _), inside in lasting.items()
+    ]  # fmt: skip
+    if not totals:
+        return pd.DataFrame(columns=["rank", "number", "step", *PARTS])
+    found = pd.DataFrame(np.concatenate(totals), columns=list(_LABELS))
+    steps = steps.sort_values("rank", kind="stable")
+    whole = found.sum(axis=1)
+    found["exposed_transfer"] += found[ACTIVATIONS]
+    return found[list(PARTS)].assign(rank=steps["rank"].to_numpy(), number=steps["step"].to_numpy(), step=whole)
 
 
-def _rank_parts(rank: object, steps: pd.DataFrame, rows: pd.DataFrame, late: pd.DataFrame) -> pd.DataFrame:
-    steps = steps.sort_values("start_ns")
-    layers = [_intervals(rows[rows["event"] == name]) for name in (ACTIVATIONS, *MAIN)]
-    layers += [_intervals(late), _intervals(rows[rows["event"].isin(("communication", "wait"))])]
-    inside = _intervals(steps)
+def _spans(rows: pd.DataFrame) -> dict[tuple[int, str], Intervals]:
+    """Starts and ends by rank and event, ranks ascending, in the order of the rows; pandas takes a millisecond a group, and many ranks have many."""
+    ranks, (codes, names) = rows["rank"].to_numpy(), pd.factorize(rows["event"])
+    order = np.lexsort((codes, ranks))
+    starts, ends, keys = rows["start_ns"].to_numpy()[order], rows["end_ns"].to_numpy()[order], ranks[order].astype(np.int64) * max(len(names), 1) + codes[order]
+    edges = [0, *(np.flatnonzero(np.diff(keys)) + 1), len(keys)] if len(keys) else [0]
+    return {
+        (int(ranks[order[first]]), str(names[codes[order[first]]])): (starts[first:last], ends[first:last])
+        for first, last in zip(edges, edges[1:], strict=False)
+    }
+
+
+def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
+    """Of one rank: ns of each of _LABELS in each of its steps, which are in order."""
     edges, labels = label(layers, inside)
     kept = labels != OUTSIDE
     place = np.searchsorted(inside[0], edges[:-1][kept], side="right") - 1
-    totals = np.zeros((len(steps), len(_LABELS)), np.int64)
+    totals = np.zeros((len(inside[0]), len(_LABELS)), np.int64)
     np.add.at(totals, (place, labels[kept]), np.diff(edges)[kept])
-    found = pd.DataFrame(totals, columns=list(_LABELS))
-    found["exposed_transfer"] += found[ACTIVATIONS]
-    table = found[list(PARTS)]
-    return table.assign(rank=rank, number=steps["step"].to_numpy(), step=totals.sum(axis=1))
-
-
-def _intervals(rows: pd.DataFrame) -> Intervals:
-    return rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    return totals
 
 
 def _late(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
