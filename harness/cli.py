@@ -66,6 +66,7 @@ from nothing to a report:
   scaleproof collect das2016 throughput                one table of its launches
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro's launches
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on a cluster of yours, and what binds
+  scaleproof chakra export 3f9a --out traces           a step of a case as Chakra execution traces; `chakra replay` simulates them
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does
