@@ -39,8 +39,6 @@ def _simplified(case: AnyCase) -> list[str]:
     found = []
     if case.nodes < case.ranks and case.transport is not None:
         found.append("messages inside a node cost the transport's alpha and beta, no link")
-    if isinstance(case, TrainCase) and case.communication == "main":
-        found.append("calls go on while the main thread computes, as with a thread of their own")
     if isinstance(case, TrainCase) and case.mechanism != "messages":
         found.append(f"tensors travel as messages, without what mechanism {case.mechanism!r} copies")
     return found

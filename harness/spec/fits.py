@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from harness.spec import registry
 from harness.spec.errors import FieldError
 
@@ -44,10 +46,7 @@ def network_fits(case: CommonCase) -> None:
         raise FieldError("cluster", "fabric 'guests' has one switch with equal links; use 'netns' or 'simulated', or link_mbit and link_delay_ms")
     if case.cluster is not None and (case.link_mbit is not None or case.link_delay_ms):
         raise FieldError("cluster", "its description has the rates and delays; leave out link_mbit and link_delay_ms")
-    if (slow := _set(case, "dilation", "shrink")) and case.transport and case.fabric not in SLOWED:
-        raise FieldError(slow[0], f"fabric {case.fabric!r} does not slow its links with it; use {' or '.join(map(repr, SLOWED))}")
-    if uneven := [size for size in getattr(case, "sizes", ()) if size % case.shrink]:
-        raise FieldError("shrink", f"size {uneven[0]} does not divide by {case.shrink:g}")
+    _slowness_fits(case)
     if case.costs is not None and case.fabric != "simulated":
         raise FieldError("costs", f"fabric {case.fabric!r} takes the time that it takes; leave it out, or set fabric: simulated")
     if case.node_cores is not None and case.fabric != "netns":
@@ -56,6 +55,26 @@ def network_fits(case: CommonCase) -> None:
         raise FieldError("nodes", f"{case.nodes} nodes for {case.ranks} ranks; every node needs one")
     if case.transport is None and (alone := _set(case, "fusion_mib", "region_mib")):
         raise FieldError(alone[0], "is for a transport; this case has none")
+
+
+def _slowness_fits(case: CommonCase) -> None:
+    """Dilation and shrink: something must follow them, and they must leave whole elements."""
+    slow = _set(case, "dilation", "shrink")
+    if not slow:
+        return
+    if getattr(case, "program", None) == "own":
+        raise FieldError(slow[0], "a suite's own program is not slowed by it, its times would be divided all the same; leave it out")
+    if case.transport and case.fabric not in SLOWED:
+        raise FieldError(slow[0], f"fabric {case.fabric!r} does not slow its links with it; use {' or '.join(map(repr, SLOWED))}")
+    stated = case.costs == "stated" or (case.costs is None and getattr(case, "profile", None) is not None)
+    if case.fabric == "simulated" and case.transport and stated:
+        raise FieldError(slow[0], "stated costs are of hardware at full speed with whole tensors: leave it out, or set costs: fitted as for an emulated case")
+    try:
+        itemsize = np.dtype(getattr(case, "dtype", "uint8")).itemsize
+    except TypeError:
+        raise FieldError("dtype", f"{getattr(case, 'dtype', '')!r} is no data type of NumPy") from None
+    if uneven := [size for size in getattr(case, "sizes", ()) if size % (case.shrink * itemsize)]:
+        raise FieldError("shrink", f"size {uneven[0]} does not divide by {case.shrink:g} into whole elements of {itemsize} B")
 
 
 def training_fits(case: TrainCase) -> None:
@@ -102,6 +121,8 @@ def division_fits(case: TrainCase) -> None:
         raise FieldError("groups", f"{case.groups} groups do not divide {case.ranks} ranks")
     if case.communication != "thread" and case.strategy not in ("sync_overlap", *DIVIDED):
         raise FieldError("communication", f"strategy {case.strategy!r} makes no calls beside the backward pass; 'sync_overlap' does")
+    if case.communication == "main" and case.fabric == "simulated":
+        raise FieldError("communication", "the simulator moves messages beside the computation whoever calls; leave it out, or use another fabric")
     if case.communication != "thread" and case.fusion_mib is not None:
         raise FieldError("communication", "a transport that fuses takes tensors from the main thread and moves them with its own; leave it out")
     if case.strategy in DIVIDED and case.framework != "torch":

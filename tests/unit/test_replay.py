@@ -153,6 +153,46 @@ def test_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: 
     assert isinstance(raised.value.errors()[0]["ctx"]["error"], FieldError) and raised.value.errors()[0]["ctx"]["error"].field == field  # type: ignore[attr-defined]
 
 
+PEAK: dict[str, Any] = {"profile": "xeon_e5_2666v3_x2", "efficiency": 0.6, "fabric": "simulated"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "why"),
+    [
+        ({**PEAK, "dilation": 8}, "dilation", "stated costs are of hardware at full speed"),
+        ({**PEAK, "shrink": 64}, "shrink", "stated costs are of hardware at full speed"),
+        ({"fabric": "simulated", "costs": "stated", "dilation": 8}, "dilation", "stated costs are of hardware at full speed"),
+        ({"fabric": "simulated", "communication": "main"}, "communication", "the simulator moves messages beside the computation"),
+    ],
+)
+def test_what_a_prediction_would_not_follow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as raised:
+        parse_case({**CASE, **fields})
+    assert raised.value.errors()[0]["ctx"]["error"].field == field  # type: ignore[attr-defined]
+
+
+def test_a_slowed_prediction_takes_fitted_costs_or_no_messages() -> None:
+    assert parse_case({**CASE, **PEAK, "costs": "fitted", "dilation": 8, "shrink": 64}).dilation == 8
+    alone = {"transport": None, "collective": "native", "strategy": "local_only"}
+    assert parse_case({**CASE, **PEAK, **alone, "dilation": 8}).dilation == 8
+
+
+@pytest.mark.parametrize("fields", [{"fabric": "host"}, {"fabric": "netns", "transport": "tcp"}])
+def test_the_times_of_a_suites_own_program_are_not_divided(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="own program is not slowed by it"):
+        parse_case({"suite": "s", "experiment": "e", "arm": "a", "program": "own", "entry": "mine", "ranks": 2, "dilation": 2, **fields})
+
+
+def test_a_shrunken_collective_keeps_whole_elements() -> None:
+    case = {**CASE, "program": "collective", "fabric": "netns", "shrink": 16}
+    for name in ("strategy", "workload", "minibatch", "steps", "compute"):
+        del case[name]
+    for size in (16, 32, 4096 + 16):
+        with pytest.raises(ValueError, match=f"size {size} does not divide by 16 into whole elements of 4 B"):
+            parse_case({**case, "sizes": [4096, size]})
+    assert parse_case({**case, "sizes": [0, 64, 4096]}).shrink == 16
+
+
 def test_sizes_that_do_not_divide_by_the_shrink_are_refused() -> None:
     sizes = {"suite": "s", "experiment": "e", "arm": "a", "program": "transfer", "transport": "tcp", "fabric": "netns", "sizes": [4096, 1000], "shrink": 16}
     with pytest.raises(ValueError, match="size 1000 does not divide by 16"):
