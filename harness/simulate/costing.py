@@ -10,11 +10,14 @@ import yaml
 
 from harness.simulate.model import CostModel, Uncertain
 from harness.simulate.program import ASSUMED
-from harness.simulate.store import AllReduceCost, Parameter, TransportCost, read_costs
+from harness.simulate.store import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
 from harness.spec.case import NATIVE, AnyCase, TrainCase
 from harness.spec.errors import SpecError
+from harness.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
+BUFFERED = ("tcp", "grpc")
+"""Transports whose sends end as soon as a socket's buffer has the message."""
 WIRE = 0.9564
 """Payload share of what a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a frame of 1514 (Ethernet header, no preamble or gap)."""
 
@@ -23,12 +26,20 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
     """A case that names a node type is about hardware that is not here: stated costs, unless its `costs` says otherwise. Else this machine's, taken as
     `scaleproof fit` left them. SpecError where the case wants fitted ones and there are none."""
     elsewhere = case.costs == "stated" or (case.costs is None and getattr(case, "profile", None) is not None)
-    fitted = None if elsewhere or case.transport is None else _nearest(case, results, machine)
-    if fitted is None and case.costs == "fitted" and case.transport is not None:
-        raise SpecError(f"transport {case.transport!r} was not fitted on this machine; type `snakemake micro`, or set costs: stated")
-    model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
+    alike = [] if elsewhere or case.transport is None else _alike(case, results, machine)
+    fitted = next((sure for one in alike if (sure := _bounded(one)) is not None), None)
+    lacking = None
     if not elsewhere and fitted is None and case.transport is not None:
-        model = model.also_assumed(f"transport {case.transport!r} was not fitted on this machine (`scaleproof fit`)")
+        lacking = f"transport {case.transport!r} was " + (f"fitted to fewer than {smallest_count()} launches here" if alike else "not fitted on this machine")
+    if lacking and case.costs == "fitted":
+        raise SpecError(f"{lacking}; type `snakemake micro`, or set costs: stated")
+    if lacking and (case.dilation != 1 or case.shrink != 1):
+        raise SpecError(
+            f"{lacking}, and stated costs are of hardware at full speed with whole tensors; type `snakemake micro`, or leave out dilation and shrink"
+        )
+    model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
+    if lacking:
+        model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program != "transfer" and case.transport is not None:
         model = model.also_assumed(f"the collectives of {case.transport!r} run as a {ASSUMED}")
     return model.also_assumed(*_simplified(case))
@@ -39,23 +50,44 @@ def _simplified(case: AnyCase) -> list[str]:
     found = []
     if case.nodes < case.ranks and case.transport is not None:
         found.append("messages inside a node cost the transport's alpha and beta, no link")
+    if case.transport in BUFFERED and case.collective not in (NATIVE, "ring") and case.ranks > 2 and case.program != "transfer":
+        found.append("a message waits for its receiver; sockets take it before that, so that messages to several peers share the sender's link")
     if isinstance(case, TrainCase) and case.mechanism != "messages":
         found.append(f"tensors travel as messages, without what mechanism {case.mechanism!r} copies")
     return found
 
 
-def _nearest(case: AnyCase, results: Path, machine: str) -> TransportCost | None:
-    """The fit of the case's transport: over links as the case has them if there is one, else over links that nobody slowed."""
+def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
+    """Fits of the case's transport, the nearest first: over links as the case has them if there are any, then over links that nobody slowed."""
     costs = read_costs(results, machine)
     found = [one for one in (costs.transports if costs else ()) if one.transport == case.transport and (one.transfer or one.all_reduces)]
     same = [one for one in found if case.cluster is None and (one.link_mbit, one.link_delay_ms) == (case.link_mbit, case.link_delay_ms)]
     free = [one for one in found if one.link_mbit is None and not one.link_delay_ms]
-    return next(iter([*(one for one in same if one.fabric == "netns"), *(one for one in free if one.fabric == "netns"), *free]), None)
+    return [*(one for one in same if one.fabric == "netns"), *(one for one in free if one.fabric == "netns"), *free]
+
+
+def _bounded(found: TransportCost) -> TransportCost | None:
+    """What of a fit has intervals; None when its messages have none: how far off those are nobody knows."""
+    reduces = tuple(one.model_copy(update={"rounds": one.rounds if one.rounds and _sure(one.rounds.gamma_s_per_byte) else None}) for one in found.all_reduces)
+    if found.transfer is None:
+        reduces = tuple(one for one in reduces if _line_sure(one.call))
+    elif not _line_sure(found.transfer):
+        return None
+    return found.model_copy(update={"all_reduces": reduces}) if found.transfer or reduces else None
+
+
+def _line_sure(line: LineCost) -> bool:
+    return all(_sure(one.alpha_s, one.beta_s_per_byte) for one in line.segments)
+
+
+def _sure(*found: Parameter) -> bool:
+    return all(one.low is not None and one.high is not None for one in found)
 
 
 def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
     source = f"fitted on this machine: {found.transport} over fabric {found.fabric}, interface {found.interface}, {found.evidence}"
-    reduces = min(found.all_reduces, key=lambda one: max(one.ranks, case.ranks) / min(one.ranks, case.ranks), default=None)
+    split = [one for one in found.all_reduces if one.rounds] or found.all_reduces
+    reduces = min(split, key=lambda one: max(one.ranks, case.ranks) / min(one.ranks, case.ranks), default=None)
     name = f"{found.arm}/{found.fabric}"
     if found.transfer is None:
         assert reduces is not None
@@ -67,7 +99,7 @@ def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
         alphas=tuple(_parameter(f"alpha {place} of {name}", one.alpha_s) for place, one in enumerate(parts)),
         betas=tuple(_parameter(f"beta {place} of {name}", one.beta_s_per_byte) for place, one in enumerate(parts)),
         gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(str(case.transport)).gamma,
-        goodput=WIRE, source=source, assumed=() if gamma is not None else ("gamma is stated, no all-reduce was fitted",),
+        goodput=WIRE, source=source, assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
     )  # fmt: skip
 
 

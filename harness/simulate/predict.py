@@ -22,6 +22,7 @@ from harness.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 from harness.spec.cluster import Cluster, cluster_of
 from harness.spec.errors import SpecError
 from harness.spec.plan import PlannedLaunch
+from harness.stats.intervals import smallest_count
 from harness.workloads.networks import network_of
 from harness.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
@@ -52,7 +53,10 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
     profile = profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
     if isinstance(case, TrainCase):  # what cannot be simulated is said before anything is
         step_program(case, exchange_plan(case, network_of(case)), profile)
-    return Inputs(case, cluster_of(case), cost_model(case, results, machine_id()), profile, _jitter(case, results))
+    costs = cost_model(case, results, machine_id())
+    if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
+        costs = costs.also_assumed(f"compute is as in {count} process{'es' if count > 1 else ''}; {smallest_count()} would show how it spreads")
+    return Inputs(case, cluster_of(case), costs, profile, _jitter(case, results))
 
 
 def _jitter(case: AnyCase, results: Path) -> Jitter | None:

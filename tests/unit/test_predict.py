@@ -32,21 +32,23 @@ def training(**fields: Any) -> AnyCase:
                                                       "ranks": 4, **common, **fields}.items() if value is not None})  # fmt: skip
 
 
-def line(*parts: tuple[int | None, float, float]) -> LineCost:
+def parameter(value: float, launches: int = 6) -> Parameter:
+    return Parameter(value=value, low=value / 2, high=value * 2) if launches >= 6 else Parameter(value=value, low=None, high=None)
+
+
+def line(*parts: tuple[int | None, float, float], launches: int = 6) -> LineCost:
     segments = tuple(
-        SegmentCost(
-            upto_nbytes=upto, alpha_s=Parameter(value=alpha, low=alpha / 2, high=alpha * 2), beta_s_per_byte=Parameter(value=beta, low=beta / 2, high=beta * 2)
-        )
-        for upto, alpha, beta in parts
+        SegmentCost(upto_nbytes=upto, alpha_s=parameter(alpha, launches), beta_s_per_byte=parameter(beta, launches)) for upto, alpha, beta in parts
     )
-    return LineCost(launches=6, segments=segments, fit=NO_FIT, aicc={}, points=())
+    return LineCost(launches=launches, segments=segments, fit=NO_FIT, aicc={}, points=())
 
 
-def fitted(transport: str, fabric: str, transfer: LineCost | None, gamma: float | None, mbit: float | None = None) -> TransportCost:
-    rounds = RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=Parameter(value=gamma, low=None, high=None), fit=NO_FIT, points=()) if gamma else None
+def fitted(transport: str, fabric: str, transfer: LineCost | None, gamma: float | None, mbit: float | None = None, launches: int = 6) -> TransportCost:
+    """`launches`: of the all-reduces."""
+    rounds = RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=parameter(gamma, launches), fit=NO_FIT, points=()) if gamma else None
     return TransportCost(
         arm=transport, transport=transport, library="", fabric=fabric, nodes=1, link_mbit=mbit, link_delay_ms=0.0, interface="lo", evidence="measured",
-        transfer=transfer, all_reduces=(AllReduceCost(ranks=2, call=line((None, 2e-4, 1e-9)), rounds=rounds),), runs=(),
+        transfer=transfer, all_reduces=(AllReduceCost(ranks=2, call=line((None, 2e-4, 1e-9), launches=launches), rounds=rounds),), runs=(),
     )  # fmt: skip
 
 
@@ -57,17 +59,19 @@ def results(tmp_path: Path) -> Path:
         fitted("tcp", "host", line((65536, 1e-5, 2e-9), (None, 5e-5, 1e-9)), 3e-10), fitted("tcp", "netns", line((None, 4e-5, 8e-8)), 1e-10, 100.0),
         fitted("horovod", "host", None, None),
     )  # fmt: skip
-    write_costs(
-        tmp_path, Costs(machine=machine_id(), code="", fitted_at="", suite="micro", experiment="costs", size="smoke", transports=transports)
-    )  # fmt: skip
-    return tmp_path
+    return stored(tmp_path, *transports)
 
 
-def profile(case: AnyCase, low: float = 0.9, high: float = 1.2) -> Profile:
+def stored(folder: Path, *transports: TransportCost) -> Path:
+    write_costs(folder, Costs(machine=machine_id(), code="", fitted_at="", suite="micro", experiment="costs", size="smoke", transports=transports))
+    return folder
+
+
+def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> Profile:
     from harness.workloads.networks import network_of
 
     def time(seconds: float) -> Spread:
-        return Spread(median=seconds, low=seconds * low, high=seconds * high, n=6)
+        return Spread(median=seconds, low=seconds * low, high=seconds * high, n=n) if n >= 6 else Spread(median=seconds, n=n)
 
     layers = tuple(
         LayerTimes(name=layer.name, mac=layer.mac, forward_s=time(1e-3), backward_s=time(2e-3), weight_s=time(1e-3)) for layer in network_of(case).layers
@@ -105,6 +109,39 @@ def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results:
     assert any("was not fitted" in one for one in cost_model(case_of(transport="grpc"), results, machine_id()).assumed)
     with pytest.raises(SpecError, match="'grpc' was not fitted on this machine; type "):
         cost_model(case_of(transport="grpc", costs="fitted"), results, machine_id())
+
+
+def test_a_fit_to_too_few_launches_is_not_taken_for_certain(tmp_path: Path) -> None:
+    sparse = stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9), launches=5), 3e-10), fitted("horovod", "host", None, None, launches=1))
+    for fields in ({}, {"transport": "horovod", "collective": "native"}):
+        found = cost_model(case_of(**fields), sparse, machine_id())
+        assert found.source.startswith("stated") and any("fitted to fewer than 6 launches here" in one for one in found.assumed)
+        with pytest.raises(SpecError, match="was fitted to fewer than 6 launches here; type "):
+            cost_model(case_of(costs="fitted", **fields), sparse, machine_id())
+
+
+def test_a_gamma_without_an_interval_is_stated(tmp_path: Path) -> None:
+    found = cost_model(case_of(), stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9)), 3e-10, launches=1)), machine_id())
+    assert found.alphas[0].value == 1e-5 and found.gamma.low is not None and any("gamma is stated" in one for one in found.assumed)
+
+
+def test_a_slowed_prediction_never_falls_back_to_stated_costs(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="'tcp' was not fitted on this machine, and stated costs are of hardware at full speed"):
+        cost_model(case_of(shrink=4), tmp_path, machine_id())
+
+
+def test_messages_to_several_peers_over_sockets_are_named_as_an_assumption(results: Path) -> None:
+    def named(**fields: Any) -> bool:
+        return any("sockets take it before that" in one for one in cost_model(case_of(**fields), results, machine_id()).assumed)
+
+    assert named(collective="halving_doubling") and named(transport="grpc", collective="tree")
+    assert not named() and not named(collective="halving_doubling", ranks=2) and not named(transport="shm", collective="tree")
+
+
+def test_a_profile_of_few_processes_is_named_as_an_assumption(results: Path) -> None:
+    for n, told in ((6, False), (5, True), (1, True)):
+        write(profile(training(), n=n), results / "machines" / machine_id())
+        assert any("would show how it spreads" in one for one in inputs_of(training(), results).costs.assumed) is told
 
 
 def test_a_prediction_repeats_itself_and_a_draw_is_another(results: Path) -> None:
