@@ -141,19 +141,23 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
     above, below = _values(launches, value_of), _values(base, value_of)
     if not above or not below or median([value for _, value in below]) == 0:
         return None
-    above, below, paired = _matched(above, below)
+    mixed = _is_foretold(above) != _is_foretold(below)
+    above, below, paired = (above, below, False) if mixed else _matched(above, below)
     if not above:
         return None
     numerator, denominator = _numbers(above), _numbers(below)
     scale = _ranks(above) / _ranks(below) if question.metric.scaled_by_ranks else 1.0
-    foretold = predictions.ratios(_repetitions(above), _repetitions(below)) if _is_foretold([*above, *below]) else {}
-    interval = predictions.spread(foretold) if foretold else ratio_interval(numerator, denominator, paired)
+    if mixed:
+        ours, interval = predictions.quotient(_known(above), _known(below))
+    elif _is_foretold(above) and (foretold := predictions.ratios(_repetitions(above), _repetitions(below))):
+        ours, interval = predictions.central(foretold), predictions.spread(foretold)
+    else:
+        ours, interval = ratio(numerator, denominator), ratio_interval(numerator, denominator, paired)
     if interval is not None:
         interval = Interval(interval.low / scale, interval.high / scale, interval.coverage, interval.method)
-    named = BaseOut(select=dict(question.against or {}), value=median(denominator), unit=base_metric(question.metric).unit, n=len(denominator))
+    named = BaseOut(select=dict(question.against or {}), value=_known(below)[0], unit=base_metric(question.metric).unit, n=len(denominator))
     difference = _difference([(launch, value / scale) for launch, value in above], below, question.floor)
     count = min(len(numerator), len(denominator))
-    ours = predictions.central(foretold) if foretold else ratio(numerator, denominator)
     estimate = Estimate(ours / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing)
     return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), named, ((" above the line", above), (" below the line", below)))
 
@@ -209,8 +213,18 @@ def _label(arm: Mapping[str, Any]) -> str:
 def _difference(first: Values, second: Values, floor: float | None) -> Difference:
     if _is_foretold([*first, *second]):
         return predictions.difference(_repetitions(first), _repetitions(second))
+    if _is_foretold(first) != _is_foretold(second):
+        return predictions.across(_known(first), _known(second), (len(first), len(second)), floor)
     first, second, paired = _matched(first, second)
     return compare(_numbers(first), _numbers(second), paired=paired, floor=floor)
+
+
+def _known(values: Values) -> predictions.Known:
+    """A prediction with the spread of its draws, or the median of launches with its interval: draws are no launches."""
+    if _is_foretold(values):
+        found = _repetitions(values)
+        return predictions.central(found), predictions.spread(found)
+    return median(_numbers(values)), median_interval(_numbers(values))
 
 
 def _numbers(found: Values) -> list[float]:

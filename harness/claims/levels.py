@@ -57,12 +57,11 @@ def _middle(found: Values) -> float:
 
 
 def summary(found: Sequence[Apart], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:
-    """The middle of all |shares| with its order-statistic interval over cases, or another pick of them, exact as it is."""
+    """The middle of all |shares| with its order-statistic interval over cases, or another pick of them, without one: the largest of noisy medians is
+    no more certain than they are."""
     shares = [abs(one.share) for one in found]
     value = pick(shares)
-    if pick is not median:
-        return value, Interval(value, value, 1.0, f"{METHOD}: the one of {len(shares)} that it is")
-    interval = median_interval(shares)
+    interval = median_interval(shares) if pick is median else None
     return value, interval and Interval(interval.low, interval.high, interval.coverage, f"{METHOD}: {interval.method} of {len(shares)}")
 
 

@@ -240,7 +240,9 @@ def _given(value: float | None, rule: Rule) -> float:
     return float(value)
 
 
-def _too_few(launches: int) -> str:
+def _too_few(launches: int | None) -> str:
+    if launches is not None and launches >= smallest_count():
+        return "it has no interval"
     return f"{launches} launches give no 95 % interval, {smallest_count()} do"
 
 

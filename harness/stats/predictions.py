@@ -14,6 +14,9 @@ CENTRAL = 0
 """Repetition whose inputs are all at their values; each other one is a draw."""
 METHODS = "prediction interval", "no uncertainty in the inputs"
 TEST = "spread of draws from the inputs' uncertainty"
+ENDS = "worst ends of a prediction's and launches' intervals"
+Known = tuple[float, Interval | None]
+"""A value with its interval."""
 
 
 def central(values: Mapping[int, float]) -> float:
@@ -48,17 +51,36 @@ def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Differ
     found, counts = ratios(above, below), (len(above), len(below))
     if not found or central(found) <= 0:
         return Difference(None, None, None, None, TEST, counts, None, "inconclusive", "no ratio of the two predictions")
-    ratio, interval = central(found), spread(found)
+    return _decided(central(found), spread(found), counts, TEST, None)
+
+
+def quotient(above: Known, below: Known) -> Known:
+    """A prediction over a median of launches, or the reverse: its interval has the worst ends of both, since draws and launches say different things."""
+    (one, around), (other, beside) = above, below
+    if around is None or beside is None or beside.low <= 0:
+        return one / other, None
+    ends = around.low / beside.high, around.high / beside.low
+    return one / other, Interval(*ends, min(around.coverage, beside.coverage), f"worst ends of {around.method} over {beside.method}")
+
+
+def across(above: Known, below: Known, counts: tuple[int, int], floor: float | None) -> Difference:
+    """Whether a prediction and launches differ: when the interval of their quotient leaves 1 out, and the quotient lies beyond the noise floor."""
+    if min(above[0], below[0]) <= 0:
+        return Difference(None, None, None, None, ENDS, counts, floor, "inconclusive", "no ratio of values of 0 and below")
+    return _decided(*quotient(above, below), counts, ENDS, floor)
+
+
+def _decided(ratio: float, interval: Interval | None, counts: tuple[int, int], test: str, floor: float | None) -> Difference:
     if interval is None:
-        why = f"{ratio - 1:+.1%}, but {len(found)} repetitions a side give no interval, {smallest_count()} do"
-        return Difference(ratio, ratio, None, None, TEST, counts, None, "inconclusive", why)
+        why = f"{ratio - 1:+.1%}, but {min(counts)} repetitions a side give no interval, {smallest_count()} do"
+        return Difference(ratio, ratio, None, None, test, counts, floor, "inconclusive", why)
     finding: Finding = "inconclusive"
-    if interval.low > 1 or interval.high < 1:
+    if (interval.low > 1 or interval.high < 1) and max(ratio, 1 / ratio) > 1 + (floor or 0):
         finding = "higher" if interval.low > 1 else "lower"
     elif interval.low == interval.high == 1:
         finding = "no difference"
     why = f"{ratio - 1:+.1%} [{interval.low - 1:+.1%}, {interval.high - 1:+.1%}], {interval.method}"
-    return Difference(ratio, ratio, interval, None, TEST, counts, None, finding, why)
+    return Difference(ratio, ratio, interval, None, test, counts, floor, finding, why)
 
 
 def by_repetition(found: Sequence[tuple[int, float]]) -> dict[int, float]:
