@@ -22,7 +22,7 @@ from harness.launch.lock import locked
 from harness.launch.preflight import Obstacle, obstacle
 from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress
-from harness.launch.replay import described, hand_over, profile_for, same_profile
+from harness.launch.replay import described, hand_over, patience_s, profile_for, same_profile
 from harness.launch.simulated import FABRIC, Simulator, finished, foretold, unforeseen
 from harness.launch.teardown import clean_leftovers
 from harness.launch.watch import Sign
@@ -182,7 +182,7 @@ class _Run:
         if failed(checks) is not None:
             return self._refused(planned, checks)
         fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
-        orders = self._orders(planned, fabric.address())
+        orders = self._orders(planned, fabric.address(), profile)
         folder = self.store.staging / orders.launch
         try:
             return self._launch(planned, orders, folder, "emulated" if profile else fabric.evidence, checks, profile)
@@ -255,12 +255,12 @@ class _Run:
         self.store.commit(folder, record, samples_table({}))
         return record
 
-    def _orders(self, planned: PlannedLaunch, address: str) -> Orders:
+    def _orders(self, planned: PlannedLaunch, address: str, profile: Profile | None = None) -> Orders:
         case = planned.case
         return Orders(
             launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=self.size, plan_index=planned.plan_index,
-            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s, stall_s=self.stall_s,
-            programs=planned.programs,
+            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s,
+            stall_s=patience_s(case, profile, self.stall_s), programs=planned.programs,
         )  # fmt: skip
 
 

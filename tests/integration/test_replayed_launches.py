@@ -47,8 +47,8 @@ def keep_profile(results: Path, batch: int, scale: float = 1.0) -> Profile:
     return profile
 
 
-def run(results: Path, *cases: TrainCase) -> list[Record]:
-    outcome = run_plan(launches(list(cases)), results, size="ci", deadline_s=100.0)
+def run(results: Path, *cases: TrainCase, **options: float) -> list[Record]:
+    outcome = run_plan(launches(list(cases)), results, size="ci", **{"deadline_s": 100.0, **options})
     assert_nothing_left(results, outcome.launches)
     return [Store(results).load(launch)[0] for launch in outcome.launches]
 
@@ -83,6 +83,12 @@ def test_a_replayed_launch_is_emulated_loads_no_framework_and_keeps_its_profile(
     assert (again.skipped, again.done, anew.skipped, anew.done) == (1, 0, 0, 1)
 
 
+def test_a_long_sleep_is_no_stall(tmp_path: Path) -> None:
+    keep_profile(tmp_path, batch=4, scale=100.0)
+    (record,) = run(tmp_path, case_of("long", steps=1, warmup=0), stall_s=0.2)
+    assert record.status == "ok", record.failure
+
+
 def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> None:
     profile, network = keep_profile(tmp_path, batch=4), registry.load("workload", "dnn_digits")(None, 1.0)
     (record,) = run(tmp_path, case_of("overlap", bucket_mib=1e-6))
@@ -100,11 +106,12 @@ def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> No
 def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str, tmp_path: Path) -> None:
     need_netns()
     profile = keep_profile(tmp_path, batch=4)
-    slow = case_of("slow", fabric="netns", link_mbit=1000, dilation=3, shrink=4, transport=transport)
+    slow = case_of("slow", fabric="netns", link_mbit=1000, link_delay_ms=0.2, dilation=3, shrink=4, transport=transport)
     (record,) = run(tmp_path, slow)
     store = Store(tmp_path)
     assert record.status == "ok", record.failure
     assert record.evidence_words.startswith("emulated, dilation 3, shrink 4")
+    assert [(link["mbit"], link["delay_ms"]) for link in record.transport["fabric"]["links"]] == [pytest.approx((1000 / 3 / 4, 0.1 * 3))] * 2
     assert_asleep(record, profile, store.samples(record).to_pandas())
     own = pd.read_parquet(store.folder(record) / "samples.parquet")
     assert lengths(own, "forward").min() >= 3 * profile.forward_s * 0.99
