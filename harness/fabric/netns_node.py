@@ -115,8 +115,8 @@ def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
     back = network.way((number + 1) % nodes, number)
     mbit = min((link.mbit for link in way if link.mbit), default=None)
     looks = mbit is not None and number < max(TOGETHER_MBIT // mbit, 1)
-    set_here = {"set_rtt_ms": sum(link.delay_ms for link in way + back), "set_mbit": mbit}
-    return probe(folder, nodes, number, mbit, looks) | set_here
+    rtt_ms = sum(link.delay_ms for link in way + back)
+    return probe(folder, nodes, number, mbit, rtt_ms, looks) | {"set_rtt_ms": rtt_ms, "set_mbit": mbit}
 
 
 def run(folder: Path, plan: NamespacePlan, number: int) -> int:

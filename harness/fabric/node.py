@@ -41,7 +41,10 @@ def run(folder: Path, number: int) -> int:
     offset = time.time_ns() - time.monotonic_ns() - int(given.pop("real_minus_monotonic_ns"))
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     set_up(plan, number)
-    put(folder / f"node-{number}.json", {"kernel": platform.release(), "booted_s": uptime_s(), "link": probe(folder, plan.nodes, number, plan.link_mbit)})
+    put(
+        folder / f"node-{number}.json",
+        {"kernel": platform.release(), "booted_s": uptime_s(), "link": probe(folder, plan.nodes, number, plan.link_mbit, 2 * plan.link_delay_ms)},
+    )
     variables = given | {ADDRESS: address(number), NODE: str(number), CLOCK: str(offset)}
     scratch = Path(variables.get("TMPDIR", "/tmp"))
     scratch.mkdir(parents=True, exist_ok=True)

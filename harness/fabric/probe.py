@@ -20,18 +20,20 @@ STREAM_S, LEAD_S = 0.3, 0.1
 LONGEST_S = 1.5
 """How long a stream may last where the machine does not carry the rate."""
 MEET_S = 90.0
+ANSWER_S, ANSWERS_S = 1.0, 20.0
+"""How long an answer is waited for, three times the set round trip at the least; and all of them together."""
 _CHUNK = 1 << 16
 
 
-def probe(folder: Path, nodes: int, number: int, mbit: float | None, looks: bool = True) -> dict[str, Any]:
-    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and this node `looks`; empty for a single node. All nodes do so at
-    the same time."""
+def probe(folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: float, looks: bool = True) -> dict[str, Any]:
+    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and this node `looks`; empty for a single node. `rtt_ms`: as set.
+    All nodes do so at the same time."""
     if nodes == 1:
         return {}
     with _Answers(address(number)):
         peer, before = (number + 1) % nodes, (number - 1) % nodes
         _meet(folder, "probe", number, peer)
-        found: dict[str, Any] = {"peer": peer} | _round_trips(address(peer))
+        found: dict[str, Any] = {"peer": peer} | _round_trips(address(peer), max(ANSWER_S, 3 * rtt_ms / 1e3))
         if mbit:
             _meet(folder, "stream", number, peer, before)
             if looks:
@@ -85,20 +87,20 @@ class _Answers:
                 connection.sendall(struct.pack("<dq", last - started, count))
 
 
-def _round_trips(peer: str) -> dict[str, Any]:
-    times = []
+def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
+    times, asked, until = list[float](), 0, time.monotonic() + ANSWERS_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.settimeout(1.0)
-        for number in range(ROUNDS):
-            started = time.monotonic()
+        asking.settimeout(answer_s)
+        while asked < ROUNDS and (started := time.monotonic()) < until:
+            asked += 1
             with suppress(TimeoutError):
-                asking.sendto(struct.pack("<q", number), (peer, ECHO_PORT))
-                while struct.unpack("<q", asking.recv(64))[0] != number:
+                asking.sendto(struct.pack("<q", asked), (peer, ECHO_PORT))
+                while struct.unpack("<q", asking.recv(64))[0] != asked:
                     continue
                 times.append((time.monotonic() - started) * 1e3)
     if not times:
         return {"rtt_ms": None}
-    return {"rtt_ms": round(min(times), 4), "rtt_median_ms": round(statistics.median(times), 4), "lost": ROUNDS - len(times)}
+    return {"rtt_ms": round(min(times), 4), "rtt_median_ms": round(statistics.median(times), 4), "lost": asked - len(times)}
 
 
 def _rate(peer: str, mbit: float) -> float | None:

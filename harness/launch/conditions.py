@@ -92,8 +92,12 @@ def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
         set_here = {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]} if "link_delay_ms" in network else {}
         told = set_here | (found or {})
         wanted_ms, wanted_mbit, rtt_ms, mbit = (told.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit"))
+        if "rtt_ms" in told and rtt_ms is None:
+            wrong.append(f"node {node} no answer from the next node")
         if rtt_ms is not None and wanted_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
             wrong.append(f"node {node} {rtt_ms:g} ms there and back, {wanted_ms:g} set")
+        if wanted_mbit and "mbit" in told and mbit is None:
+            wrong.append(f"node {node} no rate at all, {wanted_mbit:g} Mbit/s set")
         if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
             wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")
     advice = "end what else runs here, set a lower rate, or take what was found for the link's: it is in the record"
