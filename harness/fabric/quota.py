@@ -10,8 +10,9 @@ from typing import Any
 
 from harness.record.cgroups import MOUNT
 
-PERIOD_US = 10_000
-"""How often a node gets its share; the kernel's usual 100 ms would stop a rank for most of that at a time."""
+PERIOD_US, LONGEST_US, LEAST_US = 10_000, 1_000_000, 1000
+"""How often a node gets its share; the kernel's usual 100 ms would stop a rank for most of that at a time. The kernel gives 1 ms at least: a smaller share
+comes less often, once a second at the least."""
 REMOVED_S = 2.0
 """How long a group may take to be empty after its processes were killed."""
 
@@ -20,7 +21,9 @@ class Quota:
     """One group for all nodes of a launch, one in it for each node."""
 
     def __init__(self, name: str, nodes: int, cores: float, mount: Path = MOUNT) -> None:
-        self.cores, self.why, self.mount = cores, "", mount
+        self.why, self.mount = "", mount
+        self.period_us = min(max(PERIOD_US, round(LEAST_US / cores)), LONGEST_US)
+        self.quota_us = max(round(cores * self.period_us), LEAST_US)
         self.version = 2 if (mount / "cgroup.controllers").exists() else 1
         self.folder = (_controllers(mount) or [mount])[0] / name
         try:
@@ -34,13 +37,13 @@ class Quota:
             self.why = f"{error.strerror or error}: {error.filename or self.folder}"
 
     def _limit(self, number: int) -> None:
-        node, quota = self.folder / f"node{number}", max(round(self.cores * PERIOD_US), 1000)
+        node = self.folder / f"node{number}"
         node.mkdir()
         if self.version == 2:
-            (node / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+            (node / "cpu.max").write_text(f"{self.quota_us} {self.period_us}")
         else:
-            (node / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            (node / "cpu.cfs_quota_us").write_text(str(quota))
+            (node / "cpu.cfs_period_us").write_text(str(self.period_us))
+            (node / "cpu.cfs_quota_us").write_text(str(self.quota_us))
 
     def join(self, number: int) -> None:
         """This process and its children from now on are the node's."""
@@ -52,8 +55,8 @@ class Quota:
         remove(self.folder.name, self.mount)
 
     def told(self) -> dict[str, Any]:
-        """For the record: cores of each node as set, and whether the limit is in effect; `why` not."""
-        return {"cores": self.cores, "version": self.version, "in_effect": not self.why, "why": self.why}
+        """For the record: cores of each node as the kernel was told, and whether the limit is in effect; `why` not."""
+        return {"cores": round(self.quota_us / self.period_us, 5), "version": self.version, "in_effect": not self.why, "why": self.why}
 
 
 def left(prefix: str, mount: Path = MOUNT) -> list[Path]:
