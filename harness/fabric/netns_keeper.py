@@ -125,6 +125,7 @@ def keep(folder: Path, plan: NamespacePlan, command: netns_node.Command) -> int:
     keeper.boot()
     code = keeper.wait()
     put(folder / REPORT, keeper.report())
+    keeper.end_waiting()
     if keeper.quota:
         keeper.quota.remove()
     return code

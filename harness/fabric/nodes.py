@@ -97,6 +97,12 @@ class Keeper(ABC):
                 self.set_link(number, up)
                 (self.pulled.discard if up else self.pulled.add)(number)
 
+    def end_waiting(self) -> None:
+        """Nodes whose command does not end by itself."""
+        for node in self.nodes:
+            if node.code is None:
+                self._end(node)
+
     def _look(self, node: Node) -> None:
         gone, told = node.process.poll(), take(self.folder / f"node-{node.number}.end")
         node.up = node.up or (self.folder / f"node-{node.number}.json").exists()

@@ -10,11 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 FOLDER = "SCALEPROOF_REACH"
 """In the environment of every process of a node: the launch's folder."""
 LONGEST = 1 << 20
 """Bytes of a command line."""
+START_S = 60.0
+"""How long a node may take until it serves: the first node's command may begin before the others have looked at their links."""
 
 
 def place(host: str) -> str:
@@ -50,11 +53,22 @@ def _run(asking: socket.socket) -> None:
         os._exit(code & 255)
 
 
+def _connect(opened: socket.socket, where: str) -> None:
+    until = time.monotonic() + START_S
+    while True:
+        try:
+            return opened.connect(where)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
 def main() -> int:
     """The command's exit code; 255 when the node is gone."""
     host, line = sys.argv[1], " ".join(sys.argv[2:])
     with socket.socket(socket.AF_UNIX) as opened:
-        opened.connect(place(host))
+        _connect(opened, place(host))
         socket.send_fds(opened, [json.dumps(line).encode()], [0, 1, 2])
         said = opened.recv(16)
     return int(said) & 255 if said else 255
