@@ -101,7 +101,11 @@ def set_up(network: Network, number: int, netem: bool) -> None:
 
 
 def set_links(network: Network, number: int, up: bool) -> None:
-    """Pull a node's cables out of their switches, or put them back."""
+    """Pull a node's cables out of their switches, or put them back. SystemExit where a link leads straight to another node: both its ends are in nodes, whose
+    kernels would forget the routes over it."""
+    if straight := [link for link, _ in network.of_node(number) if all(end.node is not None for end in network.ends[link])]:
+        ends = " and ".join(network.links[straight[0]].ends)
+        raise SystemExit(f"links.json pulls node {number}, but between {ends} there is no switch: only cables to switches can be pulled")
     with IPRoute() as route:
         known = _interfaces(route)
         for pair in (network.ends[link] for link, _ in network.of_node(number)):

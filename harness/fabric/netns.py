@@ -23,6 +23,7 @@ _TRIAL = (
     "ip link add name veth0 type veth peer name veth1",
     "tc qdisc add dev veth0 root tbf rate 1mbit burst 4kb limit 4kb",
 )
+TRIAL_S = 20.0
 _DELAY_TRIAL = ("tc qdisc add dev lo root netem delay 1ms || test -w /dev/net/tun",)
 
 
@@ -40,6 +41,12 @@ class Netns:
 
     def obstacle(self, cluster: Cluster | None = None) -> tuple[str, str] | None:
         """Why no such nodes, or not this cluster of them, can be made here, and what to do; None when nothing is known to stand against it."""
+        try:
+            return self._obstacle(cluster)
+        except subprocess.TimeoutExpired:
+            return f"a trial of namespaces was not done within {TRIAL_S:g} s", "end what else runs here, then try again"
+
+    def _obstacle(self, cluster: Cluster | None) -> tuple[str, str] | None:
         if self.interface != INTERFACE:
             return f"nodes of fabric netns have no interface {self.interface!r}", f"leave `interface` out, or name {INTERFACE!r}"
         path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -61,9 +68,10 @@ class Netns:
 
 @cache
 def _failure(path: str, trial: tuple[str, ...]) -> str:
-    """What the first of these commands that fails in fresh namespaces says; empty when none does."""
+    """What the first of these commands that fails in fresh namespaces says; empty when none does. TimeoutExpired, which is not remembered, when they
+    take too long."""
     command = ["unshare", *NAMESPACES, *as_root(), "sh", "-c", " && ".join(trial)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20, env={**os.environ, "PATH": path})
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path})
     return (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1][:120] if said.returncode else ""
 
 

@@ -6,7 +6,7 @@ written out: routes and neighbours in nodes, forwarding entries at switches, so 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from harness.spec.cluster import Cluster, Link, node_name
@@ -14,6 +14,8 @@ from harness.spec.errors import SpecError
 
 LEAST_MBIT = 0.01
 """A frame takes more than a second below it."""
+PORTS = 1023
+"""Of a bridge: the kernel numbers them in 10 bits, from 1."""
 TRANSIT = 1000
 """A way through another node counts as so many links: it is taken only where there is none over switches."""
 
@@ -75,6 +77,9 @@ def network_of(cluster: Cluster) -> Network:
     own = {node_name(number): number for number in range(cluster.nodes)}
     places = own.keys() | set(cluster.switches)
     links = [link for link in cluster.links if set(link.ends) <= places]
+    crowded = [(place, count) for place, count in Counter(end for link in links for end in link.ends).items() if place in cluster.switches and count > PORTS]
+    if crowded:
+        raise SpecError(f"cluster {cluster.name!r}: switch {crowded[0][0]} has {crowded[0][1]} links, and a bridge {PORTS} ports; use fabric `simulated`")
     used, ends = defaultdict[str, int](int), list[tuple[End, End]]()
     for number, link in enumerate(links):
         made = []

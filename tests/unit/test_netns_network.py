@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from harness.fabric import links, quota, reach
+from harness.fabric import links, netns, netns_keeper, probe, quota, reach
 from harness.fabric.netns import Netns
+from harness.fabric.netns_keeper import NamespaceKeeper, keep
 from harness.fabric.netns_plan import NamespacePlan, read_plan
-from harness.fabric.topology import Network, network_of
+from harness.fabric.nodes import Node
+from harness.fabric.plan import put
+from harness.fabric.topology import PORTS, Network, network_of
 from harness.launch.conditions import link_warnings
 from harness.launch.mpirun import options_over
 from harness.rank import place
@@ -101,6 +107,7 @@ def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
     ("cluster", "said"),
     [
         (star("s", 2, 1e-3, 0.0), "node0 and switch has 0.001 Mbit/s after dilation and shrink; 0.01 is the least"),
+        (star("wide", PORTS + 1, None, 0.0), "switch switch has 1024 links, and a bridge 1023 ports"),
         (Cluster("cut", 2, (), (Link(("node0", "node2"), 1.0, 0.0), Link(("node2", "node1"), 1.0, 0.0))), "node0 has no way to node1 over the 2 nodes in use"),
     ],
 )
@@ -188,11 +195,59 @@ def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
         assert reach.main() == 7
 
 
+def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setenv(reach.FOLDER, str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["reach", "node1", "true"])
+
+    def serve_late() -> None:
+        time.sleep(0.1)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(reach.place("node1"))
+            time.sleep(0.1)
+            listener.listen()
+            opened = listener.accept()[0]
+            opened.recv(4096)
+            opened.sendall(b"0")
+            opened.close()
+
+    threading.Thread(target=serve_late).start()
+    assert reach.main() == 0
+
+
+def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monkeypatch):
+    waits = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    done = subprocess.Popen(["true"], start_new_session=True)
+    seen: list[int | None] = []
+
+    def boot(keeper: NamespaceKeeper) -> None:
+        keeper.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate((done, waits))]
+        keeper.quota = quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
+        monkeypatch.setattr(keeper.quota, "remove", lambda: seen.append(waits.poll()))
+
+    monkeypatch.setattr(NamespaceKeeper, "boot", boot)
+    monkeypatch.setattr(netns_keeper.signal, "signal", lambda *told: None)
+    for number in (0, 1):
+        (tmp_path / f"node-{number}.console").touch()
+    put(tmp_path / "node-0.end", {"code": 0})
+    assert keep(tmp_path, NamespacePlan(star("s", 2, None, 0.0), [["mpirun"], []]), lambda number: 0) == 0
+    assert seen == [-9]
+
+
 def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
     found = quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
     assert not found.told()["in_effect"] and found.why
     found.join(0)
     assert quota.left("scaleproof-", tmp_path) == quota.remove("scaleproof-x", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("cores", "limit", "told"), [(0.04, "1000 25000", 0.04), (0.07, "1000 14286", 0.07), (1e-4, "1000 1000000", 1e-3), (2, "20000 10000", 2)]
+)
+def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, told):
+    (tmp_path / "cgroup.controllers").write_text("cpu")
+    (tmp_path / "cgroup.subtree_control").touch()
+    assert quota.Quota("scaleproof-y", 1, cores, tmp_path).told()["cores"] == told
+    assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == limit
 
 
 def test_version_two_groups_get_a_quota_per_period(tmp_path):
@@ -230,6 +285,48 @@ def test_a_link_is_judged_by_what_was_set_on_its_own_way():
     found = [{"rtt_ms": 2.2, "set_rtt_ms": 2.0, "mbit": 47.0, "set_mbit": 50.0}, {"rtt_ms": 0.1, "set_rtt_ms": 0.0, "mbit": 47.0, "set_mbit": 100.0}]
     [warning] = link_warnings({"found": found})
     assert "node 1 47 Mbit/s, 100 set" in warning.message and "node 0" not in warning.message
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"rtt_ms": None, "set_rtt_ms": 2.0, "set_mbit": None}, "node 0 no answer from the next node"),
+        ({"rtt_ms": 2.1, "set_rtt_ms": 2.0, "mbit": None, "set_mbit": 50.0}, "node 0 no rate at all, 50 Mbit/s set"),
+        ({"rtt_ms": 2.1, "set_rtt_ms": 2.0, "set_mbit": 50.0}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_link_that_gives_nothing_is_told(found, said):
+    messages = [warning.message for warning in link_warnings({"found": [found]})]
+    assert len(messages) == (said is not None) and all(str(said) in message for message in messages)
+
+
+def test_an_answer_is_waited_for_as_long_as_the_link_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr(probe, "address", lambda number: f"127.0.0.{number + 1}")
+    monkeypatch.setattr(probe, "_Answers", lambda own: nullcontext())
+    monkeypatch.setattr(probe, "_meet", lambda *told: None)
+    monkeypatch.setattr(probe, "_round_trips", lambda peer, answer_s: {"answer_s": answer_s})
+    assert [probe.probe(tmp_path, 2, 0, None, rtt_ms)["answer_s"] for rtt_ms in (0.0, 100.0, 1000.0)] == [1.0, 1.0, 3.0]
+
+
+def test_cables_between_nodes_are_not_pulled():
+    with pytest.raises(SystemExit, match="between node0 and node1 there is no switch"):
+        links.set_links(network_of(ring(3)), 1, False)
+
+
+def test_a_trial_that_takes_too_long_is_no_verdict_for_ever(monkeypatch):
+    def slow(command, **options):
+        raise subprocess.TimeoutExpired(command, options["timeout"])
+
+    netns._failure.cache_clear()
+    with monkeypatch.context() as busy:
+        busy.setattr(netns.subprocess, "run", slow)
+        hindrance = Netns("eth0").obstacle()
+    assert hindrance is not None and "not done within 20 s" in hindrance[0] and "try again" in hindrance[1]
+    monkeypatch.setattr(netns.subprocess, "run", lambda command, **options: subprocess.CompletedProcess(command, 0, "", ""))
+    assert Netns("eth0").obstacle() is None
+    netns._failure.cache_clear()
 
 
 def test_a_rank_on_a_node_of_namespaces_maps_in_the_launch_and_tells_its_outer_number(tmp_path, monkeypatch):
