@@ -61,9 +61,9 @@ class CommonCase(BaseModel):
     link_mbit: PositiveFloat | None = None
     """Rate set on every link of the fabric, Mbit/s; None: as fast as it goes."""
     link_delay_ms: NonNegativeFloat = 0.0
-    """Delay set on every link, one way, ms."""
+    """Delay from node to node, one way, ms; of the two links of a star each has half of it."""
     cluster: str | None = None
-    """Nodes and links that the fabric builds: a name in clusters/, or a file's path; None: one switch, every link as link_mbit and link_delay_ms say."""
+    """Nodes and links that the fabric builds: a name in clusters/, or a file's path; None: one switch, links as link_mbit and link_delay_ms say."""
     node_cores: PositiveFloat | None = None
     """Processor time that each node of fabric netns gets, in cores; None: as much as there is."""
     dilation: Annotated[float, Field(ge=1)] = 1.0
