@@ -146,11 +146,11 @@ def _speedup(runs: list[Run], below: list[Run]) -> Bounded | None:
 
 
 def _around(values: Sequence[Bounded]) -> Bounded:
-    """One value as it is; of several the middle, and an interval around all of them with theirs."""
+    """One value as it is; of several the middle, and an interval around all of theirs, none where one of them has none."""
     if len(values) == 1:
         return values[0]
-    ends = [end for value in values for end in value if end is not None]
-    return float(np.median([value for value, _, _ in values])), min(ends), max(ends)
+    middle, ends = float(np.median([value for value, _, _ in values])), [end for value in values for end in value if end is not None]
+    return (middle, min(ends), max(ends)) if len(ends) == 3 * len(values) else (middle, None, None)
 
 
 def _pictures(name: str, found: list[Reckoned], looks: dict[str, Look], paper: list[Published]) -> list[Panel]:

@@ -68,12 +68,15 @@ class Pair:
 
 
 def between(name: str, runs: list[Run]) -> list[Pair]:
-    """Every two levels that have the same case."""
+    """Every two levels that have the same case. One rank that exchanges nothing is held against a measurement only: emulated and simulated it takes what
+    the same profile says."""
     found = []
     for same in grouped(runs, lambda run: asked(training(run))).values():
+        alone = training(same[0]).transport is None
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
         sides = [(arm(group[0]), level(group[0]), median_rate(group)) for group in by_level.values()]
-        found += [Pair(name, training(same[0]).ranks, upper, lower) for place, upper in enumerate(sides) for lower in sides[:place]]
+        pairs = [(upper, lower) for place, upper in enumerate(sides) for lower in sides[:place]]
+        found += [Pair(name, training(same[0]).ranks, upper, lower) for upper, lower in pairs if lower[1] == "measured" or not alone]
     return found
 
 

@@ -139,16 +139,20 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
 
 
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else."""
+    """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else; of several servers the mean."""
     options = _options(record)
     took = round_s(record, samples)
-    return 2 * float(options["nbytes"]) * float(options["workers"]) / took if took and not float(options["compute_ms"]) else None
+    return 2 * float(options["nbytes"]) * float(options["workers"]) / took / _servers(record) if took and not float(options["compute_ms"]) else None
 
 
 def beyond_bound(launches: Sequence[Launch]) -> float | None:
-    """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured in the same repetition."""
-    rates = [rate for launch in launches if (rate := server_rate(launch.record, launch.samples))]
-    swept = {_servers(launch): took for launch in launches if float(_options(launch.record)["compute_ms"]) and (took := round_s(launch.record, launch.samples))}
+    """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured on one server in the same repetition."""
+    rates = [rate for launch in launches if _servers(launch.record) == 1 and (rate := server_rate(launch.record, launch.samples))]
+    swept = {
+        _servers(launch.record): took
+        for launch in launches
+        if float(_options(launch.record)["compute_ms"]) and (took := round_s(launch.record, launch.samples))
+    }
     if not rates or len(swept) < 2:
         return None
     options = next(_options(launch.record) for launch in launches if float(_options(launch.record)["compute_ms"]))
@@ -253,8 +257,8 @@ def _options(record: Record) -> Mapping[str, str | int | float]:
     return record.case.options
 
 
-def _servers(launch: Launch) -> int:
-    return launch.record.case.ranks - int(_options(launch.record)["workers"])
+def _servers(record: Record) -> int:
+    return record.case.ranks - int(_options(record)["workers"])
 
 
 def _median_s(record: Record, samples: pd.DataFrame, event: str) -> float | None:

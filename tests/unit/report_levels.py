@@ -36,7 +36,7 @@ experiments:
     arms: {tcp: {transport: tcp, collective: ring}, alone: {transport: null, strategy: local_only}}
     sizes:
       full:
-        launches: 2
+        launches: 7  # the last one is missing
         matrix:
           - {arms: [alone], set: {ranks: 1}, sweep: {efficiency: [0.4, 0.6]}}
           - {arms: [tcp], sweep: {ranks: [2, 8], efficiency: [0.4, 0.6]}}

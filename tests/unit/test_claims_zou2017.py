@@ -109,6 +109,9 @@ def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(me
     assert block([alone, *masked]) == 0
     assert block([alone, *masked[:2], rounds(7, 200), masked[3]]) == 1
     assert block(masked) is None
+    two = rounds(6, 200, compute_ms=0)
+    assert rate(two.record, two.samples) == pytest.approx(8 * (1 << 20) / 0.2 / 2), "of one server, not of both"
+    assert block([two, alone, *masked]) == 0 and block([two, *masked]) is None, "the bound's rate is that of one server"
 
 
 @settings(deadline=None, max_examples=60)
