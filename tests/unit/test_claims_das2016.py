@@ -44,6 +44,14 @@ def test_every_row_has_its_claim_and_no_claim_of_the_paper_is_ours(suite: Suite)
     assert {claim.form.id.rpartition(".")[2] for claim in claims if "own.equivalence" in claim.form.id} == {"shm", "tcp", "grpc", "gloo", "mpi", "horovod"}
 
 
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_levels_are_compared_over_cases_that_exchange_something(suite: Suite, size: str) -> None:
+    for claim in load_claims(suite):
+        if claim.form.metric == "level_error":
+            cases = [case for case in suite.experiment(str(claim.form.experiment)).size(size).cases if matches(case, claim.form.select)]
+            assert cases and all(case.transport for case in cases), claim.form.id
+
+
 def test_what_is_judged_is_run_at_smoke_size_at_least_six_times(suite: Suite) -> None:
     for claim in load_claims(suite):
         if claim.form.experiment is None or "smoke" not in suite.experiment(claim.form.experiment).sizes:

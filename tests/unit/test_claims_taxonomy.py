@@ -165,6 +165,11 @@ def test_every_claim_has_launches_on_all_its_sides(suite: Suite, size: str) -> N
             assert side is None or not side or any(matches(case, side) for case in chosen.cases), f"{form.id}: {side}"
 
 
+def test_a_lower_bound_is_judged_in_every_case_by_itself(suite: Suite) -> None:
+    bounds = [claim.form for claim in load_claims(suite) if claim.form.rule and claim.form.rule.name == "at_least"]
+    assert len(bounds) >= 9 and {form.over for form in bounds} == {("arm", "ranks")}
+
+
 def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:
     for metric in metrics.values():
         assert (ROOT / metric.page).read_text().startswith(f"# {metric.name}"), metric.page
