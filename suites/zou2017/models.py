@@ -140,9 +140,10 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
 
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
     """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else; of several servers the mean."""
-    options = _options(record)
     took = round_s(record, samples)
-    return 2 * float(options["nbytes"]) * float(options["workers"]) / took / _servers(record) if took and not float(options["compute_ms"]) else None
+    if took is None or float(_options(record)["compute_ms"]):
+        return None
+    return 2 * float(_options(record)["nbytes"]) * float(_options(record)["workers"]) / took / _servers(record)
 
 
 def beyond_bound(launches: Sequence[Launch]) -> float | None:
@@ -167,7 +168,9 @@ def knee(curve: Mapping[int, float]) -> int:
 
 
 def round_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Median s of a round, computation included, on the workers."""
+    """Median s of a round, computation included, on the workers; None of launches without rounds."""
+    if not isinstance(record.case, OwnCase) or record.case.entry != "servers":
+        return None
     return _median_s(record, samples[samples["rank"] < int(_options(record)["workers"])], "round")
 
 

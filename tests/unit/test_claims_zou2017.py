@@ -114,6 +114,14 @@ def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(me
     assert block([two, alone, *masked]) == 0 and block([two, *masked]) is None, "the bound's rate is that of one server"
 
 
+def test_launches_of_other_experiments_have_no_rounds(metrics: dict[str, Metric]) -> None:
+    trained = {"program": "train", "suite": "zou2017", "experiment": "training", "arm": "servers", "ranks": 2, "transport": "tcp", "collective": "ring"}
+    trained |= {"strategy": "parameter_server", "workload": "cd_dnn", "minibatch": 8, "steps": 1}
+    for case in (trained, OWN | {"ranks": 1}):
+        launch = Launch(record(case), samples((0, "round", 0, 0, 5)))
+        assert [metrics[name].launch(launch.record, launch.samples) for name in ("server_rate", "round_s")] == [None, None]  # type: ignore[misc]
+
+
 @settings(deadline=None, max_examples=60)
 @given(TABLES, st.floats(0, 1))
 def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(table: list[dict[str, tuple[float, int]]], share: float) -> None:
