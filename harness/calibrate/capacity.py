@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -16,6 +14,7 @@ from harness.launch.progress import Progress
 from harness.launch.supervisor import run_plan
 from harness.record.digest import code_digest, machine_id
 from harness.record.pace import HZ
+from harness.record.put import put_form
 from harness.record.schema import Record
 from harness.record.store import Store
 from harness.simulate.schedules import Pattern, pattern_of
@@ -72,11 +71,7 @@ def measure_capacity(results: Path, progress: Progress) -> Capacity:
     store = Store(results)
     records = [store.load(launch)[0] for launch in outcome.launches]
     found = _capacity([record for record in records if record.status == "ok"], store)
-    path = results / "machines" / found.machine / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{FILE}.{os.getpid()}")
-    draft.write_text(json.dumps(found.model_dump(mode="json"), indent=1) + "\n")
-    draft.rename(path)
+    put_form(results / "machines" / found.machine / FILE, found)
     return found
 
 

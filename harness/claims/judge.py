@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from harness.claims.noise import crowd, fits, floor_of, not_covered, outside_fen
 from harness.claims.pool import Pool, matches
 from harness.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
 from harness.claims.verdict import Estimate, Outcome, judge, with_control
+from harness.record.put import put_form
 from harness.record.schema import Evidence
 from harness.record.stops import read_stops
 from harness.record.store import Store
@@ -38,10 +38,7 @@ def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
 def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
     """Write a checked claims.json by one rename."""
     checked = ClaimsFile.model_validate(ClaimsFile(claims=tuple(results)).model_dump())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(checked.model_dump_json(indent=1) + "\n")
-    draft.rename(path)
+    put_form(path, checked)
 
 
 def read_claims(path: Path) -> list[ClaimResult]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from harness.record.put import put_form
 
 FILE = "profile.json"
 
@@ -83,12 +83,7 @@ def read_profile(results: Path, machine: str) -> MachineProfile | None:
 
 def write_profile(results: Path, profile: MachineProfile) -> Path:
     """Put it in place by one rename."""
-    path = results / "machines" / profile.machine / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{FILE}.{os.getpid()}")
-    draft.write_text(json.dumps(profile.model_dump(mode="json"), indent=1) + "\n")
-    draft.rename(path)
-    return path
+    return put_form(results / "machines" / profile.machine / FILE, profile)
 
 
 def _apart(one: int, other: int) -> float:

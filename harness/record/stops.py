@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.record.put import put_form
 from harness.spec.errors import SpecError
 from harness.spec.plan import PlannedLaunch, plan
 from harness.spec.suite import Suite
@@ -81,12 +81,7 @@ def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops |
 
 def write_stops(results: Path, stops: Stops) -> Path:
     """Put it in place by one rename."""
-    path = stops_path(results, stops.suite, stops.experiment, stops.size)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(stops.model_dump_json(indent=1) + "\n")
-    draft.rename(path)
-    return path
+    return put_form(stops_path(results, stops.suite, stops.experiment, stops.size), stops)
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.record.put import put_form
 from harness.spec.errors import SpecError
 
 FILE = "jitter.json"
@@ -80,9 +80,4 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
 
 def write_jitter(results: Path, found: FittedJitter) -> Path:
     """Put it in place by one rename."""
-    path = jitter_file(results, found.machine)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{FILE}.{os.getpid()}")
-    draft.write_text(found.model_dump_json(indent=1) + "\n")
-    draft.rename(path)
-    return path
+    return put_form(jitter_file(results, found.machine), found)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.record.put import put_form
 from harness.record.schema import Evidence
 from harness.spec.errors import SpecError
 
@@ -134,9 +134,4 @@ def read_costs(results: Path, machine: str) -> Costs | None:
 
 def write_costs(results: Path, costs: Costs) -> Path:
     """Put them in place by one rename."""
-    path = costs_file(results, costs.machine)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{FILE}.{os.getpid()}")
-    draft.write_text(costs.model_dump_json(indent=1) + "\n")
-    draft.rename(path)
-    return path
+    return put_form(costs_file(results, costs.machine), costs)

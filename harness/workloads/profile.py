@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Literal, Self, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
 
+from harness.record.put import put_form
 from harness.spec.case import AnyCase, TrainCase
 from harness.spec.cluster import NodeType, node_type
 from harness.spec.errors import SpecError
@@ -135,11 +135,7 @@ def path_of(folder: Path, workload: str, image_side: int | None, width: float, b
 def write(profile: Profile, folder: Path) -> Path:
     """Put it into the machine's folder by one rename."""
     path = path_of(folder, profile.workload, profile.image_side, profile.width, profile.batch, profile.framework, profile.threads)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(profile.model_dump_json(indent=1) + "\n")
-    draft.rename(path)
-    return path
+    return put_form(path, profile)
 
 
 def read(path: Path) -> Profile:
