@@ -29,5 +29,6 @@ ADVICE = {
     "region_exhausted": "fewer or smaller tensors, or a larger registered region",
     "message_too_large": "split the message, raise the transport's limit where it has one, or use a transport without",
     "queue_overflow": "more requests were posted than the queue holds; post fewer before waiting, or make the queue deeper",
+    "node_lost": "look at that node (power, network, its system log); the experiment goes on with the nodes that are left where they hold its ranks",
     "impossible_value": "a measured value lies above its physical bound, so the measurement is wrong; read how the bound was taken",
 }

@@ -16,7 +16,7 @@ Status = Literal["ok", "failed", "not_runnable"]
 FailureCode = Literal[
     "rank_killed", "rank_stopped", "rank_raised", "rank_exited", "rank_silent", "peer_lost", "transport_error", "rendezvous_timeout", "deadline",
     "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full", "wrong_interface",
-    "stalled", "preflight", "bad_input", "impossible_value",
+    "stalled", "preflight", "bad_input", "impossible_value", "node_lost",
     "device_missing", "memlock", "remote_access", "region_exhausted", "message_too_large", "queue_overflow",
 ]  # fmt: skip
 Evidence = Literal["measured", "emulated", "simulated"]
@@ -144,6 +144,40 @@ class Clock(_Part):
     uncertainty_ns: int
 
 
+class Job(_Part):
+    """The batch job that a launch ran in: its id, its partition, and how often it was requeued before."""
+
+    id: str
+    partition: str
+    restarts: int
+
+
+class PlacedNode(_Part):
+    """One node of an allocation and the ranks on it. `machine` is the id of its hardware and kernel, `boot` of this boot of its kernel: nodes with the same
+    one share a machine."""
+
+    name: str
+    address: str
+    switch: str
+    """The switches above it, from the top, as Slurm writes them (`spine.leaf`); empty where nobody tells."""
+    machine: str
+    boot: str
+    cores: int
+    ranks: list[int]
+
+
+class Placement(_Part):
+    """Where a launch over several nodes ran. `streamed`: without a shared file system, its files came over the network."""
+
+    launcher: str
+    kind: Literal["slurm", "hosts"]
+    cluster: str
+    job: Job | None
+    interface: str
+    streamed: bool
+    nodes: list[PlacedNode]
+
+
 EXCLUDING = ("saturated",)
 """Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands for."""
 
@@ -180,6 +214,8 @@ class Record(_Part):
     clocks: list[Clock] = Field(default_factory=list)
     inputs: list[InputCheck] = Field(default_factory=list)
     stall: Stall | None = None
+    placement: Placement | None = None
+    """None: all ranks on this machine, or on a fabric that the launch made itself."""
     started_at: str
     """UTC, ISO 8601."""
     wall_s: float
