@@ -18,7 +18,7 @@ rule all:
     default_target: True
     input:
         verdicts(list(SUITES), SIZE),
-        fitted(list(SUITES)),
+        fitted(list(SUITES), SIZE),
     log:
         f"logs/report/all.{SIZE}.log",
     conda:

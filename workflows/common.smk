@@ -5,7 +5,6 @@ from pathlib import Path
 
 import harness
 from harness.record.digest import code_digest, machine_id
-from harness.simulate.store import FILE as COSTS_FILE
 from harness.spec.suite import FILE, SIZES, list_suites, load_suite
 from harness.workloads.profile import replayed
 
@@ -47,7 +46,7 @@ def costs_first(wildcards):
     """What simulation reads of this machine, where an experiment's cases ask for it."""
     sizes = SUITES[wildcards.suite].experiment(wildcards.experiment).sizes
     cases = sizes[wildcards.size].cases
-    return [COSTS] if any(case.costs == "fitted" for case in cases) else []
+    return [fitted_to("ci" if SIZE == "ci" else "smoke")] if any(case.costs == "fitted" for case in cases) else []
 
 
 def claim_files(wildcards):
@@ -80,13 +79,14 @@ def verdicts(suites, size):
     return expand("results/claims/{suite}.{size}.json", suite=suites, size=size)
 
 
-# What simulation reads of this machine.
-COSTS = f"results/machines/{machine_id()}/{COSTS_FILE}"
+def fitted_to(size):
+    """Says that this machine's costs are fitted to a size of suite micro, or to a larger one: smoke has every transport that a simulated case asks for, and takes minutes."""
+    return f"results/machines/{machine_id()}/fitted.{size}"
 
 
-def fitted(suites):
+def fitted(suites, size):
     """The costs of this machine's transports where the suite that measures them is asked for."""
-    return [COSTS] if "micro" in suites else []
+    return [fitted_to(size)] if "micro" in suites else []
 
 
 def digest_of(*rooms):

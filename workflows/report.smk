@@ -7,7 +7,7 @@ for target, (suites, size) in TARGETS.items():
             target
         input:
             verdicts(suites, size),
-            fitted(suites),
+            fitted(suites, size),
         log:
             f"logs/report/{target}.{size}.log",
         conda:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from harness.commands.common import open_store, print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.simulate.jitter import FittedJitter
     from harness.simulate.store import Costs, Fit, LineCost, Parameter, TransportCost
 
@@ -48,10 +50,24 @@ def main(given: argparse.Namespace) -> int:
     if jitter is not None and not any(case.program in ("transfer", "collective") for case in cases):
         return 0
     costs = fit_costs(suite, given.experiment, size, open_store(given.results))
+    if (kept := _larger(given.results, costs)) is not None:
+        print(f"kept the costs that the same code measured at size {kept.size}, fitted {kept.fitted_at}; `scaleproof fit --size {kept.size}` makes them anew")
+        return 0
     path = write_costs(given.results, costs)
     print_costs(costs)
     print(path)
     return 0
+
+
+def _larger(results: Path, costs: Costs) -> Costs | None:
+    """What is known of these costs' machine from a larger size of the same experiment, measured by the same code."""
+    from harness.simulate.store import read_costs
+    from harness.spec.suite import SIZES
+
+    known = read_costs(results, costs.machine)
+    if known is None or (known.code, known.suite, known.experiment) != (costs.code, costs.suite, costs.experiment):
+        return None
+    return known if SIZES.index(known.size) > SIZES.index(costs.size) else None
 
 
 def _show(given: argparse.Namespace) -> int:

@@ -85,6 +85,17 @@ def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(result
     assert page.count("<figure") == 5 and "assumed" in page and "madeup" in page
 
 
+def test_costs_of_a_larger_size_are_kept_until_the_code_changes(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]
+    larger = fit_costs(example(results), "costs", "smoke", Store(results)).model_copy(update={"size": "full"})
+    write_costs(results, larger)
+    assert main(words) == 0 and "measured at size full" in capsys.readouterr().out
+    assert read_costs(results, "madeup") == larger
+    write_costs(results, larger.model_copy(update={"code": "another"}))
+    assert main(words) == 0
+    assert (known := read_costs(results, "madeup")) is not None and known.size == "smoke"
+
+
 def test_a_machine_without_costs_says_what_to_type(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", "--show", "--results", str(tmp_path)]) == 1
     assert "type `scaleproof fit`" in capsys.readouterr().err
