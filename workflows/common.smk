@@ -46,7 +46,11 @@ def costs_first(wildcards):
     """What simulation reads of this machine, where an experiment's cases ask for it."""
     sizes = SUITES[wildcards.suite].experiment(wildcards.experiment).sizes
     cases = sizes[wildcards.size].cases
-    return [fitted_to("ci" if SIZE == "ci" else "smoke")] if any(case.costs == "fitted" for case in cases) else []
+    return (
+        [fitted_to("ci" if SIZE == "ci" else "smoke")]
+        if any(case.costs == "fitted" for case in cases)
+        else []
+    )
 
 
 def claim_files(wildcards):
