@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import open_store, planned_arguments, print_table, profile_of_this_machine, size_of
+from harness.commands.common import allocation_arguments, ground_of_run, open_store, planned_arguments, print_table, profile_of_this_machine, size_of
 from harness.commands.sequential import sequential
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from harness.launch.nodes.ground import Ground
     from harness.launch.stopping import Sequential
     from harness.record.schema import Failure, Record
     from harness.spec.case import AnyCase
@@ -27,6 +28,7 @@ EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     planned_arguments(parser)
+    allocation_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="list cases, launches and an estimate of time and memory; write nothing")
     parser.add_argument("--again", action="store_true", help="run finished launches once more; the earlier records stay")
     parser.add_argument("--case", metavar="ID", help="only the case whose id starts with ID")
@@ -48,9 +50,10 @@ def main(given: argparse.Namespace) -> int:
     rules = {name: sequential(suite, name, size) for name in plans} if given.case is None and given.launch is None else {}
     if given.dry_run:
         return dry_run(suite, plans, size, given.results)
+    ground = ground_of_run(given)
     if given.case is not None:
-        _must_be_runnable(plans)
-    return max(_run(suite, name, launches, size, given, rules.get(name)) for name, launches in plans.items() if launches)
+        _must_be_runnable(plans, ground)
+    return max(_run(suite, name, launches, size, given, rules.get(name), ground) for name, launches in plans.items() if launches)
 
 
 def plan_experiments(suite: Suite, experiment: str | None, size: str) -> dict[str, list[PlannedLaunch]]:
@@ -85,12 +88,12 @@ def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Na
         raise SpecError(f"no launch fits {' '.join(asked)}; --dry-run lists the cases and how often each is launched")
 
 
-def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]]) -> None:
+def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], ground: Ground | None) -> None:
     """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is recorded as not runnable."""
     from harness.launch.preflight import obstacle
     from harness.spec.errors import SpecError
 
-    found = [obstacle(launch.case, launch.programs) for launches in plans.values() for launch in launches]
+    found = [obstacle(launch.case, launch.programs, ground) for launches in plans.values() for launch in launches]
     if found and found[0] is not None and all(found):
         why, advice = found[0]
         raise SpecError(f"not runnable here: {why}; {advice}")
@@ -184,7 +187,9 @@ def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
     return lambda case: too_much(case, capacity)
 
 
-def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None) -> int:
+def _run(
+    suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None, ground: Ground | None
+) -> int:  # fmt: skip
     """0 when every launch of the plan has a good record, else 1."""
     from harness.launch.progress import progress_on_terminal
     from harness.launch.stopping import fixed_number
@@ -195,13 +200,15 @@ def _run(suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size:
 
     title = f"{suite.name} {experiment} {size}"
     limits = suite.experiment(experiment).size(size)
+    if rule is not None:
+        rule.ground = ground
     outcome = run_plan(
         list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
         more=rule.more if rule else None, verify=_verifier(given.results), stall_s=limits.stall_s or STALL_S,
-        simulator=Predictor(given.results), refuse=_refusal(given.results),
+        simulator=Predictor(given.results), refuse=_refusal(given.results), ground=ground,
     )  # fmt: skip
     if rule is None and given.case is None and given.launch is None:
-        write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results)))
+        write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), ground))
     counts = f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} not runnable here"
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:

@@ -48,7 +48,7 @@ def silent_failure(
         return _failure("empty_result", "no sample outside the warm-up")
     if (wrong := failed(preflight)) is not None:
         return _failure("preflight", f"{wrong.code}: {wrong.message}", wrong.advice)
-    if case.fabric == "netns" and case.nodes > 1:
+    if case.fabric in ("netns", "host") and case.nodes > 1:
         return _past_the_links(case, network) or _wrong_address(case, address, watch)
     if _path(watch) == "shared memory":
         return None
@@ -90,9 +90,11 @@ def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | 
     if case.program not in ("train", "collective") and case.ranks > case.nodes:
         return None
     for part in carried(network):
-        if (moved := past_the_links(part)) is not None:
+        # A node of an allocation may have other ways than the interface asked for; all links of a node of namespaces are its network.
+        if (moved := past_the_links(part, case.interface if case.fabric == "host" else None)) is not None:
             node, asked = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
-            return _failure("wrong_interface", f"the links of {node} carried {format_bytes(moved)} of the {asked} asked: bytes took another way", PAST_ADVICE)
+            links = f"{case.interface!r} of {node}" if case.fabric == "host" else f"the links of {node}"
+            return _failure("wrong_interface", f"{links} carried {format_bytes(moved)} of the {asked} asked: bytes took another way", PAST_ADVICE)
     return None
 
 

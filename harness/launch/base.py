@@ -33,6 +33,11 @@ def scratch(launch: str) -> Path:
     return SHARED / f"{SCRATCH}{outer}" / (f"{SCRATCH}{launch}" if outer != launch else "")
 
 
+def node_scratch(launch: str, node: int) -> Path:
+    """The same on a node of an allocation; nodes may be one machine."""
+    return SHARED / f"{SCRATCH}{launch}" / f"n{node}"
+
+
 def ranks_of(node: int, nodes: int, ranks: int) -> list[int]:
     """Rank r stands on node r * nodes // ranks."""
     return [rank for rank in range(ranks) if rank * nodes // ranks == node]

@@ -18,6 +18,7 @@ from harness.launch.agreement import agreement, common, own, unequal_hosts
 from harness.launch.conditions import link_warnings
 from harness.launch.crowding import crowding, saturation
 from harness.launch.execute import Ended
+from harness.launch.nodes.ground import Site
 from harness.launch.preflight_experiment import failed, warnings
 from harness.launch.replay import sleeps
 from harness.launch.watch import Sign, Watch, signal_name
@@ -48,6 +49,9 @@ class Surroundings:
     """What was found before the experiment, for this launch's case."""
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes per second that each interface sent before the experiment, when nothing of ours ran."""
+    site: Site | None = None
+    """Nodes of an allocation; None: this machine, or nodes that the fabric made."""
+    machine: str = field(default_factory=machine_id)
 
 
 def compose(
@@ -63,10 +67,11 @@ def compose(
     facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
     shared = {name: common(facts, name) for name in SHARED_FACTS}
     preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
-    disturbed = disturbances(case, orders.address, watch, events, around.load, around.idle, network)
-    failure = failure_of(ended.cause) if ended.cause else silent_failure(case, orders.address, watch, events, preflight, network)
+    here = orders.case_here()
+    disturbed = disturbances(here, orders.address, watch, events, around.load, around.idle, network)
+    failure = failure_of(ended.cause) if ended.cause else silent_failure(here, orders.address, watch, events, preflight, network)
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
-    transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": case.interface}
+    transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": here.interface}
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
     if case.fabric in ("guests", "netns"):
         transport["fabric"] = take(watch.folder / REPORT)
@@ -74,18 +79,19 @@ def compose(
     crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"))
     if sleeps(case):
         disturbed += saturation(crowded)
+    crowded_out = around.site.oversubscribed(case.threads_per_rank) if around.site else case.ranks * case.threads_per_rank > usable_cores()
     changing = {**around.load, "power_w": power_w(before, after, ended.wall_s), "crowding": asdict(crowded)}
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
-        oversubscribed=not sleeps(case) and case.ranks * case.threads_per_rank > usable_cores(), status=status, failure=failure,
+        oversubscribed=not sleeps(case) and crowded_out, status=status, failure=failure,
         ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks], preflight=preflight, network=network,
         checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
         inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
         warnings=[*warnings(around.preflight), *_warnings(ended), *link_warnings(transport.get("fabric")), *disturbed, *unequal_hosts(facts)],
-        code=code_version(), machine=machine_id(), environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
+        code=code_version(), machine=around.machine, environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
-        artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall,
+        artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall, placement=around.site.placement() if around.site else None,
     )  # fmt: skip
 
 
@@ -95,7 +101,7 @@ def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around:
     return Record(
         launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed,
         evidence="simulated" if case.fabric == "simulated" else "measured",
-        oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(case.fabric), machine=machine_id(),
+        oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(case.fabric), machine=around.machine,
         environment=around.fixed, transport={}, started_at=around.started_at, wall_s=0.0, command=command(case, orders),
     )  # fmt: skip
 

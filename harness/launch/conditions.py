@@ -118,6 +118,8 @@ def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: 
     others = background(part, case.interface, idle, seconds)
     if case.fabric in NODES_OF_OWN:  # whatever stays on a node goes through its loopback, and all else are its links
         others = {} if case.fabric == "netns" else {name: count for name, count in others.items() if name != "lo"}
+    elif case.nodes > 1:
+        others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
     if others:
         message = f"meanwhile other interfaces sent {_listed(others)} above idle"
         found.append(_warning("contended_network", message, "other traffic shared the machine; run again when it is quiet"))

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import harness
+from harness.fabric.plan import take
 from harness.launch.base import Launcher, scratch
+from harness.launch.nodes.keeper import LEFT
 from harness.launch.processes import Here, OnNodes
 from harness.launch.stall import Seen, first_silent, look, look_again, stall_of
 from harness.launch.teardown import clean, end_processes, reap_session
@@ -73,15 +75,18 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
             cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
             stall = stall_of(look_again(watch, seen), cause) if cause and any(watch.board.pid(rank) for rank in watch.ranks) else None
-            leftovers = [] if cause else _leave(process, LEAVE_NODES_S if orders.case["fabric"] == "guests" else LEAVE_S)
+            leftovers = [] if cause else _leave(process, LEAVE_NODES_S if orders.nodes or orders.case["fabric"] == "guests" else LEAVE_S)
         finally:
             with _uninterrupted():
+                if orders.nodes and process is not None:
+                    process.terminate()  # the keeper has the agents end what runs on their nodes
+                    _leave(process, LEAVE_NODES_S)
                 end_processes(orders.launch, TERM_S)
                 if process is not None:
                     process.kill()
                     process.wait()
                     reap_session(process.pid)
-                left = clean(orders.launch)
+                left = [*clean(orders.launch), *(take(folder / LEFT) or [])]
     return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
 
 
@@ -95,8 +100,9 @@ def prepare(folder: Path, orders: Orders) -> None:
 
 def new_watch(folder: Path, orders: Orders) -> Watch:
     """The watch over a folder that `prepare` made."""
-    ranks, nodes = int(orders.case["ranks"]), int(orders.case["nodes"])
-    processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if orders.case["fabric"] == "guests" else Here()
+    ranks, nodes = int(orders.case["ranks"]), orders.nodes or int(orders.case["nodes"])
+    apart = orders.nodes or orders.case["fabric"] == "guests"
+    processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if apart else Here()
     return Watch(folder, Board(folder / "board", ranks), processes)
 
 

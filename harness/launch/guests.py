@@ -13,13 +13,17 @@ from harness.fabric.guests import keeper_command
 from harness.fabric.plan import GuestPlan
 from harness.launch.base import Launcher, ranks_of
 from harness.launch.netns import InNamespaces
+from harness.launch.nodes.ground import Site
+from harness.launch.nodes.over import OverNodes
 from harness.launch.on_nodes import Ran, one_per_node, run_on_nodes
 from harness.rank.orders import Orders
 from harness.spec import registry
 
 
-def launcher_of(fabric: str, launcher: str) -> Launcher:
-    """What starts a case's ranks: in guests and on nodes of namespaces the keeper, which starts them on every node."""
+def launcher_of(fabric: str, launcher: str, site: Site | None = None) -> Launcher:
+    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the keeper, which starts them on every node."""
+    if site is not None:
+        return OverNodes(site, launcher)
     on_nodes: dict[str, Launcher] = {"guests": InGuests(), "netns": InNamespaces(launcher)}
     started: Launcher = on_nodes[fabric] if fabric in on_nodes else registry.load("launcher", launcher)()
     return started

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from harness.launch.nodes.ground import Ground
 from harness.programs.own import load_entry
 from harness.spec import registry
 from harness.spec.case import AnyCase, OwnCase, TrainCase
@@ -14,8 +15,8 @@ Obstacle = tuple[str, str]
 """Reason and advice."""
 
 
-def obstacle(case: AnyCase, programs: str = "") -> Obstacle | None:
-    """Why the case is not runnable on this machine; None when nothing is known to stand against it."""
+def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) -> Obstacle | None:
+    """Why the case is not runnable on this machine, or on these nodes; None when nothing is known to stand against it."""
     if case.fabric == "simulated":
         return None  # it takes no library, device or program of this machine; what a prediction lacks the simulator says
     for kind, name in named(case):
@@ -26,7 +27,11 @@ def obstacle(case: AnyCase, programs: str = "") -> Obstacle | None:
         return "launcher mpirun: no mpirun beside this Python", "type `make env`"
     of_kind: dict[str, object] = {"guest": case.guest} if case.fabric == "guests" else {}
     of_kind |= {"cluster": slowed(cluster_of(case), case.dilation, case.shrink)} if case.fabric == "netns" else {}
-    hindrance: Obstacle | None = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
+    if ground is not None and case.fabric == "host":
+        site = ground.site(case)
+        hindrance: Obstacle | None = site if isinstance(site, tuple) else None
+    else:
+        hindrance = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
     if hindrance is not None:
         return hindrance
     if case.fabric == "guests" and case.launcher != "local":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.launch import preflight_machine as machine
+from harness.launch.nodes.ground import Ground, site_of
 from harness.launch.preflight_ranks import Group, Told, ask, groups, judge
 from harness.record.schema import PreflightCheck, Warning
 from harness.spec.case import AnyCase
@@ -23,6 +24,7 @@ class Preflight:
 
     results: Path
     staging: Path
+    ground: Ground | None = None
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes a second that each interface sent before the first launch."""
     _cases: list[AnyCase] = field(default_factory=list)
@@ -39,12 +41,17 @@ class Preflight:
             quiet, self.idle = machine.idle_traffic()
             self._whole = [machine.disk(self.results, self._cases), quiet]
         told = self._told(groups([*self._cases, case])[case.launcher, case.fabric, case.interface])
-        own = [machine.memory(case), machine.cores(case)]
+        own = self._machine(case)
         if isinstance(told, PreflightCheck):
             return [*self._whole, *own, told]
         limits = [found["limits"] for found in told.values()]
         own += [machine.locked_memory(case, [limit["memlock"] for limit in limits]), machine.open_files(case, [limit["files"] for limit in limits])]
         return [*self._whole, *own, *judge(told)]
+
+    def _machine(self, case: AnyCase) -> list[PreflightCheck]:
+        """Memory and cores, of this machine or of the nodes that the case takes."""
+        site = site_of(case, self.ground)
+        return [machine.memory(case, site), machine.cores(case, site)]
 
     def _told(self, group: Group) -> Told | PreflightCheck:
         if group not in self._told_here:
@@ -53,7 +60,7 @@ class Preflight:
         return self._told_here[group]
 
     def _ask(self, group: Group) -> Told | PreflightCheck:
-        answer = ask(group, self.staging)
+        answer = ask(group, self.staging, self.ground)
         if not isinstance(answer, PreflightCheck) and failed(judge(answer)) is None:
             _known[group] = time.monotonic(), answer
         return answer

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.launch.nodes.ground import Site
 from harness.launch.replay import sleeps
 from harness.rank.recorder import EVENT_DTYPE, GROW
 from harness.record.cgroups import memory_left
@@ -38,9 +39,12 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
     return checked("disk", free >= needed, message, "" if free >= needed else advice)
 
 
-def memory(case: AnyCase) -> PreflightCheck:
-    """The estimate of one launch against what the machine has (fails) and what is free (warns)."""
+def memory(case: AnyCase, site: Site | None = None) -> PreflightCheck:
+    """The estimate of one launch against what the machine has (fails) and what is free (warns). On several nodes the part of the fullest one, as if it were
+    this machine, which is one of them or like them."""
     needed, left = estimate(case, {}).nbytes, memory_left()
+    if site is not None:
+        needed = needed * max(map(len, site.ranks)) // case.ranks
     everything, free = memory_mib() << 20, meminfo("MemAvailable") << 20
     if left is not None:
         everything, free = min(everything, left), min(free, left)
@@ -50,11 +54,15 @@ def memory(case: AnyCase) -> PreflightCheck:
     return checked("memory", True, message, "end what else uses memory here, or the kernel may end a rank" if needed > free else "")
 
 
-def cores(case: AnyCase) -> PreflightCheck:
+def cores(case: AnyCase, site: Site | None = None) -> PreflightCheck:
     """Ranks times threads against the cores that may be used; more warns, and bars every claim about scaling."""
     if sleeps(case):
         message = f"{case.ranks} ranks that sleep in place of computing on {usable_cores():g} cores; how idle these are is looked at meanwhile"
         return checked("oversubscribed", True, message)
+    if site is not None:
+        crowded = site.oversubscribed(case.threads_per_rank)
+        message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {len(site.nodes)} nodes with {site.cores} cores in all"
+        return checked("oversubscribed", True, message, "times include waiting for a core: they count for no claim about scaling" if crowded else "")
     wanted, usable = case.ranks * case.threads_per_rank, usable_cores()
     message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {usable:g} cores"
     advice = "times include waiting for a core: they count for no claim about scaling"

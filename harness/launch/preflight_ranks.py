@@ -13,6 +13,7 @@ from typing import Any
 from harness.launch.advice import ADVICE
 from harness.launch.execute import execute, launch_environment, new_watch, prepare
 from harness.launch.guests import launcher_of
+from harness.launch.nodes.ground import Ground, site_of, stands
 from harness.launch.preflight_machine import checked
 from harness.rank.orders import PREFLIGHT, Orders
 from harness.record.schema import PreflightCheck
@@ -59,20 +60,21 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
     return found
 
 
-def ask(group: Group, staging: Path) -> Told | PreflightCheck:
+def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | PreflightCheck:
     """Start the ranks and let them look; a failed check when they did not come back."""
     values = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "preflight", "entry": "preflight", "ranks": group.ranks}
     case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes, "guest": group.guest})
-    address = registry.load("fabric", group.fabric)(group.interface).address()
+    site = site_of(case, ground)
+    address = site.addresses[0] if site else registry.load("fabric", group.fabric)(group.interface).address()
     deadline_s = DEADLINE_S[group.guest if group.fabric == "guests" else "host"] + RANK_S * group.ranks
     orders = Orders(
         launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
-        token=secrets.token_hex(16), address=address, deadline_s=deadline_s, programs=str(_PROGRAMS),
+        token=secrets.token_hex(16), address=address, deadline_s=deadline_s, programs=str(_PROGRAMS), **stands(site),
     )  # fmt: skip
     folder = staging / orders.launch
     try:
         prepare(folder, orders)
-        launcher = launcher_of(group.fabric, group.launcher)
+        launcher = launcher_of(group.fabric, group.launcher, site)
         watch = new_watch(folder, orders)
         ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
         watch.board.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from harness.launch.nodes.ground import Ground, machine_of
 from harness.record.digest import code_digest, machine_id
 from harness.record.schema import Record
 from harness.record.stops import CaseStop, Decided, Stops, write_stops
@@ -20,18 +21,18 @@ ValueOf = Callable[[Record, Store], float | None]
 """A launch's value of the metric that decides; metrics live in an upper room and are handed down."""
 
 
-def fixed_number(suite: Suite, experiment: str, size: str, store: Store) -> Stops:
+def fixed_number(suite: Suite, experiment: str, size: str, store: Store, ground: Ground | None = None) -> Stops:
     """What is recorded of a size without `stop`."""
     chosen = suite.experiment(experiment).size(size)
     cases = tuple(
         CaseStop(
-            case_id=case.case_id, arm=case.arm, repetitions=chosen.launches, launches=len(finished_launches(case.case_id, chosen.launches, store)),
+            case_id=case.case_id, arm=case.arm, repetitions=chosen.launches, launches=len(finished_launches(case.case_id, chosen.launches, store, ground)),
             decided="fixed number", half_width_share=None,
         )
         for case in chosen.cases
     )  # fmt: skip
     return Stops(
-        suite=suite.name, experiment=experiment, size=size, machine=machine_id(), code=code_digest(), minimum=chosen.launches, budget=chosen.launches,
+        suite=suite.name, experiment=experiment, size=size, machine=_machine(ground), code=code_digest(), minimum=chosen.launches, budget=chosen.launches,
         cases=cases,
     )  # fmt: skip
 
@@ -53,6 +54,8 @@ class Sequential:
         self._decided: dict[str, Decided] = {}
         self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
         self._next = chosen.launches
+        self.ground: Ground | None = None
+        """Nodes that the run was given."""
 
     def more(self, store: Store) -> list[PlannedLaunch]:
         """The next block: cases whose interval is still too wide and those they are compared with; empty when all is decided. Writes what was decided."""
@@ -80,7 +83,7 @@ class Sequential:
             self._decided[case_id] = "budget spent"
 
     def _of_case(self, case_id: str, store: Store) -> list[float]:
-        found = [self._value(record, store) for record in finished_launches(case_id, self._repetitions[case_id], store)]
+        found = [self._value(record, store) for record in finished_launches(case_id, self._repetitions[case_id], store, self.ground)]
         return [value for value in found if value is not None]
 
     def _value(self, record: Record, store: Store) -> float | None:
@@ -92,7 +95,7 @@ class Sequential:
     def _stops(self, values: Mapping[str, Sequence[float]]) -> Stops:
         suite, experiment, size = self.names
         return Stops(
-            suite=suite, experiment=experiment, size=size, machine=machine_id(), code=code_digest(), metric=self.stop.metric, nbytes=self.stop.nbytes,
+            suite=suite, experiment=experiment, size=size, machine=_machine(self.ground), code=code_digest(), metric=self.stop.metric, nbytes=self.stop.nbytes,
             target=self.stop.target, minimum=self.minimum, budget=self.stop.budget,
             cases=tuple(
                 CaseStop(
@@ -104,12 +107,16 @@ class Sequential:
         )  # fmt: skip
 
 
-def finished_launches(case_id: str, repetitions: int, store: Store) -> list[Record]:
-    """Finished launches of this code on this machine, by repetition; the latest of one that was made twice."""
+def finished_launches(case_id: str, repetitions: int, store: Store, ground: Ground | None = None) -> list[Record]:
+    """Finished launches of this code on this machine or these nodes, by repetition; the latest of one that was made twice."""
     good = [record for record in store.records(case_id) if record.status == "ok"]
-    good = [record for record in good if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_id())]
+    good = [record for record in good if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, ground))]
     latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
     return [latest[index] for index in sorted(latest)]
+
+
+def _machine(ground: Ground | None) -> str:
+    return ground.machine if ground else machine_id()
 
 
 def _half_width(values: Sequence[float], stop: Stop) -> float | None:

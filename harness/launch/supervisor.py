@@ -19,6 +19,7 @@ from harness.launch.compose import Surroundings, compose, disk_full, not_started
 from harness.launch.execute import Ended, execute, launch_environment, new_watch, prepare
 from harness.launch.guests import launcher_of
 from harness.launch.lock import locked
+from harness.launch.nodes.ground import Ground, Site, machine_of, site_of, stands
 from harness.launch.preflight import Obstacle, obstacle
 from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress
@@ -31,7 +32,7 @@ from harness.rank.recorder import read_events
 from harness.rank.tie import adopt_orphans
 from harness.record.counters import read_counters
 from harness.record.difference import keep_difference
-from harness.record.digest import code_digest, machine_id
+from harness.record.digest import code_digest
 from harness.record.environment import environment, load
 from harness.record.schema import Failure, PreflightCheck, Record
 from harness.record.store import Store
@@ -93,10 +94,11 @@ def run_plan(
     stall_s: float = STALL_S,
     simulator: Simulator | None = None,
     refuse: Callable[[AnyCase], Obstacle | None] = lambda case: None,
+    ground: Ground | None = None,
 ) -> Outcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
     has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true. `simulator` foretells the launches
-    of fabric `simulated`. `refuse` may say why a case is too much for this machine.
+    of fabric `simulated`. `refuse` may say why a case is too much for this machine. `ground`: nodes on which cases of fabric `host` stand.
 
     SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
     results = results.resolve()
@@ -105,7 +107,7 @@ def run_plan(
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse).all(plan, again, more)
+        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, ground).all(plan, again, more)
 
 
 class _Run:
@@ -113,13 +115,13 @@ class _Run:
 
     def __init__(
         self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None,
-        simulator: Simulator | None, refuse: Callable[[AnyCase], Obstacle | None],
+        simulator: Simulator | None, refuse: Callable[[AnyCase], Obstacle | None], ground: Ground | None,
     ) -> None:  # fmt: skip
         self.store, self.size, self.progress, self.verify, self.simulator = store, size, progress, verify, simulator
         self.deadline_s, self.stall_s = limits_s
-        self.refuse = refuse
+        self.refuse, self.ground = refuse, ground
         self.outcome = Outcome()
-        self.preflight = Preflight(store.results, store.staging)
+        self.preflight = Preflight(store.results, store.staging, ground)
 
     def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
         """Every launch in order; a full disk ends the run, since nothing could be recorded."""
@@ -153,7 +155,7 @@ class _Run:
         def counts(record: Record) -> bool:
             return same_profile(record, self.store.results)
 
-        return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), machine_id(), counts) is not None
+        return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), self._machine(launch), counts) is not None
 
     def _count(self, record: Record) -> None:
         self.outcome.launches.append(record.launch)
@@ -168,7 +170,7 @@ class _Run:
         self.progress.ended(record)
 
     def _one(self, planned: PlannedLaunch) -> Record:
-        hindrance = obstacle(planned.case, planned.programs) or self.refuse(planned.case)
+        hindrance = obstacle(planned.case, planned.programs, self.ground) or self.refuse(planned.case)
         profile = profile_for(planned.case, self.store.results)
         if hindrance is None and planned.case.fabric == FABRIC:
             hindrance = unforeseen(planned, self.simulator)
@@ -181,21 +183,24 @@ class _Run:
         checks = self.preflight.of(planned.case)
         if failed(checks) is not None:
             return self._refused(planned, checks)
+        site = site_of(planned.case, self.ground)
         fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
-        orders = self._orders(planned, fabric.address(), profile)
+        orders = self._orders(planned, site.addresses[0] if site else fabric.address(), profile, site)
         folder = self.store.staging / orders.launch
+        evidence = "emulated" if profile else (site or fabric).evidence
         try:
-            return self._launch(planned, orders, folder, "emulated" if profile else fabric.evidence, checks, profile)
+            return self._launch(planned, orders, folder, evidence, checks, profile, site)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _launch(
-        self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck], profile: Profile | None
+        self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck], profile: Profile | None,
+        site: Site | None,
     ) -> Record:  # fmt: skip
         prepare(folder, orders)
         if profile is not None:
             hand_over(profile, folder)
-        launcher = launcher_of(planned.case.fabric, planned.case.launcher)
+        launcher = launcher_of(planned.case.fabric, planned.case.launcher, site)
         variables = launch_environment(orders, launcher, folder)
         watch = new_watch(folder, orders)
         around = Surroundings(
@@ -205,6 +210,8 @@ class _Run:
             read_counters(),
             preflight=checks,
             idle=self.preflight.idle,
+            site=site,
+            machine=self._machine(planned),
         )
         interrupted = False
         try:
@@ -238,29 +245,33 @@ class _Run:
         orders = self._orders(planned, "")
         folder = self.store.staging / orders.launch
         folder.mkdir(parents=True)
-        record = refused(planned.case, orders, Surroundings(environment(dict(os.environ)), _utc(), preflight=checks))
+        record = refused(planned.case, orders, Surroundings(environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned)))
         self.store.commit(folder, record, samples_table({}))
         return record
 
     def _not_runnable(self, planned: PlannedLaunch, reason: str, advice: str) -> Record:
         """Recorded once per code and machine, not at every start."""
+        machine = self._machine(planned)
         for known in self.store.records(planned.case.case_id):
-            same = known.plan_index == planned.plan_index and known.code.digest == code_digest(planned.case.fabric) and known.machine == machine_id()
+            same = known.plan_index == planned.plan_index and known.code.digest == code_digest(planned.case.fabric) and known.machine == machine
             if same and known.failure is not None and known.status == "not_runnable" and known.failure.message == reason:
                 return known
         orders = self._orders(planned, "")
         folder = self.store.staging / orders.launch
         folder.mkdir(parents=True)
-        record = not_started(planned.case, orders, reason, advice, Surroundings(environment(dict(os.environ)), _utc()))
+        record = not_started(planned.case, orders, reason, advice, Surroundings(environment(dict(os.environ)), _utc(), machine=machine))
         self.store.commit(folder, record, samples_table({}))
         return record
 
-    def _orders(self, planned: PlannedLaunch, address: str, profile: Profile | None = None) -> Orders:
+    def _machine(self, planned: PlannedLaunch) -> str:
+        return machine_of(planned.case, self.ground)
+
+    def _orders(self, planned: PlannedLaunch, address: str, profile: Profile | None = None, site: Site | None = None) -> Orders:
         case = planned.case
         return Orders(
             launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=self.size, plan_index=planned.plan_index,
             seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s,
-            stall_s=patience_s(case, profile, self.stall_s), programs=planned.programs,
+            stall_s=patience_s(case, profile, self.stall_s), programs=planned.programs, **stands(site),
         )  # fmt: skip
 
 

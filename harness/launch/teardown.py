@@ -6,20 +6,31 @@ import os
 import shutil
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from harness.fabric import quota
-from harness.launch.base import SCRATCH, SHARED, scratch
+from harness.launch.base import SCRATCH, SHARED, node_scratch, scratch
 from harness.rank.orders import ENVIRONMENT
 
+AGENT = "SCALEPROOF_AGENT"
+"""In the environment of what an agent started on its node: the launch and the node's number."""
+OWNER = "owner"
+"""File of an agent's scratch: the namespace of its processes' numbers."""
+OLD_S = 60.0
+"""Younger scratch may be of a launch that is just beginning."""
 _POLL_S = 0.01
 
 
-def processes(launch: str) -> list[int]:
-    """Living processes of a launch (zombies have no environment any more)."""
-    mark = f"{ENVIRONMENT}={launch}".encode()
+def processes(launch: str, node: int | None = None) -> list[int]:
+    """Living processes of a launch (zombies have no environment any more), of all of it or of one node's agent."""
+    return _marked(f"{ENVIRONMENT}={launch}" if node is None else f"{AGENT}={launch}.{node}")
+
+
+def _marked(variable: str) -> list[int]:
+    mark = variable.encode()
     found = []
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -38,15 +49,15 @@ def shared_memory(launch: str) -> list[Path]:
     return [Path(entry.path) for entry in os.scandir(SHARED) if launch in entry.name] if SHARED.is_dir() else []
 
 
-def end_processes(launch: str, grace_s: float) -> list[int]:
-    """SIGTERM, then SIGKILL after the grace; returns the processes that were there. Reaps those that this process adopted."""
+def end_processes(launch: str, grace_s: float, node: int | None = None) -> list[int]:
+    """SIGTERM, then SIGKILL after the grace; returns the processes that were there. Reaps those that this process adopted. `node`: see processes."""
     found: dict[int, None] = {}
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in processes(launch):
+        for pid in processes(launch, node):
             found[pid] = None
             _send(pid, number)
             _send(pid, signal.SIGCONT)
-        if _gone(list(found), launch, grace_s if number == signal.SIGTERM else 5.0):
+        if _gone(list(found), launch, grace_s if number == signal.SIGTERM else 5.0, node):
             break
     return list(found)
 
@@ -65,6 +76,39 @@ def clean(launch: str) -> list[str]:
         else:
             path.unlink(missing_ok=True)
     return left
+
+
+def owned(scratch: Path) -> None:
+    """Say in an agent's scratch whose it is, so that `sweep` knows it again."""
+    (scratch / OWNER).write_text(_numbers())
+
+
+def clean_node(launch: str, node: int, grace_s: float) -> list[str]:
+    """On a node of an allocation: end what an agent started, remove its scratch and what else carries the launch's id; returns what no launch should leave."""
+    left = [f"process {pid}" for pid in end_processes(launch, grace_s, node)]
+    temporary = node_scratch(launch, node)
+    shutil.rmtree(temporary, ignore_errors=True)
+    with suppress(OSError):
+        temporary.parent.rmdir()  # it stays while the supervisor or another agent of this machine needs it
+    for path in shared_memory(launch):
+        if path != temporary.parent:
+            left.append(str(path))
+            path.unlink(missing_ok=True)
+    return left
+
+
+def sweep() -> None:
+    """Remove what agents left here that were killed: scratch without any process of its launch."""
+    for path in SHARED.glob(f"{SCRATCH}*/n*/{OWNER}"):
+        launch, scratch = path.parents[1].name.removeprefix(SCRATCH), path.parent
+        with suppress(OSError):
+            if path.read_text() == _numbers() and time.time() - path.stat().st_mtime > OLD_S and not processes(launch):
+                shutil.rmtree(scratch, ignore_errors=True)
+                scratch.parent.rmdir()
+
+
+def _numbers() -> str:
+    return str(os.stat("/proc/self/ns/pid").st_ino)
 
 
 def clean_leftovers(staging: Path) -> list[str]:
@@ -98,12 +142,12 @@ def _send(pid: int, number: int) -> None:
         return
 
 
-def _gone(pids: list[int], launch: str, within_s: float) -> bool:
+def _gone(pids: list[int], launch: str, within_s: float, node: int | None) -> bool:
     until = time.monotonic() + within_s
     while True:
         # A process that ends loses its environment a moment before it can be reaped.
         children = [pid for pid in pids if _still_child(pid)]
-        if not children and not processes(launch):
+        if not children and not processes(launch, node):
             return True
         if time.monotonic() >= until:
             return False

@@ -25,7 +25,6 @@ from harness.rank.orders import PREFLIGHT, Orders
 from harness.rank.recorder import Recorder
 from harness.rank.rendezvous import Rendezvous
 from harness.spec import registry
-from harness.spec.case import parse_case
 
 BEAT_S = 0.2
 
@@ -72,7 +71,7 @@ def describe(error: BaseException) -> dict[str, str]:
 
 def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
     return RankContext(
-        case=parse_case(orders.case), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
+        case=orders.case_here(), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
         address=place.address(orders.address), programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
         recorder=Recorder(place.mapped(folder) / f"rank-{rank}.events"), board=board,
     )  # fmt: skip

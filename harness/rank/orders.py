@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.spec.case import AnyCase, parse_case
+
 FILE = "launch.json"
 ENVIRONMENT = "SCALEPROOF_LAUNCH"
 """In the environment of every process of a launch: its id, by which leftovers are found."""
@@ -34,6 +36,15 @@ class Orders:
     stall_s: float = STALL_S
     programs: str = ""
     """Folder of the suite's own programs."""
+    nodes: int = 0
+    """Of an allocation, over which the ranks stand as over a fabric's; 0: on this machine, or on nodes that the fabric makes."""
+    interface: str = ""
+    """What the case's interface means on those nodes."""
+
+    def case_here(self) -> AnyCase:
+        """The case as its ranks see it: on an allocation it has nodes and their interface, which are no part of its identity."""
+        case = parse_case(self.case)
+        return case.model_copy(update={"nodes": self.nodes, "interface": self.interface}) if self.nodes else case
 
     def write(self, folder: Path) -> None:
         """Into the launch's folder."""

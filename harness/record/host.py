@@ -52,6 +52,12 @@ def host() -> dict[str, Any]:
     return {**found, "not_readable": missing}
 
 
+def boot_id() -> str:
+    """Of this boot of this kernel: processes with the same one share a machine."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else platform.node()
+
+
 def cores() -> int:
     """Logical processors that this process may use."""
     return len(os.sched_getaffinity(0))

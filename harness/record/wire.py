@@ -70,10 +70,12 @@ def unseen(found: Carried, interface: str) -> bool:
     return found.asked_bytes >= NOTICED and max(found.sent_bytes.get(interface, 0), found.wire_bytes) < CARRIES * found.asked_bytes
 
 
-def past_the_links(found: Carried) -> int | None:
-    """Of a node whose interfaces but loopback are its links to other nodes: the bytes on all links, where they are too few for what its ranks asked; None where
-    they are enough, or too little was asked. Ranks of one node may pass the most of it to each other; a read counts for its reader, who receives."""
-    ways = ({name: count for name, count in way.items() if name != "lo"} for way in (found.sent_bytes, found.received_bytes))
+def past_the_links(found: Carried, interface: str | None = None) -> int | None:
+    """Of a node whose interfaces but loopback (or this one alone) are its links to other nodes: the bytes on all links, where they are too few for what its
+    ranks asked; None where they are enough, or too little was asked. Ranks of one node may pass the most of it to each other; a read counts for its reader,
+    who receives."""
+    links = [name for name in found.sent_bytes if (name == interface if interface else name != "lo")]
+    ways = ({name: way.get(name, 0) for name in links} for way in (found.sent_bytes, found.received_bytes))
     moved = max(sum(way.values()) for way in ways)
     return moved if found.asked_bytes >= NOTICED and moved < CARRIES * found.asked_bytes / len(found.ranks) else None
 

@@ -1,0 +1,35 @@
+"""Launches over the nodes of an allocation: from a launch's site to nodes.json, and to the keeper that starts the agents."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from harness.fabric.plan import put
+from harness.launch.nodes.ground import Site, address_towards
+from harness.launch.nodes.keeper import FILE
+from harness.launch.nodes.roll_call import starters
+from harness.rank.orders import Orders
+
+
+class OverNodes:
+    """One keeper, which starts an agent on each node of the site; agents start the ranks."""
+
+    def __init__(self, site: Site, launcher: str) -> None:
+        self.site, self.launcher = site, launcher
+
+    def command(self, folder: Path, orders: Orders) -> list[str]:
+        """Writes nodes.json; the keeper's life hangs on the supervisor's."""
+        site, hosts = self.site, [node.name for node in self.site.nodes]
+        header = {"hosts": hosts, "addresses": site.addresses, "ranks": site.ranks, "streamed": site.streamed}
+        put(folder / FILE, {
+            "hosts": hosts, "ranks": site.ranks, "address": address_towards(site.addresses[-1]), "header": header,
+            "starters": starters(site.allocation, hosts, orders.launch),
+            "files": sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"),
+        })  # fmt: skip
+        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), sys.executable, "-m", "harness.launch.nodes.keeper", str(folder)]
+
+    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+        """Nothing of its own."""
+        return {}

@@ -1,0 +1,37 @@
+"""Agents started by a remote shell, one call a node; on this machine itself without one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+from collections.abc import Sequence
+
+PROGRAM = "SCALEPROOF_SSH"
+"""Another remote shell with its options; the host and one command line follow them."""
+OPTIONS = (
+    "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=3", "-o", "ServerAliveCountMax=3", "-o", "LogLevel=ERROR",
+    "-o", "ClearAllForwardings=yes",
+)  # fmt: skip
+
+
+def remote_shell() -> list[str]:
+    """The program and its options."""
+    return shlex.split(os.environ[PROGRAM]) if os.environ.get(PROGRAM) else ["ssh", *OPTIONS]
+
+
+def commands(names: Sequence[str], words: Sequence[str]) -> list[tuple[list[str], list[int]]]:
+    """A command for each node, which is told its number."""
+    here = os.getcwd()
+    found = []
+    for number, name in enumerate(names):
+        told = [*words, "--node", str(number)]
+        line = f"cd {shlex.quote(here)} 2>/dev/null; exec {shlex.join(told)}"
+        found.append((told if is_here(name) else [*remote_shell(), name, line], [number]))
+    return found
+
+
+def is_here(name: str) -> bool:
+    """Whether a host's name is this machine's."""
+    own = socket.gethostname()
+    return name in ("localhost", own, own.partition(".")[0])
