@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from harness.launch.nodes.ground import Ground
     from harness.record.machine import MachineProfile
     from harness.record.store import Store
     from harness.spec.suite import Suite
@@ -33,6 +34,30 @@ def planned_arguments(parser: argparse.ArgumentParser) -> None:
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
+
+
+def allocation_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which nodes cases of fabric `host` stand on; without any of these the Slurm job around this process, else this machine."""
+    parser.add_argument("--hosts", default="", metavar="A:4,B:4", help="nodes and how many ranks each takes, or a file with one a line ($SCALEPROOF_HOSTS)")
+    parser.add_argument("--launcher", default="", metavar="NAME", help="local, srun, ssh, mpirun or torchrun ($SCALEPROOF_LAUNCHER)")
+    parser.add_argument("--interface", default="", metavar="NAME", help="of every node, over which ranks talk where a case says lo ($SCALEPROOF_INTERFACE)")
+    parser.add_argument("--rendezvous", default="", metavar="KIND", help="of launcher torchrun: static or c10d ($SCALEPROOF_RENDEZVOUS)")
+
+
+def ground_of_run(given: argparse.Namespace) -> Ground | None:
+    """The nodes that were given, after each has answered; None: this machine alone. SpecError for what cannot be."""
+    import os
+
+    from harness.launch.nodes.allocation import Asked
+    from harness.launch.nodes.allocation import given as allocation_given
+    from harness.launch.nodes.ground import ground_of
+
+    allocation = allocation_given(Asked(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ)
+    if allocation is None:
+        return None
+    ground = ground_of(allocation, given.results)
+    print(ground.words, flush=True)
+    return ground
 
 
 def results_argument(parser: argparse.ArgumentParser) -> None:
