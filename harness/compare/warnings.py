@@ -10,11 +10,10 @@ from harness.compare.floors import without_floor
 from harness.compare.pairing import Group
 from harness.compare.schema import EnvironmentOut, PairOut, WarningOut
 from harness.compare.selection import Side
+from harness.record import placement
+from harness.record.placement import listed
 from harness.record.schema import Record
 from harness.stats.intervals import smallest_count
-
-_NAMED = 6
-"""So many names are listed in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Around:
 
 def warnings(around: Around) -> list[WarningOut]:
     """In the order in which they matter."""
-    found = [*_pairs(around), *_launches(around), *_environment(around), *_marks(around)]
+    found = [*_pairs(around), *_nodes(around), *_launches(around), *_environment(around), *_marks(around)]
     return [WarningOut(code=code, message=message) for code, message in found]
 
 
@@ -53,11 +52,23 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
     rows = [row for pair in pairs for row in pair.rows]
     if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
         advice = "" if any(row.floor for row in rows) else f"; {without_floor(unknown)}"
-        yield "no_noise_floor", f"no noise floor is known for {_listed(unknown)}: a change of these counts as no regression{advice}"
+        yield "no_noise_floor", f"no noise floor is known for {listed(unknown)}: a change of these counts as no regression{advice}"
     if few := sum(min(row.n) < smallest_count() for row in rows):
         yield "few_launches", f"{few} of {len(rows)} rows have fewer than {smallest_count()} launches a side, too few for an interval"
     if differing := sorted({found.name for pair in pairs for found in pair.differs} - {"arm", "experiment", "suite"}):
-        yield "configuration", f"the cases differ in {_listed(differing)}"
+        yield "configuration", f"the cases differ in {listed(differing)}"
+
+
+def _nodes(around: Around) -> Iterator[tuple[str, str]]:
+    """Pairs whose two cases did not have the same nodes, or had them differently far apart; each finding once."""
+    records = {record.launch: record for side in around.used for record in side}
+    found = Counter[tuple[placement.Code, str]]()
+    for pair in around.pairs:
+        sides = [(name, [records[run] for run in runs if run in records]) for name, runs in (("A", pair.runs_a), ("B", pair.runs_b))]
+        found.update(placement.unlike(sides))
+    for (code, message), count in found.items():
+        of = f" ({count} of {len(around.pairs)} cases)" if len(around.pairs) > 1 else ""
+        yield code, f"{message}{of}; {placement.ADVICE[code]}"
 
 
 def _launches(around: Around) -> Iterator[tuple[str, str]]:
@@ -65,7 +76,7 @@ def _launches(around: Around) -> Iterator[tuple[str, str]]:
     if same := first & second:
         yield "same_launches", f"{len(same)} launches are on both sides"
     if missing := sorted({record.case.suite for side in around.used for record in side} & set(around.missing)):
-        yield "suite_missing", f"no suite {_listed(missing)} is found here (--suites): metrics that it adds are not compared"
+        yield "suite_missing", f"no suite {listed(missing)} is found here (--suites): metrics that it adds are not compared"
     for name, side, grouped in zip("AB", around.sides, around.groups, strict=True):
         if lost := sum(record.status != "ok" for record in side.records):
             yield "failed_launches", f"{lost} of {len(side.records)} launches of {name} failed or could not run"
@@ -78,7 +89,7 @@ def _environment(around: Around) -> Iterator[tuple[str, str]]:
         unequal = [found for found in around.environment if found.part == part and found.matters and not found.asked]
         if unequal:
             words = [f"{found.name} ({_values(found.a)} in A, {_values(found.b)} in B)" for found in unequal]
-            yield f"unequal_{part}", f"{part}: {_listed(words)}"
+            yield f"unequal_{part}", f"{part}: {listed(words)}"
     for name, side in zip("AB", around.used, strict=True):
         if any(record.code.dirty for record in side):
             yield "local_changes", f"{name} ran code with local changes: its commit does not say what was measured"
@@ -94,7 +105,3 @@ def _marks(around: Around) -> Iterator[tuple[str, str]]:
 
 def _values(values: Sequence[str]) -> str:
     return ", ".join(values) or "absent"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words[:_NAMED]) + (f" and {len(words) - _NAMED} more" if len(words) > _NAMED else "")

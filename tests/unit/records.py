@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from harness.rank.recorder import EVENT_DTYPE
-from harness.record.schema import Code, Failure, Record
+from harness.record.schema import Code, Failure, Job, PlacedNode, Placement, Record
 from harness.record.store import Store
 from harness.record.write import samples_table
 from harness.spec.case import parse_case
@@ -44,3 +45,14 @@ def commit(results: Path, found: Record, rows: int = 3) -> Path:
     staging.mkdir(parents=True)
     (staging / "rank-0.log").write_text("log")
     return store.commit(staging, found, samples_table({0: events(rows), 1: events(rows)}))
+
+
+def placed(*nodes: str, switches: Mapping[str, str] | None = None, ranks: int = 2, cluster: str = "c", machine: str = "m") -> Placement:
+    """Nodes of one allocation; rank r stands on node r * nodes // ranks. `switches`: node to switch."""
+    of = {node: [rank for rank in range(ranks) if rank * len(nodes) // ranks == place] for place, node in enumerate(nodes)}
+    made = [
+        PlacedNode(name=node, address="10.0.0.1", switch=(switches or {}).get(node, ""), machine=machine, boot=f"b-{node}", cores=4, ranks=of[node])
+        for node in nodes
+    ]
+    job = Job(id="17", partition="batch", restarts=0)
+    return Placement(launcher="srun", kind="slurm", cluster=cluster, job=job, interface="eth0", streamed=False, nodes=made)
