@@ -34,20 +34,26 @@ def main() -> None:
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setblocking(False)
-        best = max(_rate(connection, memoryview(bytearray(chunk))) for chunk in CHUNKS for _ in range(STREAMS))
+        best = max(STREAM / send(connection, memoryview(bytearray(chunk)), STREAM) for chunk in CHUNKS for _ in range(STREAMS))
     os.waitpid(child, 0)
     json.dump({"bytes_per_second": best}, sys.stdout)
 
 
-def _rate(connection: socket.socket, payload: memoryview) -> float:
-    """One stream; the receiver acknowledges it with a byte."""
-    start = time.perf_counter()
-    for _ in range(STREAM // len(payload)):
-        sent = 0
-        while sent < len(payload):
-            sent += _at_once(connection.send, payload[sent:])
+def send(connection: socket.socket, payload: memoryview, nbytes: int) -> float:
+    """The seconds of one stream of so many bytes, `payload` over and over; the receiver acknowledges it with a byte. `connection` does not block."""
+    start, left = time.perf_counter(), nbytes
+    while left:
+        left -= _at_once(connection.send, payload[: min(left, len(payload))])
     _at_once(connection.recv_into, memoryview(bytearray(1)))
-    return STREAM / (time.perf_counter() - start)
+    return time.perf_counter() - start
+
+
+def take(connection: socket.socket, buffer: memoryview, nbytes: int) -> None:
+    """The receiver's part; what it gets is in `buffer` until more comes."""
+    left = nbytes
+    while left:
+        left -= _at_once(connection.recv_into, buffer[: min(left, len(buffer))])
+    _at_once(connection.send, memoryview(b"1"))
 
 
 def _receive(address: tuple[str, int]) -> None:
@@ -56,10 +62,7 @@ def _receive(address: tuple[str, int]) -> None:
         for chunk in CHUNKS:
             buffer = memoryview(bytearray(chunk))
             for _ in range(STREAMS):
-                left = STREAM
-                while left:
-                    left -= _at_once(connection.recv_into, buffer[: min(left, chunk)])
-                _at_once(connection.send, memoryview(b"1"))
+                take(connection, buffer, STREAM)
 
 
 def _at_once(call: Callable[[memoryview], int], data: memoryview) -> int:

@@ -14,6 +14,8 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -73,12 +75,15 @@ def all_reduce_seconds(rank: int, own: np.ndarray, other: np.ndarray, nbytes: in
 
 def copy_seconds(target: np.ndarray, source: np.ndarray) -> float:
     """Median over iterations."""
-    times = []
-    for _ in range(WARMUP + ITERATIONS):
+    return statistics.median(list(islice(copies(target, source), WARMUP + ITERATIONS))[WARMUP:])
+
+
+def copies(target: np.ndarray, source: np.ndarray) -> Iterator[float]:
+    """Without end: the seconds of one copy after the other."""
+    while True:
         start = time.perf_counter()
         np.copyto(target, source)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[WARMUP:])
+        yield time.perf_counter() - start
 
 
 def meet(rank: int, control: memoryview) -> None:

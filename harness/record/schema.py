@@ -178,6 +178,39 @@ class Placement(_Part):
     nodes: list[PlacedNode]
 
 
+class Sniffed(_Part):
+    """One figure of a node: the median of `n` repetitions and the interval of that median; None where so few give none."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class SniffedNode(_Part):
+    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and what the way to the node `next` gave (B/s, s there and back)."""
+
+    name: str
+    boot: str
+    cores: int
+    copied: Sniffed
+    multiplied: Sniffed
+    next: str
+    rate: Sniffed | None
+    trip: Sniffed | None
+
+
+class Sniff(_Part):
+    """The sniff test of an allocation's nodes before the experiment. `job`: the batch job, empty where there is none."""
+
+    schema_version: Literal[1] = 1
+    cluster: str
+    job: str
+    taken_at: str
+    """UTC, ISO 8601."""
+    nodes: list[SniffedNode]
+
+
 EXCLUDING = ("saturated",)
 """Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands for."""
 
@@ -216,6 +249,8 @@ class Record(_Part):
     stall: Stall | None = None
     placement: Placement | None = None
     """None: all ranks on this machine, or on a fabric that the launch made itself."""
+    sniff: Sniff | None = None
+    """What its nodes gave before the experiment; None: they were not looked at."""
     started_at: str
     """UTC, ISO 8601."""
     wall_s: float

@@ -1,0 +1,1 @@
+"""The sniff test of nodes before an experiment (docs/preflight.md)."""
