@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.fabric import quota
+from harness.fabric import quota, small_clusters
 from harness.fabric.guests import Guests
 from harness.fabric.netns import Netns
 from harness.fabric.plan import INTERFACE
@@ -54,7 +54,7 @@ def survey(import_libraries: bool = False) -> list[Finding]:
     """Every registered name and every tool. `import_libraries`: also import each library, in a process of its own (seconds)."""
     broken = _broken_imports() if import_libraries else {}
     rows = [_finding(kind, name, broken) for kind, table in registry.TABLES.items() for name in table]
-    return rows + [_chromium(), _snakemake()]
+    return rows + [_chromium(), _snakemake(), _slurm()]
 
 
 def _finding(kind: Kind, name: str, broken: dict[str, str]) -> Finding:
@@ -145,6 +145,13 @@ def _snakemake() -> Finding:
     return Finding("tool", "snakemake", False, "", summary, "no such program", "type `make env`")
 
 
+def _slurm() -> Finding:
+    found, summary = shutil.which("sbatch"), "submits experiments to a cluster: `snakemake das2016 --profile profiles/slurm`"
+    if found:
+        return Finding("tool", "slurm", True, found, summary)
+    return Finding("tool", "slurm", False, "", summary, "no program sbatch", "go to a login node, or try it on this machine: docs/clusters.md")
+
+
 def _distribution(module: str) -> str:
     return _DISTRIBUTIONS.get(module, module)
 
@@ -218,6 +225,7 @@ def leftovers(results: Path) -> list[dict[str, str]]:
     found += [("process", str(pid), launch) for pid, parent, launch in living if launch in staged or parent == 1]
     found += [("shared memory", str(path), launch) for path, launch in shared if launch in staged or launch not in {known for _, _, known in living}]
     found += [("control group", str(path), launch) for path, launch in groups if launch in staged or launch not in {known for _, _, known in living}]
+    found += [("small cluster", str(folder), "") for folder in small_clusters.leftovers()]
     return [{"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)} for kind, what, launch in found]
 
 
@@ -229,7 +237,9 @@ def remove_leftovers(results: Path) -> list[str]:
     dead = {item["launch"]: "" for item in left if _ID.match(item["launch"])}
     for launch in dead:
         done += clean(launch)
-    return done + [item["what"] for item in left if item["kind"] == "shared memory" and item["launch"] in dead]
+    for folder in (item["what"] for item in left if item["kind"] == "small cluster"):
+        small_clusters.remove(Path(folder))
+    return done + [item["what"] for item in left if item["kind"] == "small cluster" or (item["kind"] == "shared memory" and item["launch"] in dead)]
 
 
 def _advice(kind: str, what: str, staged: bool) -> str:

@@ -63,5 +63,5 @@ def _verbs_lines(found: list[dict[str, Any]]) -> str:
 
 
 def _leftover_lines(left: list[dict[str, str]]) -> str:
-    lines = [f"  {item['kind']} {item['what']} (launch {item['launch']}): {item['advice']}" for item in left]
+    lines = [f"  {item['kind']} {item['what']}{' (launch ' + item['launch'] + ')' if item['launch'] else ''}: {item['advice']}" for item in left]
     return "\n".join([f"leftovers of dead launches: {len(left) or 'none'}", *lines])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
+from collections.abc import Callable
 from pathlib import Path
 
 NET, UTS, IPC, MOUNT, PID = 0x40000000, 0x04000000, 0x08000000, 0x00020000, 0x20000000
 """Flags of unshare(2)."""
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
 _NOSUID, _NODEV, _NOEXEC = 2, 4, 8
+_MEMORY = Path("/dev/shm")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -17,6 +20,32 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def unshare(flags: int) -> None:
     """Leave the namespaces named; a new process namespace holds the children made from then on."""
     _check(_libc.unshare(flags), "unshare")
+
+
+def born(flags: int, be: Callable[[], None]) -> int:
+    """Fork a process into namespaces of its own, the first one of its process namespace; `be` is what it does and never returns. Its number as the caller,
+    who adopts it, sees it; OSError with what was said when it could not be."""
+    told, tell = os.pipe()
+    between = os.fork()
+    if between == 0:
+        try:
+            unshare(flags | PID)
+            first = os.fork()
+            if first == 0:
+                os.close(tell)
+                be()
+            os.write(tell, str(first).encode())
+        except OSError as error:
+            os.write(tell, f"{error}".encode())
+        finally:
+            os._exit(0)
+    os.close(tell)
+    with os.fdopen(told) as answer:
+        said = answer.read()
+    os.waitpid(between, 0)
+    if not said.isdigit():
+        raise OSError(said or "its process ended at once")
+    return int(said)
 
 
 def enter(file: int) -> None:
@@ -37,6 +66,32 @@ def mount(kind: str, at: Path, options: str = "") -> None:
 def bind(what: Path, at: Path) -> None:
     """The same file or folder, with all that is mounted below it, in a second place."""
     _mount(str(what), at, None, _BIND | _RECURSIVE)
+
+
+def furnish(host: str, names: dict[str, str], kept: Path) -> None:
+    """What belongs to a node alone, in its new namespaces: host name, /proc, /sys, memory files, and names that are looked up in one file only (`names`:
+    addresses by name). `kept`: a folder that is seen as before wherever it lies."""
+    socket.sethostname(host)
+    keep_mounts_private()
+    mount("proc", Path("/proc"))
+    groups = os.open("/sys/fs/cgroup", os.O_PATH) if Path("/sys/fs/cgroup").is_dir() else -1
+    mount("sysfs", Path("/sys"))
+    if groups >= 0:
+        bind(Path(f"/proc/self/fd/{groups}"), Path("/sys/fs/cgroup"))
+        os.close(groups)
+    seen = os.open(kept, os.O_PATH)
+    mount("tmpfs", _MEMORY)
+    if _MEMORY in kept.parents:
+        kept.mkdir(parents=True)
+        bind(Path(f"/proc/self/fd/{seen}"), kept)
+    os.close(seen)
+    own = _MEMORY / "etc"
+    own.mkdir()
+    lines = [f"{address} {name}" for name, address in names.items()]
+    for name, text in {"hosts": "\n".join(["127.0.0.1 localhost", *lines, ""]), "nsswitch.conf": "hosts: files\n", "resolv.conf": ""}.items():
+        (own / name).write_text(text)
+        if Path("/etc", name).exists():
+            bind(own / name, Path("/etc", name))
 
 
 def _mount(source: str, at: Path, kind: str | None, flags: int, options: str = "") -> None:

@@ -4,7 +4,6 @@ command."""
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from harness.spec.cluster import node_name
 
 Command = Callable[[int], int]
 """What a node runs, in its first process: its number to an exit code."""
-SHARED = Path("/dev/shm")
 CONGESTION = "cubic"
 """Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace by a queue that is not there."""
 TOGETHER_MBIT = 2000
@@ -51,30 +49,18 @@ class Site(Protocol):
 
 def start(site: Site, number: int) -> tuple[int, int]:
     """Fork a node: its first process as the keeper sees it, and an open pipe. A byte into the pipe says that its links are there."""
-    told, tell = os.pipe()
     waits, go = os.pipe()
-    between = os.fork()
-    if between == 0:
-        try:
-            os.close(go)
-            namespaces.unshare(namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT | namespaces.PID)
-            first = os.fork()  # the first process of the new process namespace; its keeper adopts it
-            if first == 0:
-                os.close(tell)
-                _be(site, number, waits)
-            os.write(tell, str(first).encode())
-        except OSError as error:
-            os.write(tell, f"{error}".encode())
-        finally:
-            os._exit(0)
-    os.close(tell)
-    os.close(waits)
-    with os.fdopen(told) as answer:
-        said = answer.read()
-    os.waitpid(between, 0)
-    if not said.isdigit():
-        raise SystemExit(f"node {number}: {said or 'its process ended at once'}")
-    return int(said), go
+
+    def be() -> None:
+        os.close(go)
+        _be(site, number, waits)
+
+    try:
+        return namespaces.born(namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT, be), go
+    except OSError as error:
+        raise SystemExit(f"node {number}: {error}") from None
+    finally:
+        os.close(waits)
 
 
 def _be(site: Site, number: int, waits: int) -> None:
@@ -89,7 +75,7 @@ def _be(site: Site, number: int, waits: int) -> None:
         if os.read(waits, 1) != b"+":
             raise RuntimeError("the keeper went before the links were there")
         links.set_up(site.network, number, site.netem)
-        _settings(number in site.network.transit())
+        settle(number in site.network.transit())
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
         found = look(folder, site.network, number)
         put(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()})
@@ -127,29 +113,9 @@ def run(folder: Path, plan: NamespacePlan, number: int) -> int:
 
 
 def _furnish(folder: Path, plan: NamespacePlan, number: int) -> None:
-    """What belongs to the node alone: host name, /proc, /sys, memory files, and names that are looked up in one file only."""
-    socket.sethostname(node_name(number))
-    namespaces.keep_mounts_private()
-    namespaces.mount("proc", Path("/proc"))
-    groups = os.open("/sys/fs/cgroup", os.O_PATH) if Path("/sys/fs/cgroup").is_dir() else -1
-    namespaces.mount("sysfs", Path("/sys"))
-    if groups >= 0:
-        namespaces.bind(Path(f"/proc/self/fd/{groups}"), Path("/sys/fs/cgroup"))
-        os.close(groups)
-    kept = os.open(folder, os.O_PATH)
-    namespaces.mount("tmpfs", SHARED)
-    if SHARED in folder.parents:
-        folder.mkdir(parents=True)
-        namespaces.bind(Path(f"/proc/self/fd/{kept}"), folder)
-    os.close(kept)
+    """See namespaces.furnish; and the scratch of the launch."""
+    namespaces.furnish(node_name(number), {node_name(node): address(node) for node in range(plan.nodes)}, folder)
     Path(os.environ.get("TMPDIR", "/tmp")).mkdir(parents=True, exist_ok=True)
-    own = SHARED / "etc"
-    own.mkdir()
-    names = [f"{address(node)} {node_name(node)}" for node in range(plan.nodes)]
-    for name, text in {"hosts": "\n".join(["127.0.0.1 localhost", *names, ""]), "nsswitch.conf": "hosts: files\n", "resolv.conf": ""}.items():
-        (own / name).write_text(text)
-        if Path("/etc", name).exists():
-            namespaces.bind(own / name, Path("/etc", name))
 
 
 def congestion() -> str:
@@ -160,7 +126,7 @@ def congestion() -> str:
     )
 
 
-def _settings(passes_on: bool) -> None:
+def settle(passes_on: bool) -> None:
     """Of the node's network; one that this kernel does not have stays as it is."""
     for name, value in (SETTINGS | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
         try:

@@ -1,0 +1,197 @@
+"""Starts, looks at, and ends small clusters."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from harness.fabric import namespaces
+from harness.fabric.netns import keeper_command
+from harness.fabric.plan import put, take
+from harness.fabric.small_clusters import HEAD, HOME, SmallCluster, alone, clusters, read_cluster, remove
+from tools.small_cluster import network
+from tools.small_cluster.files import write_files
+from tools.small_cluster.keeper import NODES, ORDERS, PATH
+
+PROGRAMS = ("slurmctld", "slurmd", "sinfo", "munged")
+PACKAGES = "slurmctld slurmd slurm-client munge"
+MOST = 200
+"""Nodes that have an address."""
+UP_S, DOWN_S = 60.0, 15.0
+NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class ClusterError(Exception):
+    """One line that says what is wrong and what to do."""
+
+
+def hindrance() -> str:
+    """Why no small cluster can be made here, in one line; empty when nothing is known to stand against it."""
+    if os.geteuid() != 0:
+        return "only root can make nodes out of namespaces; type the same with sudo"
+    if missing := [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]:
+        return f"no program {', '.join(missing)}; type `apt-get install --no-install-recommends {PACKAGES}`"
+    return ""
+
+
+def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, cpus: int | None = None, tied: bool = False) -> SmallCluster:
+    """A cluster whose nodes are all idle. `tied`: it ends with this process. ClusterError when it cannot be."""
+    if why := hindrance():
+        raise ClusterError(why)
+    if not 1 <= nodes <= MOST or not NAME.fullmatch(name):
+        raise ClusterError(f"between 1 and {MOST} nodes, and a name of small letters and digits")
+    with alone():
+        if (known := read_cluster(HOME / name)) and known.alive():
+            raise ClusterError(
+                f"cluster {name!r} is already up with {known.nodes} nodes; `python -m tools.small_cluster down` ends it, --name NAME makes another"
+            )
+        remove(HOME / name)
+        cluster = SmallCluster(name, nodes, network.free_network(), cpus or os.cpu_count() or 1, rate_mbit, gpus)
+        cluster.folder.mkdir(parents=True)
+        write_files(cluster)
+        cluster.write()
+        cluster = _start(cluster, tied)
+        try:
+            keeper = _wait("its keeper did not start", cluster, lambda: psutil.Process(cluster.pid).children())[0]
+            network.connect(cluster, keeper.pid)
+        except BaseException:
+            down(cluster)
+            raise
+    try:
+        _wait("nodes did not come up", cluster, lambda: idle(cluster) == nodes)
+    except BaseException:
+        down(cluster)
+        raise
+    return cluster
+
+
+def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
+    tie = [sys.executable, "-m", "harness.rank.tie", str(os.getpid())] if tied else []
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    command = [*tie, *keeper_command(sys.executable, "tools.small_cluster.keeper", cluster.folder)]
+    with (cluster.folder / "log" / "keeper.out").open("wb") as out:
+        process = subprocess.Popen(command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables)
+    known = replace(cluster, pid=process.pid, started=psutil.Process(process.pid).create_time())
+    known.write()
+    return known
+
+
+def down(cluster: SmallCluster) -> None:
+    """All of it, at once, as by a power cut: the kernel ends what hangs on the keeper."""
+    if cluster.alive():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(cluster.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(cluster.pid, 0)
+    until = time.monotonic() + DOWN_S
+    while (cluster.alive() or Path(f"/sys/class/net/small{cluster.network}").exists()) and time.monotonic() < until:
+        time.sleep(0.02)
+    remove(cluster.folder)
+
+
+def idle(cluster: SmallCluster) -> int:
+    """How many nodes wait for jobs."""
+    said = ask(cluster, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
+    return len(set(said.split()))
+
+
+def ask(cluster: SmallCluster, *command: str) -> str:
+    """What a command of Slurm says."""
+    ended = subprocess.run(command, env=environment(cluster), capture_output=True, text=True, check=False, timeout=30)
+    return ended.stdout
+
+
+def environment(cluster: SmallCluster) -> dict[str, str]:
+    """Of a process on this machine that talks to the cluster."""
+    return {**os.environ, "SLURM_CONF": str(cluster.configuration)}
+
+
+def find(name: str) -> SmallCluster:
+    """A cluster that runs, by name; ClusterError names those that do."""
+    running = {cluster.name: cluster for cluster in clusters()}
+    if name not in running:
+        raise ClusterError(f"no cluster {name!r} is up; " + (f"up: {', '.join(running)}" if running else "`python -m tools.small_cluster up 4` starts one"))
+    return running[name]
+
+
+def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged: bool | None = None) -> None:
+    """Give a node power or its cable, or take them away; None: as before. Returns once it is so."""
+    _known(cluster, name)
+    orders = take(cluster.folder / ORDERS) or {"off": [], "cut": []}
+    for word, wanted in (("off", on), ("cut", plugged)):
+        if wanted is not None:
+            orders[word] = sorted({*orders[word], name} - ({name} if wanted else set()))
+    number = orders["number"] = orders.get("number", 0) + 1
+    put(cluster.folder / ORDERS, orders)
+    _wait("the keeper did not follow", cluster, lambda: (take(cluster.folder / NODES) or {}).get("number") == number)
+
+
+def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
+    """Run a command in a node's namespaces, in this directory and with this environment; its exit code."""
+    file = Path("/proc", str(first_process(cluster, name)), "ns")
+    spaces, here = [os.open(file / kind, os.O_RDONLY) for kind in ("net", "uts", "ipc", "pid", "mnt")], os.getcwd()
+    child = os.fork()
+    if child == 0:
+        code = 127
+        try:
+            for space in spaces:
+                namespaces.enter(space)
+            os.chdir(here)
+            code = subprocess.run(command, check=False).returncode
+        except OSError as error:
+            print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        finally:
+            sys.stderr.flush()
+            os._exit(code & 255)
+    for space in spaces:
+        os.close(space)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def first_process(cluster: SmallCluster, name: str) -> int:
+    """Of a node, or of `head`, as this machine sees it."""
+    keeper = psutil.Process(cluster.pid).children()[0]
+    if name == HEAD:
+        return keeper.pid
+    _known(cluster, name)
+    inside = (take(cluster.folder / NODES) or {"pids": {}})["pids"].get(name)
+    for child in keeper.children():
+        if inside is not None and _numbers(child.pid)[-2:] == [inside, 1]:
+            return child.pid
+    raise ClusterError(f"{name} is off")
+
+
+def _known(cluster: SmallCluster, name: str) -> None:
+    if name not in cluster.names:
+        raise ClusterError(f"no node {name!r}; there are {HEAD}, {', '.join(cluster.names)}")
+
+
+def _numbers(pid: int) -> list[int]:
+    """A process's number in each process namespace that it is in, the outermost first."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return []
+    return [int(number) for number in text.split("NSpid:")[1].split("\n")[0].split()]
+
+
+def _wait(what: str, cluster: SmallCluster, done: Callable[[], object]) -> object:
+    until = time.monotonic() + UP_S
+    while not (found := done()):
+        if not cluster.alive() or time.monotonic() > until:
+            said = [line for file in sorted((cluster.folder / "log").glob("*")) for line in file.read_text(errors="replace").splitlines()[-1:]]
+            raise ClusterError(f"{what}: {'; '.join(said)[-600:]}")
+        time.sleep(0.05)
+    return found
