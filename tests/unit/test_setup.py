@@ -296,3 +296,16 @@ def test_who_is_not_root_goes_on_without_the_tools_of_others(monkeypatch):
     out = io.StringIO()
     setup._system_packages([], setup.Cache("k", "h"), Steps(1, out))
     assert "iperf3 hyperfine time" in out.getvalue()
+
+
+def test_packages_do_not_start_their_daemons(tmp_path, monkeypatch):
+    started = list[int]()
+
+    def install(argv, _log, **_):
+        for folder in [word.removeprefix("DPkg::Path=").split(":")[0] for word in argv if word.startswith("DPkg::Path=")]:
+            started.extend(subprocess.run([f"{folder}/{name}", "munge", "start"], check=False).returncode for name in ("invoke-rc.d", "deb-systemd-invoke"))
+        return ""
+
+    monkeypatch.setattr(machine, "run", install)
+    machine.install_packages([machine.SystemPackage("munge", lambda: False, "")], tmp_path / "log", quiet())
+    assert started == [0, 0]

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from tools.setup.console import CommandError, SetupError, Steps, run
 
 GB = 10**9
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+"""Where the scripts of packages find programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ FOR_TESTS = (
     SystemPackage("qemu-system-x86", _command("qemu-system-x86_64"), "guests without a kernel to build"),
     SystemPackage("busybox-static", Path("/usr/share/doc/busybox-static").is_dir, "guests without a kernel to build"),
     SystemPackage("chromium", _command("chromium"), "browser tests"),
+    SystemPackage("slurmctld", Path("/usr/sbin/slurmctld").is_file, "tests of clusters"),
+    SystemPackage("slurmd", Path("/usr/sbin/slurmd").is_file, "tests of clusters"),
+    SystemPackage("slurm-client", _command("sbatch"), "tests of clusters"),
+    SystemPackage("munge", Path("/usr/sbin/munged").is_file, "tests of clusters"),
+    SystemPackage("openssh-client", _command("ssh"), "tests of clusters"),
     SystemPackage("fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"),
 )
 FOR_COMPARISON = (
@@ -110,19 +118,28 @@ def need_packages(missing: list[SystemPackage], is_root: bool, has_apt: bool) ->
 
 
 def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> None:
-    """apt-get them. A dpkg that was interrupted earlier is put right first."""
+    """apt-get them. A dpkg that was interrupted earlier is put right first, and no daemon of a package is started."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     wait = ["-o", "DPkg::Lock::Timeout=300"]
-    commands = [
-        ["dpkg", "--configure", "-a"],
-        ["apt-get", *wait, "update"],
-        ["apt-get", *wait, "install", "-y", "--no-install-recommends", *[package.name for package in missing]],
-    ]
-    for argv in commands:
-        try:
-            run(argv, log, env=env, line=lambda text: steps.tell(text[:28]))
-        except CommandError as error:
-            raise SetupError(f"`{' '.join(argv)}` failed (is the machine offline?); its output is in {log}") from error
+    with tempfile.TemporaryDirectory() as folder:
+        quiet = ["-o", f"DPkg::Path={os.pathsep.join([str(starts_nothing(Path(folder))), *SYSTEM_PATH])}"]
+        commands = [
+            ["dpkg", "--configure", "-a"],
+            ["apt-get", *wait, "update"],
+            ["apt-get", *wait, *quiet, "install", "-y", "--no-install-recommends", *[package.name for package in missing]],
+        ]
+        for argv in commands:
+            try:
+                run(argv, log, env=env, line=lambda text: steps.tell(text[:28]))
+            except CommandError as error:
+                raise SetupError(f"`{' '.join(argv)}` failed (is the machine offline?); its output is in {log}") from error
+
+
+def starts_nothing(folder: Path) -> Path:
+    """The folder, now with programs of the names by which packages start their daemons; they do nothing."""
+    for name in ("invoke-rc.d", "deb-systemd-invoke"):
+        (folder / name).symlink_to("/bin/true")
+    return folder
 
 
 def check_disk(folder: Path, needed: int) -> None:
