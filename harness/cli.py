@@ -19,6 +19,7 @@ from harness.commands import (
     fit,
     init_suite,
     judge,
+    kubernetes,
     list_suites,
     predict,
     preflight,
@@ -38,6 +39,7 @@ COMMANDS = {
     "dilate": dilate,
     "preflight": preflight,
     "run": run,
+    "kubernetes": kubernetes,
     "show": show,
     "trace": trace,
     "collect": collect,
@@ -63,6 +65,7 @@ from nothing to a report:
   scaleproof preflight das2016 throughput              names, pairs of ranks, ports, memory, clocks, speed: may it be measured here?
   scaleproof run das2016 throughput --dry-run          cases, launches, time and memory; writes nothing
   scaleproof run das2016 throughput --size smoke       run them; what is finished already is not run again
+  scaleproof kubernetes das2016 throughput ...         the same over several nodes as an object for Kubernetes
   scaleproof collect das2016 throughput                one table of its launches
   scaleproof fit                                       alpha, beta and gamma of every transport, from suite micro's launches
   scaleproof predict --workload vgg_a --fabric 25g     how training would scale on a cluster of yours, and what binds
