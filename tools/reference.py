@@ -17,6 +17,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from harness.claims.schema import STANDING_WORDS
+
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
 SIZE = "smoke"
@@ -84,13 +86,19 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
     for suite in dict.fromkeys(claim["suite"] for claim in claims):
         for title, (kind, origin) in KINDS.items():
             chosen = [claim for claim in claims if claim["suite"] == suite and claim["kind"] == kind and origin in (None, claim["origin"])]
-            counts = Counter(claim["verdict"] for claim in chosen)
             if chosen:
-                rows.append(f"| {suite} | {title} | {len(chosen)} | {', '.join(f'{word} {counts[word]}' for word in sorted(counts))} |")
+                rows.append(f"| {suite} | {title} | {len(chosen)} | {_counted(chosen)} |")
     own = [_own(claim) for claim in claims if claim["origin"] == "own" and claim["n"]]
     rows += ["", "<details>", f"<summary>Each of the {len(own)} claims of our own that launches served</summary>", ""]
     rows += ["| claim of our own | evidence | ours | interval | noise floor | n | verdict |", "|---|---|---|---|---|---|---|", *own, "", "</details>"]
     return "\n".join(rows) + "\n"
+
+
+def _counted(claims: list[dict[str, Any]]) -> str:
+    """How many have each verdict, and how many of those stand on evidence whose validation was missed."""
+    found = Counter(claim["verdict"] for claim in claims)
+    lowered = Counter(claim["verdict"] for claim in claims if (claim.get("label") or {}).get("standing") == "missed")
+    return ", ".join(f"{word} {found[word]}" + (f" ({lowered[word]} where validation missed)" if lowered[word] else "") for word in sorted(found))
 
 
 def _own(claim: dict[str, Any]) -> str:
@@ -98,7 +106,9 @@ def _own(claim: dict[str, Any]) -> str:
     interval = f"{_number(found['low'])} to {_number(found['high'])}" if found else ""
     unit = "" if claim["unit"] == "1" else f" {claim['unit']}"
     shown = "" if floor is None else f"{float(f'{100 * floor:.2g}'):g} %"
-    return f"| `{claim['id']}` | {claim['evidence']} | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
+    label = claim.get("label")
+    evidence = claim["evidence"] + (f" ({STANDING_WORDS[label['standing']]})" if label else "")
+    return f"| `{claim['id']}` | {evidence} | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
 
 
 def _number(value: float | str | None) -> str:

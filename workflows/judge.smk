@@ -11,5 +11,6 @@ rule judge:
         "../environment.yml"
     params:
         code=digest_of("claims", "stats", "record", "spec"),
+        validated=validated,
     shell:
         "scaleproof judge {wildcards.suite} --size {wildcards.size} > {log} 2>&1"

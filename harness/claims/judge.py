@@ -8,14 +8,16 @@ from typing import Any
 
 from harness.claims import over
 from harness.claims.estimate import Found, Question, answer
-from harness.claims.load import Claim, load_claims, load_published
+from harness.claims.load import VALIDATION, Claim, load_claims, load_published
 from harness.claims.metrics import Metric
 from harness.claims.noise import crowd, fits, floor_of, not_covered, outside_fences
 from harness.claims.pool import Pool, matches
 from harness.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
+from harness.claims.validation import Findings, finding, with_misses_below
 from harness.claims.verdict import Estimate, Outcome, judge, with_control
+from harness.record.placement import ADVICE, unlike
 from harness.record.put import put_form
-from harness.record.schema import Evidence
+from harness.record.schema import Evidence, Record
 from harness.record.stops import read_stops
 from harness.record.store import Store
 from harness.spec.suite import Suite
@@ -31,8 +33,9 @@ UNSERVED = "nothing of this version serves it"
 
 def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
     """One result per claim and level of evidence, in the order of claims.yaml."""
-    judging = _Judging(suite, size, store)
-    return [result for claim in load_claims(suite) for result in judging.results(claim)]
+    judging, claims = _Judging(suite, size, store), load_claims(suite)
+    results = [result for claim in claims for result in judging.results(claim)]
+    return with_misses_below(results, {claim.form.id: claim.form for claim in claims}, judging.records) if suite.name == VALIDATION else results
 
 
 def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
@@ -53,6 +56,12 @@ class _Judging:
         self.suite, self.size, self.store = suite, size, store
         self.rows: dict[str, PublishedRow] = load_published(suite.folder)
         self._pools: dict[str, Pool] = {}
+        self._findings = Findings() if suite.name == VALIDATION else Findings.read(store.results)
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """By launch, of all experiments that claims asked for."""
+        return {record.launch: record for pool in self._pools.values() for record in pool.records}
 
     def results(self, claim: Claim) -> list[ClaimResult]:
         """The claim at every level of evidence that launches give it, at least one result."""
@@ -220,7 +229,7 @@ class _Judging:
             selected = [record for record in selected if fits(record)]
         if silent := [record for record in selected if record.launch not in found.runs]:
             lines.append(f"{len(silent)} of {len(selected)} launches are not in the number: no {metric.name}, or no counterpart in their block")
-        return lines
+        return lines + [f"{code}: {message}; {ADVICE[code]}" for code, message in unlike([("", used)])]
 
     def _scores(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> list[str]:
         """MLPerf's score of each side for time to quality: a launch that did not converge counts as slowest there, and nowhere else."""
@@ -245,16 +254,20 @@ class _Judging:
         judged = None if form.kind == "context" or self.size in NO_VERDICTS else outcome
         verdict: Verdict | None = judged.verdict if judged else None
         unjudged = f"size {self.size} gives no verdicts" if self.size in NO_VERDICTS else "shown, never judged"
+        runs = set(found.runs) if found else set()
+        used = [record for record in self._pool(str(form.experiment)).records if record.launch in runs] if runs else []
         paper: dict[str, Any] = {"provenance": row.provenance, "gate": row.gate, "where": row.where, "source": row.source} if row else {}
-        return ClaimResult(
+        result = ClaimResult(
             id=form.id, suite=self.suite.name, size=self.size, kind=form.kind, origin=form.origin, statement=claim.statement, metric=form.metric,
             published=claim.published, ours=estimate.ours if estimate else None, interval=_interval(estimate.interval) if estimate else None,
             n=estimate.n if estimate else None, unit=claim.unit, evidence=evidence, verdict=verdict,
             rule=judged.rule if judged else unjudged, reason=reason, runs=found.runs if found else (), experiment=form.experiment,
             base=found.base if found else None, direction=claim.direction, deviations=form.deviations, control=control,
             noise_floor=estimate.floor if estimate else None, warnings=warnings, attempt=_attempt(claim),
+            label=None if self.suite.name == VALIDATION else self._findings.label(used),
             **{"provenance": None, "gate": False, "where": None, "source": "own", **paper},
         )  # fmt: skip
+        return result.model_copy(update={"validates": finding(form, result, used)})
 
 
 def _attempt(claim: Claim) -> Attempt | None:

@@ -18,6 +18,8 @@ from harness.spec.registry import nearest
 from harness.spec.suite import Suite
 
 PUBLISHED, CLAIMS = "published.yaml", "claims.yaml"
+VALIDATION = "validation"
+"""The suite whose verdicts label the evidence of all others."""
 Form = TypeVar("Form", bound=BaseModel)
 
 
@@ -87,6 +89,8 @@ def load_claims(suite: Suite) -> list[Claim]:
         _check_experiment(document, (index,), form, suite)
         metric = _metric(document, (index,), form, metrics)
         _check_target(document, (index,), form, rows)
+        if form.validates and suite.name != VALIDATION:
+            raise document.error((index, "validates"), f"suite {VALIDATION!r} alone says what evidence is worth; leave it out")
         claims.append(Claim(form, rows.get(form.id), metric))
         if (claim := claims[-1]).row and not (claim.row.gate or claim.recalled or claim.not_recovered) and form.kind != "context":
             raise document.error((index, "kind"), f"{form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'")
@@ -130,6 +134,9 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
         selections["control"] = {**form.control.select, **(form.control.against or {})}
     selections["arms"] = {name: value for arm in form.arms for name, value in arm.items()}
     selections["over"] = dict.fromkeys(form.over)
+    if form.validates:
+        told = form.validates
+        selections["validates"] = {**told.where, **told.unless, **dict.fromkeys((*told.alike, *told.up_to, *told.down_to))}
     if form.rule and form.rule.along is not None:
         selections["rule"] = {form.rule.along: None}
     for key, selection in selections.items():

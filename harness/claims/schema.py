@@ -24,6 +24,8 @@ _NEEDED = {
     "monotone": ("along", "trend"),
 }  # fmt: skip
 _ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
+Standing = Literal["validated", "missed", "not validated here"]
+STANDING_WORDS: dict[Standing, str] = {"validated": "validated", "missed": "validation missed", "not validated here": "not validated here"}
 
 
 class _Form(BaseModel):
@@ -102,6 +104,23 @@ class Control(_Form):
     against: dict[str, Any] | None = None
 
 
+class Validates(_Form):
+    """What a claim of suite validation says of a level of evidence: it speaks of launches at that level `where` their case has these fields, `unless` it
+    has those. Where it is missed, it lowers all of them; where it holds, only launches like those that it was judged on."""
+
+    what: str
+    """In words; a launch is validated when each thing that is checked of its level is."""
+    evidence: Literal["emulated", "simulated"]
+    where: dict[str, Any] = {}
+    unless: dict[str, Any] = {}
+    alike: tuple[str, ...] = ()
+    """Fields in which a case must equal one that was judged."""
+    up_to: tuple[str, ...] = ()
+    """Fields in which it must not be larger than that."""
+    down_to: tuple[str, ...] = ()
+    """Nor smaller."""
+
+
 class ClaimForm(_Form):
     """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own claims bring them."""
 
@@ -129,6 +148,8 @@ class ClaimForm(_Form):
     statement: str | None = None
     unit: str | None = None
     direction: Direction | None = None
+    validates: Validates | None = None
+    """Suite validation alone: which launches of all suites its verdict labels."""
     attempt: Attempt | None = None
     """Only where it is not what follows from `origin`: `reproduction` for a paper's claim that is served with the authors' code."""
 
@@ -143,6 +164,12 @@ class ClaimForm(_Form):
             raise ValueError(f"{self.id}: 'over' judges a value or a ratio at every point of a range; leave 'arms' and 'along' out")
         if self.rule is not None and self.rule.name == "monotone" and self.against is not None:
             raise ValueError(f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out")
+        return self
+
+    @model_validator(mode="after")
+    def _can_validate(self) -> ClaimForm:
+        if self.validates and (self.rule is None or self.rule.name in ("ordering", "monotone") or self.kind != "claim"):
+            raise ValueError(f"{self.id}: what 'validates' is a claim whose rule has bounds, so that a miss has a size")
         return self
 
     @model_validator(mode="after")
@@ -185,6 +212,36 @@ class ControlOut(_Form):
     shows_effect: bool | None
 
 
+class Finding(_Form):
+    """What a claim of suite validation is worth to other suites: the launches it was judged on, and by how much it was missed."""
+
+    form: Validates
+    machine: str | None = None
+    """None: no launch served it."""
+    code: str = ""
+    """Digest of the version that ran them."""
+    latest: str = ""
+    """When the last of them started, UTC."""
+    judged_on: tuple[dict[str, Any], ...] = ()
+    """Of each case: the fields `alike`, `up_to` and `down_to`."""
+    missed_by: float | None = None
+    """How far ours lies from what the rule accepts, in the claim's unit; None where it was not missed."""
+    below: tuple[str, ...] = ()
+    """Misses of the level of evidence that it was judged against."""
+
+
+class Label(_Form):
+    """How far the level of evidence of a number was validated on its machine, and why so."""
+
+    standing: Standing
+    why: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """For a reader."""
+        return STANDING_WORDS[self.standing]
+
+
 class ClaimResult(_Form):
     """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic alone)."""
 
@@ -224,6 +281,21 @@ class ClaimResult(_Form):
     """What a reader should know of the launches: outliers (never removed), few launches, launches left out, oversubscription."""
     attempt: Attempt | None = None
     """None for arithmetic."""
+    label: Label | None = None
+    """Of emulated and simulated evidence: what suite validation says of it."""
+    validates: Finding | None = None
+    """Suite validation alone."""
+
+    @property
+    def lowered(self) -> bool:
+        """Whether it stands on evidence whose validation was missed."""
+        return self.label is not None and self.label.standing == "missed"
+
+    def evidence_words(self, further: str = "") -> str:
+        """The level of evidence with its label; `further` facts of the launches stand between them."""
+        if self.evidence is None:
+            return ""
+        return ", ".join([self.evidence, *([further] if further else [])]) + (f" ({self.label.words})" if self.label else "")
 
 
 class ClaimsFile(_Form):

@@ -28,5 +28,6 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
             run.write(pages, found, launch)
     glossary.write(pages)
     write_claims(reports / "claims.json", [claim for found in data for claim in found.claims])
-    csvs.write_runs(reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)])
+    labels = {run.launch: label.standing for found in data for run in found.runs if run.record and (label := found.label([run]))}
+    csvs.write_runs(reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)], labels)
     return index.write(pages, size, data, machine.summary(profiles))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,8 +29,10 @@ def data_uri(content: str) -> str:
     return "data:text/csv;charset=utf-8," + quote(content)
 
 
-def write_runs(path: Path, tables: Sequence[pa.Table]) -> None:
-    """runs.csv: one row per planned launch, FIRST and then what the run tables hold."""
+def write_runs(path: Path, tables: Sequence[pa.Table], labels: Mapping[str, str]) -> None:
+    """runs.csv: one row per planned launch, FIRST, what suite validation says of its evidence (`labels`, by launch), and then what the run tables hold."""
     table = pa.concat_tables(tables, promote_options="default") if tables else pa.table({name: [] for name in FIRST})
+    standing = pa.array([labels.get(launch) for launch in table["launch"].to_pylist()], pa.string())
+    table = table.add_column(table.column_names.index("evidence") + 1, "validation", standing)
     table = table.select([*FIRST, *(name for name in table.column_names if name not in FIRST)])
     path.write_text(text(table.column_names, zip(*(column.to_pylist() for column in table.columns), strict=True)))

@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 
 from harness.claims.judge import read_claims
 from harness.claims.launch import times_count
-from harness.claims.schema import ClaimResult
+from harness.claims.load import VALIDATION
+from harness.claims.schema import ClaimResult, Label
+from harness.claims.validation import Findings
 from harness.record.schema import Record
 from harness.record.store import Store
 from harness.record.table import MISSING
@@ -74,6 +76,8 @@ class SuiteData:
     suite: Suite
     claims: list[ClaimResult]
     runs: list[Run]
+    findings: Findings = Findings()
+    """What suite validation says of evidence that is not measured."""
 
     @property
     def name(self) -> str:
@@ -96,7 +100,17 @@ class SuiteData:
         launches = self.launches
         words = {run.record.evidence_words for launch in claim.runs if (run := launches.get(launch)) is not None and run.record is not None}
         further = sorted(word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, "))
-        return f"{claim.evidence}, {' / '.join(further)}" if further else claim.evidence
+        return claim.evidence_words(" / ".join(further)) or None
+
+    def label(self, runs: Iterable[Run]) -> Label | None:
+        """Of the evidence of a number from these launches; None in suite validation itself, which judges it, and where all are measured."""
+        return None if self.name == VALIDATION else self.findings.label(run.record for run in runs if run.record is not None)
+
+    def words(self, run: Run) -> str:
+        """A launch's evidence for a reader."""
+        assert run.record is not None
+        label = self.label([run])
+        return run.record.evidence_words + (f" ({label.words})" if label else "")
 
     def counts(self) -> dict[str, int]:
         """Planned launches by status; they add up to `planned`."""
@@ -106,9 +120,9 @@ class SuiteData:
 
 def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     """All suites that have this size, in the order given."""
-    store = Store(results)
+    store, findings = Store(results), Findings.read(results)
     records = {record.launch: record for record in store.records()}
-    return [_suite(results, size, suite, store, records) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
+    return [_suite(results, size, suite, store, records, findings) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
 
 
 def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
@@ -117,11 +131,19 @@ def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
     return [pq.read_table(path) for path in paths if path.exists()]
 
 
-def _suite(results: Path, size: str, suite: Suite, store: Store, records: dict[str, Record]) -> SuiteData:
+def _suite(results: Path, size: str, suite: Suite, store: Store, records: dict[str, Record], findings: Findings) -> SuiteData:
     rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
     runs = [Run(row, records.get(row["launch"]), store) for row in rows]
     path = results / "claims" / f"{suite.name}.{size}.json"
-    return SuiteData(suite, read_claims(path) if path.exists() else [], runs)
+    claims = read_claims(path) if path.exists() else []
+    return SuiteData(suite, [_labelled(claim, records, findings) for claim in claims], runs, findings)
+
+
+def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
+    """With what suite validation says now: it may have been judged after this claim."""
+    if claim.suite == VALIDATION:
+        return claim
+    return claim.model_copy(update={"label": findings.label(records[launch] for launch in claim.runs if launch in records)})
 
 
 def anchor(text: str) -> str:

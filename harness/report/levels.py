@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from harness.claims.load import load_claims
 from harness.claims.pool import matches
+from harness.claims.schema import Label
 from harness.record.schema import Evidence
 from harness.report.data import Run, SuiteData, anchor
 from harness.report.figures.levels import LevelCurve, LevelPoint, Published, levels
@@ -73,13 +74,13 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
             continue
         every += runs
         pictures += _pictures(name, found, looks, paper)
-        curves_rows += [_row(name, each) for each in found]
-        csv += [(name, arm(run), level(run), training(run).ranks, training(run).efficiency, run.launch, *map(run.metric, CSV_METRICS)) for run in runs]
+        curves_rows += [_row(name, each, data.label(each.runs)) for each in found]
+        csv += [_csv_row(name, run, data.label([run])) for run in runs]
     caption = "Scaling at each level of evidence: throughput, speed-up over one rank at the same level, and efficiency, with intervals."
     header = ["arm", "evidence", "ranks", "throughput (samples/s) ↑", "speed-up (x) ↑", "efficiency ↑", "exposed communication (ms) ↓", "launches"]
     pairs = [pair for name, runs in panels.items() for pair in between(name, runs)]
     tables = [errors_table(pairs), pairs_table(pairs), Table(caption, header, curves_rows)]
-    columns = ("network", "arm", "evidence", "ranks", "efficiency_of_peak", "launch", "throughput_samples_per_s", "exposed_communication_s")
+    columns = ("network", "arm", "evidence", "validation", "ranks", "efficiency_of_peak", "launch", "throughput_samples_per_s", "exposed_communication_s")
     used = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]
     return [
         section(
@@ -187,7 +188,12 @@ def _point(found: Reckoned, over_ranks: bool) -> LevelPoint:
     return LevelPoint(found.ranks, value, low, high, words, f"runs/{found.runs[0].launch}.html")
 
 
-def _row(name: str, found: Reckoned) -> Row:
+def _csv_row(name: str, run: Run, label: Label | None) -> tuple[Any, ...]:
+    case, metrics = training(run), map(run.metric, CSV_METRICS)
+    return name, arm(run), level(run), label and label.standing, case.ranks, case.efficiency, run.launch, *metrics
+
+
+def _row(name: str, found: Reckoned, label: Label | None) -> Row:
     value, low, high = found.throughput
     ratio = [Cell("–")] * 2
     if found.speedup is not None:
@@ -198,7 +204,7 @@ def _row(name: str, found: Reckoned) -> Row:
     shown = Cell(significant(float(np.median(exposed)))) if exposed else Cell("–")
     cells = [
         Cell(found.arm),
-        Cell(found.level),
+        Cell(found.level + (f" ({label.words})" if label else "")),
         Cell(str(found.ranks)),
         Cell(significant(value), bracket(low, high)),
         *ratio,

@@ -76,7 +76,7 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
     values = {"ranks": [_rank_row(record, status) for status in record.ranks], "interfaces": _interfaces(record), "claims": served, "metrics": metrics}
     values |= {"spark_title": title, "sparks": sparks, "logs": logs(folder), "passed": sum(check.passed for check in record.checks)}
     values |= {"wire": surroundings.wire(record), "preflight": surroundings.preflight(record), "clocks": surroundings.clocks(record)}
-    values |= {"inputs": inputs.summary([record])}
+    values |= {"inputs": inputs.summary([record]), "words": data.words(run), "label": data.label([run])}
     values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
     values |= {"unexplained": run.metric("unexplained_share")}
     pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)

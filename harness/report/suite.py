@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.record.machine import MachineProfile
 from harness.report import inputs, levels, messages, own, settling, training
 from harness.report.data import SuiteData
@@ -16,7 +18,8 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
     """<suite>.html."""
     ids = [claim.id for claim in data.claims]
     settled, advice = settling.table(data)
-    values = {"evidence_of": data.evidence_of, "claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
+    values: dict[str, Any] = {"evidence_of": data.evidence_of, "words_of": data.words}
+    values |= {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
     pages.write(
         f"{data.name}.html",
         "suite.html.j2",

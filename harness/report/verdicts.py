@@ -39,6 +39,8 @@ class Count:
     slug: str
     count: int
     meaning: str
+    lowered: int
+    """Of these, how many stand on evidence whose validation was missed."""
 
 
 def shown(claim: ClaimResult) -> str:
@@ -53,5 +55,5 @@ def slug(verdict: str) -> str:
 
 def counts(claims: list[ClaimResult]) -> list[Count]:
     """One per verdict that occurs, in ORDER."""
-    words = [shown(claim) for claim in claims]
-    return [Count(word, slug(word), words.count(word), MEANING[word]) for word in ORDER if word in words]
+    words, low = [shown(claim) for claim in claims], [shown(claim) for claim in claims if claim.lowered]
+    return [Count(word, slug(word), words.count(word), MEANING[word], low.count(word)) for word in ORDER if word in words]
