@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from harness.claims.columns import columns, of_last_launch, offsets_of
 from harness.record.schema import Record
 
 SECOND = 1e9
@@ -39,13 +40,15 @@ def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
     return rows["rank"].map(lambda rank: offsets.get(rank, 0)).astype("int64")
 
 
+@of_last_launch
 def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a rank lacks one of them."""
-    starts, ends = timed(samples, "start"), timed(samples, "end")
-    if starts["rank"].nunique() < record.case.ranks or ends["rank"].nunique() < record.case.ranks:
+    rows = columns(record, samples)
+    starts, ends = rows.timed("start"), rows.timed("end")
+    if any(len(np.unique(rows.rank[marks])) < record.case.ranks for marks in (starts, ends)):
         return None
-    last = (ends["end_ns"] + clock_offsets(record, ends)).max()
-    return float(last - (starts["start_ns"] + clock_offsets(record, starts)).min()) / SECOND
+    last = (rows.end[ends] + offsets_of(record, rows.rank[ends])).max()
+    return float(last - (rows.start[starts] + offsets_of(record, rows.rank[starts])).min()) / SECOND
 
 
 def times_count(record: Record) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,13 @@ from harness.claims import metrics_pairs, metrics_quality, metrics_sizes, metric
 from harness.claims.launch import Launch
 from harness.claims.metrics_sizes import by_size
 from harness.claims.schema import PublishedRow
+from harness.record.digest import rooms_digest
 from harness.record.schema import Record
 from harness.spec.errors import SpecError
 from harness.spec.locate import shown
 from harness.stats.intervals import median
 
-__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "suite_metrics"]
+__all__ = ["METRICS", "PER_LAUNCH", "Metric", "by_size", "suite_metrics", "suite_metrics_version"]
 
 Direction = Literal["higher", "lower"] | None
 PerLaunch = Callable[[Record, pd.DataFrame], float | None]
@@ -131,3 +133,11 @@ def suite_metrics(folder: Path) -> dict[str, Metric]:
     if twice := sorted(own.keys() & METRICS.keys()):
         raise SpecError(f"{shown(path)}: metric {twice[0]!r} is already one of the harness's; give it another name")
     return {**METRICS, **own}
+
+
+def suite_metrics_version(folder: Path) -> str:
+    """Digest of all code that the values of `suite_metrics` follow from: the rooms below claims that read records, and the suite's own."""
+    total = hashlib.sha256(rooms_digest("spec", "stats", "record", "claims").encode())
+    for path in sorted(folder.rglob("*.py")):
+        total.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return f"{folder.name}-{total.hexdigest()[:16]}"

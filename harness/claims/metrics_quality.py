@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.claims.launch import SECOND, clock_offsets
+from harness.claims.columns import columns, offsets_of
+from harness.claims.launch import SECOND
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 
@@ -19,11 +20,12 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
     """
     case = record.case
     target = TARGETS.get(case.data) if isinstance(case, TrainCase) else None
-    touched, evaluated = samples[samples["event"] == "input"], samples[samples["event"] == "test_accuracy"]
-    if target is None or touched.empty:
+    if target is None:
         return None
-    reached = evaluated[evaluated["value"] >= target]
-    if reached.empty:
+    rows = columns(record, samples)
+    touched, reached = rows.of("input"), rows.of("test_accuracy")
+    reached = reached[rows.value[reached] >= target]
+    if not len(touched) or not len(reached):
         return None
-    first = (touched["start_ns"] + clock_offsets(record, touched)).min()
-    return float((reached["end_ns"] + clock_offsets(record, reached)).min() - first) / SECOND
+    first = (rows.start[touched] + offsets_of(record, rows.rank[touched])).min()
+    return float((rows.end[reached] + offsets_of(record, rows.rank[reached])).min() - first) / SECOND

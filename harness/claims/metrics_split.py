@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, clock_offsets, timed, times_count
+from harness.claims.columns import Columns, columns, largest, numbered, of_last_launch, offsets_of, place_in_group
+from harness.claims.launch import SECOND, times_count
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 from harness.stats.union import OUTSIDE, Intervals, label
@@ -24,22 +22,15 @@ UNEXPLAINED = 0.05
 """Share of the step that `other` may have; above, the split is flagged."""
 
 
+@of_last_launch
 def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained. Not to be changed."""
-    global _last
-    if _last[0]() is not samples or _last[1] is not record:  # one launch is asked for several metrics of it in a row
-        _last = weakref.ref(samples), record, _parts(record, samples)
-    return _last[2]
-
-
-_last: tuple[Callable[[], pd.DataFrame | None], Record | None, pd.DataFrame] = (lambda: None, None, pd.DataFrame())
-
-
-def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    steps = timed(samples, "step").sort_values("start_ns")
-    rows = timed(samples, ACTIVATIONS, *MAIN, "communication", "wait")
-    steps = steps[steps["rank"].isin(rows["rank"].unique())]  # of a prediction for many ranks only the first ones' parts are kept
-    busy, late, lasting = _spans(rows), _spans(_late(record, samples).assign(event="late")), _spans(steps.assign(event="step"))
+    rows = columns(record, samples)
+    steps = rows.timed("step")
+    parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
+    steps = steps[np.isin(rows.rank[steps], rows.rank[parts])]  # of a prediction for many ranks only the first ones' parts are kept
+    steps = steps[np.lexsort((rows.start[steps], rows.rank[steps]))]
+    busy, late, lasting = _spans(rows, parts), _late(record, rows), _spans(rows, steps)
     nothing = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def of(rank: int, *names: str) -> Intervals:
@@ -47,26 +38,25 @@ def _parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
         return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
 
     totals = [
-        _totals([*(of(rank, name) for name in (ACTIVATIONS, *MAIN)), late.get((rank, "late"), nothing), of(rank, "communication", "wait")], inside)
+        _totals([*(of(rank, name) for name in (ACTIVATIONS, *MAIN)), late.get(rank, nothing), of(rank, "communication", "wait")], inside)
         for (rank, _), inside in lasting.items()
     ]  # fmt: skip
     if not totals:
         return pd.DataFrame(columns=["rank", "number", "step", *PARTS])
-    found = pd.DataFrame(np.concatenate(totals), columns=list(_LABELS))
-    steps = steps.sort_values("rank", kind="stable")
-    whole = found.sum(axis=1)
-    found["exposed_transfer"] += found[ACTIVATIONS]
-    return found[list(PARTS)].assign(rank=steps["rank"].to_numpy(), number=steps["step"].to_numpy(), step=whole)
+    found = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
+    whole = sum(found.values())
+    found["exposed_transfer"] = found["exposed_transfer"] + found[ACTIVATIONS]
+    return pd.DataFrame({part: found[part] for part in PARTS} | {"rank": rows.rank[steps], "number": rows.step[steps], "step": whole})
 
 
-def _spans(rows: pd.DataFrame) -> dict[tuple[int, str], Intervals]:
-    """Starts and ends by rank and event, ranks ascending, in the order of the rows; pandas takes a millisecond a group, and many ranks have many."""
-    ranks, (codes, names) = rows["rank"].to_numpy(), pd.factorize(rows["event"])
-    order = np.lexsort((codes, ranks))
-    starts, ends, keys = rows["start_ns"].to_numpy()[order], rows["end_ns"].to_numpy()[order], ranks[order].astype(np.int64) * max(len(names), 1) + codes[order]
-    edges = [0, *(np.flatnonzero(np.diff(keys)) + 1), len(keys)] if len(keys) else [0]
+def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals]:
+    """Starts and ends by rank and event, ranks ascending, in the order of the rows."""
+    names = {code: name for name, code in rows.names.items()}
+    chosen = chosen[np.lexsort((rows.codes[chosen], rows.rank[chosen]))]
+    group = numbered(rows.rank[chosen], rows.codes[chosen])
+    edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)] if len(group) else [0]
     return {
-        (int(ranks[order[first]]), str(names[codes[order[first]]])): (starts[first:last], ends[first:last])
+        (int(rows.rank[chosen[first]]), names[int(rows.codes[chosen[first]])]): (rows.start[chosen[first:last]], rows.end[chosen[first:last]])
         for first, last in zip(edges, edges[1:], strict=False)
     }
 
@@ -81,27 +71,33 @@ def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
     return totals
 
 
-def _late(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """Intervals in which a rank's all-reduce ran while another rank had not yet computed what it was to give; on the rank's own clock."""
-    calls = _in_order(timed(samples, "communication"))
-    ready = _in_order(timed(samples, "queue")).rename(columns={"start_ns": "ready_ns"})
-    calls = calls.merge(ready[["rank", "step", "call", "ready_ns"]], how="left", on=["rank", "step", "call"])
-    offset = clock_offsets(record, calls)
+def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
+    """By rank, intervals in which its all-reduce ran while another rank had not yet computed what it was to give; on the rank's own clock."""
+    calls, ready = _in_order(rows, rows.timed("communication")), _in_order(rows, rows.timed("queue"))
+    both = np.concatenate((calls, ready))
+    ranks, steps = rows.rank[both], rows.step[both]
+    call = place_in_group(numbered(np.repeat([0, 1], [len(calls), len(ready)]), ranks, steps))
+    same, among = numbered(ranks, steps, call), numbered(steps, call)[: len(calls)]
     # Without `queue` events the start of a call is when its rank was there.
-    there = calls["ready_ns"].fillna(calls["start_ns"]).astype("int64") + offset
-    same = there.groupby([calls["step"], calls["call"]])
-    everyone = same.transform("size") == record.case.ranks
-    until = np.minimum(same.transform("max") - offset, calls["end_ns"])
-    found = calls.assign(end_ns=until)[everyone & (until > calls["start_ns"])]
-    return found[["rank", "start_ns", "end_ns"]]
+    there = rows.start[calls].astype(np.int64)
+    _, mine, theirs = np.intersect1d(same[: len(calls)], same[len(calls) :], assume_unique=True, return_indices=True)
+    there[mine] = rows.start[ready[theirs]]
+    offset = offsets_of(record, ranks[: len(calls)])
+    there += offset
+    _, place, counts = np.unique(among, return_inverse=True, return_counts=True)
+    _, last = largest(among, there)
+    until = np.minimum(last[place] - offset, rows.end[calls]) if len(calls) else there
+    late = (counts[place] == record.case.ranks) & (until > rows.start[calls])
+    calls, until = calls[late], until[late]
+    return {int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank]) for rank in np.unique(rows.rank[calls])}
 
 
-def _in_order(rows: pd.DataFrame) -> pd.DataFrame:
-    """Numbered per rank and step in the order of their starts; ranks call in the same order."""
-    rows = rows.sort_values(["rank", "step", "start_ns", "end_ns"])
-    return rows.assign(call=rows.groupby(["rank", "step"]).cumcount())
+def _in_order(rows: Columns, chosen: np.ndarray) -> np.ndarray:
+    """Per rank and step in the order of their starts; ranks call in the same order."""
+    return chosen[np.lexsort((rows.end[chosen], rows.start[chosen], rows.step[chosen], rows.rank[chosen]))]
 
 
+@of_last_launch
 def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None:
     """Mean s per step and rank of each of PARTS; they add up to the mean step."""
     table = step_parts(record, samples)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, timed, times_count, wall_s
+from harness.claims.columns import Columns, columns, largest, medians, numbered, of_last_launch, place_in_group
+from harness.claims.launch import SECOND, times_count, wall_s
 from harness.claims.metrics_split import step_split
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
@@ -16,17 +18,19 @@ def throughput(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, TrainCase) or case.compute == "none" or not times_count(record):
         return None  # steps that compute nothing train nothing
     wall = wall_s(record, samples)
-    trained = len(timed(samples, "step")) * (case.minibatch // case.ranks)
+    trained = len(columns(record, samples).timed("step")) * (case.minibatch // case.ranks)
     return trained / wall if wall and trained else None
 
 
+@of_last_launch
 def step_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Median over steps of the slowest rank's step, in s."""
-    steps = timed(samples, "step")
-    if steps.empty or not times_count(record):
+    rows = columns(record, samples)
+    steps = rows.timed("step")
+    if not len(steps) or not times_count(record):
         return None
-    slowest = (steps["end_ns"] - steps["start_ns"]).groupby(steps["step"]).max()
-    return float(slowest.median()) / SECOND
+    _, slowest = largest(rows.step[steps], rows.end[steps] - rows.start[steps])
+    return float(np.median(slowest)) / SECOND
 
 
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
@@ -40,30 +44,41 @@ def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
 
 def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
     """What the first step costs above a steady one, in s: memory touched and buffers registered for the first time. Only where it is warm-up."""
-    first = samples[(samples["event"] == "step") & samples["warmup"] & (samples["step"] == 0)]
+    rows = columns(record, samples)
+    first = rows.of("step")
+    first = first[rows.warmup[first] & (rows.step[first] == 0)]
     steady = step_s(record, samples)
-    return float((first["end_ns"] - first["start_ns"]).max()) / SECOND - steady if len(first) and steady is not None else None
+    return float((rows.end[first] - rows.start[first]).max()) / SECOND - steady if len(first) and steady is not None else None
 
 
 def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
     """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank where that is most."""
     if not times_count(record):
         return None
-    calls = samples[samples["event"] == "communication"].sort_values(["rank", "step", "start_ns"])
-    calls = calls.assign(bucket=calls.groupby(["rank", "step"]).cumcount(), length=calls["end_ns"] - calls["start_ns"])
-    first = calls[calls["warmup"] & (calls["step"] == 0)].set_index(["rank", "bucket"])["length"]
-    steady = calls[~calls["warmup"]].groupby(["rank", "bucket"])["length"].median()
-    above = (first - steady).dropna()
-    return float(above.groupby("rank").sum().max()) / SECOND if len(above) else None
+    rows = columns(record, samples)
+    calls = rows.of("communication")
+    calls = calls[np.lexsort((rows.start[calls], rows.step[calls], rows.rank[calls]))]
+    ranks, lengths, warmup = rows.rank[calls], rows.end[calls] - rows.start[calls], rows.warmup[calls]
+    bucket = numbered(ranks, place_in_group(numbered(ranks, rows.step[calls])))
+    first = np.flatnonzero(warmup & (rows.step[calls] == 0))
+    known, steady, _ = medians(bucket[~warmup], lengths[~warmup])
+    first = first[np.isin(bucket[first], known)]
+    above = lengths[first] - steady[np.searchsorted(known, bucket[first])]
+    return max(float(above[ranks[first] == rank].sum()) for rank in np.unique(ranks[first])) / SECOND if len(above) else None
 
 
 def final_loss(record: Record, samples: pd.DataFrame) -> float | None:
     """Mean loss over the global minibatch of the last step."""
-    losses = timed(samples, "loss")
-    return float(losses.loc[losses["step"].idxmax(), "value"]) if len(losses) else None
+    rows = columns(record, samples)
+    return _last(rows, rows.timed("loss"))
 
 
 def test_accuracy(record: Record, samples: pd.DataFrame) -> float | None:
     """Share of test samples that the last evaluation got right."""
-    found = samples[samples["event"] == "test_accuracy"]
-    return float(found.loc[found["step"].idxmax(), "value"]) if len(found) else None
+    rows = columns(record, samples)
+    return _last(rows, rows.of("test_accuracy"))
+
+
+def _last(rows: Columns, found: np.ndarray) -> float | None:
+    """The value of the last step's first row."""
+    return float(rows.value[found[rows.step[found].argmax()]]) if len(found) else None

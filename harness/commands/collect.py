@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Write the table, print its path."""
-    from harness.claims.metrics import suite_metrics
+    from harness.claims.metrics import suite_metrics, suite_metrics_version
     from harness.record.stops import decided_plan, read_stops
     from harness.record.table import collect, write_table
     from harness.spec.suite import load_suite
@@ -34,6 +34,6 @@ def main(given: argparse.Namespace) -> int:
     stops = read_stops(given.results, suite.name, given.experiment, size)
     metrics = {name: metric.launch for name, metric in suite_metrics(suite.folder).items() if metric.launch is not None}
     output = given.output or given.results / "tables" / f"{suite.name}.{given.experiment}.{size}.parquet"
-    write_table(collect(launches, open_store(given.results), metrics, stops), output)
+    write_table(collect(launches, open_store(given.results, many=True), metrics, stops, suite_metrics_version(suite.folder)), output)
     print(output)
     return 0

@@ -95,11 +95,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], ti
     print("\n".join(line.rstrip() for line in rendered.get().rstrip().splitlines()) + "\n")
 
 
-def open_store(results: Path) -> Store:
-    """The records of a folder; what is no readable record is named on stderr."""
+def open_store(results: Path, many: bool = False) -> Store:
+    """The records of a folder; what is no readable record is named on stderr. `many`: through the folder's index, for commands that look at all of them."""
+    from harness.record.index import Index
     from harness.record.store import Store
 
-    return Store(results, lambda text: print(f"warning: {text}", file=sys.stderr))
+    return Store(results, lambda text: print(f"warning: {text}", file=sys.stderr), Index(results) if many else None)
 
 
 def suites_of(name: str | None, suites: Path | None) -> list[Suite]:

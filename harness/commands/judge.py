@@ -29,7 +29,8 @@ def main(given: argparse.Namespace) -> int:
 
     from harness.claims.judge import judge_suite, write_claims
 
-    judged = {suite.name: judge_suite(suite, size, open_store(given.results)) for suite in chosen}
+    store = open_store(given.results, many=True)
+    judged = {suite.name: judge_suite(suite, size, store) for suite in chosen}
     for name, results in judged.items():
         path = given.results / "claims" / f"{name}.{size}.json"
         write_claims(path, results)
@@ -44,7 +45,7 @@ def _row(result: ClaimResult) -> list[str]:
     interval = f"{_number(result.interval.low)} to {_number(result.interval.high)}" if result.interval else ""
     verdict = (result.verdict or "not judged") + (f" ({result.kind})" if result.kind != "claim" else "")
     number = "" if result.n is None else str(result.n)
-    return [result.id, _number(result.published), _number(result.ours), interval, number, result.unit, result.evidence or "", verdict]
+    return [result.id, _number(result.published), _number(result.ours), interval, number, result.unit, result.evidence_words(), verdict]
 
 
 def _number(value: float | int | None) -> str:

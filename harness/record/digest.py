@@ -32,6 +32,15 @@ def code_digest(fabric: str = "") -> str:
 
 
 @functools.cache
+def rooms_digest(*rooms: str) -> str:
+    """First 16 hex digits of the SHA-256 over names and contents of whole rooms: what follows from records by their code is kept under it."""
+    total = hashlib.sha256()
+    for path in sorted(path for room in rooms for path in (_PACKAGE / room).rglob("*.py")):
+        total.update(f"{path.relative_to(_PACKAGE)}\0".encode() + path.read_bytes())
+    return total.hexdigest()[:16]
+
+
+@functools.cache
 def machine_id() -> str:
     """First 12 hex digits of the SHA-256 of processor model, architecture, cores, memory in two digits, and the kernel's first two numbers."""
     memory = f"{memory_mib():.1e}"

@@ -8,24 +8,29 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import ValidationError
 
-from harness.record.schema import SAMPLES, Record
-from harness.record.write import RUN, SAMPLES_FILE, write_record
-from harness.spec.case import AnyCase
-from harness.spec.emulated import emulated, true_bytes, true_times
+from harness.record.index import Index
+from harness.record.read import UNREADABLE, as_emulated, ignored, read_content, read_form, read_samples, reason
+from harness.record.rows import Row, of_record
+from harness.record.schema import Record
+from harness.record.write import write_record
 from harness.spec.errors import SpecError
+
+__all__ = ["Store", "as_emulated"]
 
 
 class Store:
-    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and left in place."""
+    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and left in place.
 
-    def __init__(self, results: Path, warn: Callable[[str], None] | None = None) -> None:
+    `index`: for many launches, read the folder's index (record/index.py) in place of every file; it is brought up to date once, when first used."""
+
+    def __init__(self, results: Path, warn: Callable[[str], None] | None = None, index: Index | None = None) -> None:
         self.results = results
         self.runs = results / "runs"
         self.staging = results / "staging"
         self.warnings: list[str] = []
         self._tell = warn
+        self._index = index
         self._known: dict[Path, Record | None] = {}
 
     def find(self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool) -> Record | None:
@@ -43,6 +48,24 @@ class Store:
             found = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
             yield from sorted((record for record in found if record is not None), key=lambda record: record.started_at)
 
+    def rows(self, case_id: str) -> list[Row]:
+        """What `records` gives of a case, each as a flat row (record/rows.py), oldest first."""
+        if self._index is None:
+            return [of_record(record) for record in self.records(case_id)]
+        for launch in self._index.damaged.get(case_id, ()):
+            self._read(self.runs / case_id / launch)  # tells why
+        return self._index.rows.get(case_id, [])
+
+    def record(self, case_id: str, launch: str) -> Record | None:
+        """One record; None when it is not there or not whole."""
+        folder = self.runs / case_id / launch
+        return self._read(folder) if folder.is_dir() else None
+
+    def stamp(self, case_id: str, launch: str) -> str:
+        """What changes when one of its files does; empty without an index."""
+        entry = self._index.entries.get((case_id, launch)) if self._index else None
+        return entry.stamp if entry else ""
+
     def load(self, launch: str) -> tuple[Record, Path]:
         """The record and folder of a launch id or of an unambiguous beginning of one; SpecError otherwise."""
         found = sorted(self.runs.glob(f"*/{launch}*")) if launch.isalnum() else []
@@ -58,10 +81,9 @@ class Store:
         return self.runs / record.case_id / record.launch
 
     def samples(self, record: Record) -> pa.Table:
-        """All samples of a record, in the schema's form, in the time and the bytes that it emulates: here, and nowhere else, what dilation and shrink of its
-        case did is taken back. The file keeps what the launch's own clock said."""
-        table = pq.read_table(self.folder(record) / SAMPLES_FILE, schema=SAMPLES)
-        return as_emulated(record.case, table) if emulated(record.case) else table
+        """All samples of a record, in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
+        entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
+        return entry.samples if entry and entry.problem is None else read_samples(record, read_content(self.folder(record), record))
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
         """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""
@@ -80,33 +102,16 @@ class Store:
         return self._known[folder]
 
     def _parse(self, folder: Path) -> Record | None:
+        entry = self._index.entries.get((folder.parent.name, folder.name)) if self._index else None
         try:
-            record = Record.model_validate_json((folder / RUN).read_bytes())
-            if (record.case_id, record.launch) != (folder.parent.name, folder.name):
-                raise ValueError("it says another case or launch than its folder")
-            pq.read_metadata(folder / SAMPLES_FILE)
-        except (OSError, ValueError, pa.ArrowInvalid) as error:
-            self.warnings.append(f"{folder} is not a record of this version and is ignored: {_reason(error)}")
+            if entry is not None and entry.problem is not None:
+                raise ValueError(entry.problem)
+            record = read_form(folder)
+            if entry is None:
+                pq.read_metadata(pa.BufferReader(read_content(folder, record)))
+        except UNREADABLE as error:
+            self.warnings.append(ignored(folder, reason(error)))
             if self._tell is not None:
                 self._tell(self.warnings[-1])
             return None
         return record
-
-
-def as_emulated(case: AnyCase, table: pa.Table) -> pa.Table:
-    """Samples in emulated time: moments over the dilation, bytes times the shrink."""
-    for columns, taken_back in ((("start_ns", "end_ns"), true_times), (("nbytes",), true_bytes)):
-        for name in columns:
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, table.schema.field(place), pa.array(taken_back(case, table.column(name).to_numpy())))
-    return table
-
-
-def _reason(error: Exception) -> str:
-    """One line."""
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        return f"{RUN}: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}".replace(": :", ":")
-    if isinstance(error, OSError) and error.filename:
-        return f"{Path(error.filename).name}: {error.strerror}"
-    return str(error).splitlines()[0]

@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.record.schema import Record
+from harness.record.rows import TAG, Row, of_case
 from harness.record.stops import Stops
 from harness.record.store import Store
-from harness.spec.tags import AXES, tags_of
+from harness.record.values import Metric, Values
+from harness.spec.tags import AXES
 
 if TYPE_CHECKING:
     from harness.spec.plan import PlannedLaunch
 
-Metric = Callable[[Record, pd.DataFrame], float | None]
+__all__ = ["MISSING", "TAG", "collect", "write_table"]
+
 MISSING = "missing"
 """Status of a planned launch without any record."""
 _TEXT = (
     "suite", "experiment", "case", "launch", "transport", "strategy", "collective", "fabric", "workload", "evidence", "status", "failure", "failure_message",
     "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at", "stop", "excluded",
 )  # fmt: skip
-TAG = "tag_"
-"""Before the name of an axis (spec/tags.py), for the column with the case's tag on it."""
 _WHOLE = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
+_OF_RECORD = ("launch", "size", "status", "failure", "failure_message", "evidence", "oversubscribed", "excluded", "code", "machine", "started_at", "wall_s")
 
 
-def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, Metric], stops: Stops | None = None) -> pa.Table:
+def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, Metric], stops: Stops | None = None, version: str = "") -> pa.Table:
     """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of its records of a launch the ok one.
 
-    `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never ran to an end here)."""
-    chosen = _chosen(plan, store)
-    rows = [_row(launch, chosen.get((launch.case.case_id, launch.plan_index)), store, metrics) | _stop(launch, stops) for launch in plan]
-    kinds = [
-        *((name, pa.string()) for name in (*_TEXT, *(TAG + axis for axis in AXES))),
-        *((name, pa.int64()) for name in _WHOLE),
-        ("oversubscribed", pa.bool_()),
-    ]
-    kinds += [(name, pa.float64()) for name in ("wall_s", "stop_half_width", *metrics)]
-    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+    `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never ran to an end here). `version`: of the
+    metrics' code; their values are kept under it from one time to the next (record/values.py)."""
+    chosen, values = _chosen(plan, store), Values(store, metrics, version)
+    rows = [_row(launch, chosen.get((launch.case.case_id, launch.plan_index)), values) | _stop(launch, stops) for launch in plan]
+    values.keep()
+    kinds = dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string()) | dict.fromkeys(_WHOLE, pa.int64()) | {"oversubscribed": pa.bool_()}
+    kinds |= dict.fromkeys(("wall_s", "stop_half_width", *metrics), pa.float64())
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
 
 
 def _stop(launch: PlannedLaunch, stops: Stops | None) -> dict[str, Any]:
@@ -58,44 +56,36 @@ def write_table(table: pa.Table, path: Path) -> None:
     draft.rename(path)
 
 
-def _chosen(plan: Sequence[PlannedLaunch], store: Store) -> dict[tuple[str, int], Record]:
+def _chosen(plan: Sequence[PlannedLaunch], store: Store) -> dict[tuple[str, int], Row]:
     wanted = {(launch.case.case_id, launch.plan_index) for launch in plan}
-    found = [record for case_id in sorted({case_id for case_id, _ in wanted}) for record in store.records(case_id)]
-    found = sorted((record for record in found if (record.case_id, record.plan_index) in wanted), key=lambda record: record.started_at)
+    found = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
+    found = sorted((row for row in found if (row["case"], row["plan_index"]) in wanted), key=lambda row: str(row["started_at"]))
     latest = _latest(found)
-    chosen: dict[tuple[str, int], Record] = {}
-    for record in found:
-        key = (record.case_id, record.plan_index)
-        last = latest[record.case.fabric == "simulated"]
-        same_version = (record.code.digest, record.machine) == (last.code.digest, last.machine)
-        if same_version and (record.status == "ok" or key not in chosen or chosen[key].status != "ok"):
-            chosen[key] = record
+    chosen: dict[tuple[str, int], Row] = {}
+    for row in found:
+        key = (row["case"], row["plan_index"])
+        last = latest[row["fabric"] == "simulated"]
+        same_version = (row["code"], row["machine"]) == (last["code"], last["machine"])
+        if same_version and (row["status"] == "ok" or key not in chosen or chosen[key]["status"] != "ok"):
+            chosen[key] = row
     return chosen
 
 
-def _latest(found: Sequence[Record]) -> dict[bool, Record]:
+def _latest(found: Sequence[Row]) -> dict[bool, Row]:
     """The record that finished last, of launches (False) and of predictions (True), which follow from other code."""
     latest = {}
     for simulated in (False, True):
-        of_kind = [record for record in found if (record.case.fabric == "simulated") is simulated]
+        of_kind = [row for row in found if (row["fabric"] == "simulated") is simulated]
         if of_kind:
-            latest[simulated] = ([record for record in of_kind if record.status == "ok"] or of_kind)[-1]
+            latest[simulated] = ([row for row in of_kind if row["status"] == "ok"] or of_kind)[-1]
     return latest
 
 
-def _row(launch: PlannedLaunch, record: Record | None, store: Store, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+def _row(launch: PlannedLaunch, found: Row | None, values: Values) -> dict[str, Any]:
     case = launch.case
-    row = {name: getattr(case, name, None) for name in (*_TEXT, *_WHOLE)}
-    row |= {"case": case.case_id, "plan_index": launch.plan_index, "order": launch.order, "seed": launch.seed, "status": MISSING}
-    row |= {TAG + axis: tag for axis, tag in tags_of(case).items()}
-    if record is None:
-        return row
-    row |= {"launch": record.launch, "evidence": record.evidence, "status": record.status, "size": record.size, "oversubscribed": record.oversubscribed}
-    row |= {"code": record.code.digest, "machine": record.machine, "started_at": record.started_at, "wall_s": record.wall_s}
-    row |= {"excluded": record.excluded or None}
-    if record.failure is not None:
-        row |= {"failure": record.failure.code, "failure_message": record.failure.message}
-    if record.status == "ok":
-        samples = store.samples(record).to_pandas()
-        row |= {name: metric(record, samples) for name, metric in metrics.items()}
+    row = of_case(case) | {"case": case.case_id, "plan_index": launch.plan_index, "order": launch.order, "seed": launch.seed, "status": MISSING}
+    if found is not None:
+        row |= {name: found[name] for name in _OF_RECORD}
+    if found is not None and found["status"] == "ok":
+        row |= values.of(found["case"], found["launch"])
     return row

@@ -46,7 +46,7 @@ def label(layers: Sequence[Intervals], inside: Intervals) -> tuple[np.ndarray, n
     if len(edges) < 2:
         return edges, np.empty(0, np.intp)
     labels = np.full(len(edges) - 1, len(layers), np.intp)
-    for index in reversed(range(len(layers))):
+    for index in reversed([number for number, (starts, _) in enumerate(layers) if len(starts)]):
         labels[_covered(edges, *layers[index])] = index
     labels[~_covered(edges, *inside)] = OUTSIDE
     return edges, labels

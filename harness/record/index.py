@@ -1,0 +1,175 @@
+"""All launches of a results folder as one table and all their samples as another, kept up to date: never a second truth, always made from records.
+
+A row stands for a launch's folder as it was when it was read; size and times of both files are its stamp. Another stamp, and the folder is read again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from harness.record.digest import rooms_digest
+from harness.record.read import UNREADABLE, read_content, read_form, read_samples, reason
+from harness.record.rows import OF_CASE, OF_RECORD, Row, of_record
+from harness.record.schema import SAMPLES
+from harness.record.segments import Segments
+from harness.record.write import RUN, SAMPLES_FILE
+
+LAUNCHES, ROWS = "launches", "samples"
+"""Tables of a piece."""
+MANY = 8
+"""Pieces from which on they are put together."""
+TURN = 2000
+"""Launches that are read before a piece is written: what an interruption loses at most."""
+_PLACE: Mapping[str, pa.DataType] = {"folder": pa.string(), "stamp": pa.string(), "problem": pa.string(), "samples": pa.int64(), "first": pa.int64()}
+"""`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`, `first`: how many, and from which row of the piece."""
+_SCHEMA = pa.schema([*_PLACE.items(), *OF_RECORD.items(), *OF_CASE.items()])
+Key = tuple[str, str]
+"""Case and launch: the two folders of a record."""
+Tables = Mapping[str, pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One launch's folder as it was read."""
+
+    stamp: str
+    problem: str | None
+    tables: Tables
+    row: int
+    first: int
+    count: int
+
+    @property
+    def samples(self) -> pa.Table:
+        """As Store.samples gives them; nothing is copied."""
+        return self.tables[ROWS].slice(self.first, self.count)
+
+
+class Index:
+    """Of one results folder, as it is when something is first asked."""
+
+    def __init__(self, results: Path) -> None:
+        self.runs = results / "runs"
+        self._segments = Segments(results, LAUNCHES, rooms_digest("record", "spec"))
+
+    @cached_property
+    def entries(self) -> dict[Key, Entry]:
+        """Every launch's folder, in the order of their names."""
+        there, kept, pieces, dead = dict(_stamps(self.runs)), dict[Key, Entry](), list[str](), 0
+        for name, tables in self._segments.read():
+            pieces.append(name)
+            found = {key: entry for key, entry in _entries_of(tables) if there.get(key) == entry.stamp and key not in kept}
+            dead += len(tables.get(LAUNCHES, ())) - len(found)
+            kept |= found
+        missing = [key for key in there if key not in kept]
+        for start in range(0, len(missing), TURN):
+            tables = self._read({key: there[key] for key in missing[start : start + TURN]})
+            pieces += filter(None, [self._segments.add(tables)])
+            kept |= _entries_of(tables)
+        if len(pieces) > MANY or dead > len(kept):
+            kept = self._put_together(kept, pieces)
+        return {key: kept[key] for key in sorted(there)}
+
+    @cached_property
+    def damaged(self) -> dict[str, list[str]]:
+        """Launches whose folder is no record, by case."""
+        found: dict[str, list[str]] = {}
+        for (case_id, launch), entry in self.entries.items():
+            if entry.problem is not None:
+                found.setdefault(case_id, []).append(launch)
+        return found
+
+    @cached_property
+    def launches(self) -> pa.Table:
+        """A row per record, in the order of `entries`: the columns of record/rows.py, and how many `samples` it has."""
+        found = [(entry.tables[LAUNCHES], entry.row) for entry in self.entries.values() if entry.problem is None]
+        return _rows_of(found).drop_columns(["folder", "stamp", "problem", "first"])
+
+    @cached_property
+    def samples(self) -> pa.Table:
+        """All samples of all records, in emulated time, each with the id of its launch."""
+        good = [(launch, entry) for (_, launch), entry in self.entries.items() if entry.problem is None]
+        rows = pa.concat_tables([SAMPLES.empty_table(), *(entry.samples for _, entry in good)]).unify_dictionaries()
+        numbers = np.repeat(np.arange(len(good), dtype=np.int32), [entry.count for _, entry in good])
+        return rows.add_column(0, "launch", pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array([launch for launch, _ in good], pa.string())))
+
+    @cached_property
+    def rows(self) -> dict[str, list[Row]]:
+        """The rows of `launches` by case, oldest first."""
+        found: dict[str, list[Row]] = {}
+        for row in self.launches.to_pylist():
+            found.setdefault(row["case"], []).append(row)
+        return {case_id: sorted(rows, key=lambda row: str(row["started_at"])) for case_id, rows in found.items()}
+
+    def _read(self, stamps: Mapping[Key, str]) -> Tables:
+        rows, samples, first = [], [], 0
+        for (case_id, launch), stamp in stamps.items():
+            folder = self.runs / case_id / launch
+            row: dict[str, Any] = {"folder": f"{case_id}/{launch}", "stamp": stamp, "samples": 0, "first": first}
+            try:
+                record = read_form(folder)
+                table = read_samples(record, read_content(folder, record))
+                row |= of_record(record) | {"samples": len(table)}
+                samples.append(table)
+                first += len(table)
+            except UNREADABLE as error:
+                row["problem"] = reason(error)
+            rows.append(row)
+        return _tables(pa.Table.from_pylist(rows, schema=_SCHEMA), samples)
+
+    def _put_together(self, kept: dict[Key, Entry], pieces: list[str]) -> dict[Key, Entry]:
+        rows = _rows_of([(entry.tables[LAUNCHES], entry.row) for entry in kept.values()])
+        counts = [entry.count for entry in kept.values()]
+        first = pa.array(np.cumsum([0, *counts])[:-1], pa.int64())
+        rows = rows.set_column(rows.schema.get_field_index("first"), "first", first)
+        tables = _tables(rows, [entry.samples for entry in kept.values()])
+        if self._segments.add(tables):
+            self._segments.remove(pieces)
+        return dict(_entries_of(tables))
+
+
+def _tables(rows: pa.Table, samples: Iterable[pa.Table]) -> Tables:
+    """One chunk a column, else every slice would walk through all of them."""
+    together = pa.concat_tables([SAMPLES.empty_table(), *samples]).unify_dictionaries().combine_chunks()
+    return {LAUNCHES: rows.combine_chunks(), ROWS: together}
+
+
+def _entries_of(tables: Tables) -> Iterator[tuple[Key, Entry]]:
+    if tables.keys() != {LAUNCHES, ROWS}:
+        return
+    places = tables[LAUNCHES].select(list(_PLACE)).to_pylist()
+    for row, place in enumerate(places):
+        case_id, _, launch = place["folder"].partition("/")
+        yield (case_id, launch), Entry(place["stamp"], place["problem"], tables, row, place["first"], place["samples"])
+
+
+def _rows_of(found: list[tuple[pa.Table, int]]) -> pa.Table:
+    """These rows of these tables, in this order."""
+    tables = list({id(table): table for table, _ in found}.values())
+    starts = dict(zip(map(id, tables), np.cumsum([0, *map(len, tables)]).tolist(), strict=False))
+    return pa.concat_tables([_SCHEMA.empty_table(), *tables]).take(pa.array([starts[id(table)] + row for table, row in found], pa.int64()))
+
+
+def _stamps(runs: Path) -> Iterator[tuple[Key, str]]:
+    """Size, time of writing and time of the last change of either file, for every launch's folder."""
+    for case_id in sorted(os.listdir(runs)) if runs.is_dir() else []:
+        folder = os.path.join(runs, case_id)
+        for launch in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+            path = os.path.join(folder, launch)
+            if os.path.isdir(path):
+                yield (case_id, launch), ", ".join(_stamp(os.path.join(path, name)) for name in (RUN, SAMPLES_FILE))
+
+
+def _stamp(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "none"
+    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"

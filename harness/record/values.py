@@ -1,0 +1,62 @@
+"""What metrics give of single launches, kept from one time to the next: as long as record, samples and the code of the metrics are the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+import pandas as pd
+import pyarrow as pa
+
+from harness.record.schema import Record
+from harness.record.segments import Segments
+from harness.record.store import Store
+
+Metric = Callable[[Record, pd.DataFrame], float | None]
+KIND, TABLE = "values", "values"
+MANY = 16
+"""Pieces from which on they are put together."""
+_SCHEMA = pa.schema([("case", pa.string()), ("launch", pa.string()), ("stamp", pa.string()), ("values", pa.string())])
+Found = dict[str, float | None]
+
+
+class Values:
+    """Of the launches of one store. Without a version of the metrics' code, or with a store that has no index, all is computed anew and nothing kept."""
+
+    def __init__(self, store: Store, metrics: Mapping[str, Metric], version: str = "") -> None:
+        self._store, self._metrics = store, metrics
+        self._segments = Segments(store.results, KIND, version) if version else None
+        self._known: dict[tuple[str, str, str], str] = {}
+        self._new: dict[tuple[str, str, str], str] = {}
+        self._pieces: list[str] = []
+        for name, tables in self._segments.read() if self._segments else ():
+            self._pieces.append(name)
+            columns = [tables[TABLE].column(column).to_pylist() for column in _SCHEMA.names]
+            self._known |= {(case_id, launch, stamp): found for case_id, launch, stamp, found in zip(*columns, strict=True)}
+
+    def of(self, case_id: str, launch: str) -> Found:
+        """The metrics' values of a whole record, by name; None where it has none."""
+        key = (case_id, launch, self._store.stamp(case_id, launch))
+        kept: Found = json.loads(self._known[key]) if key in self._known else {}
+        if self._metrics.keys() <= kept.keys():
+            return {name: kept[name] for name in self._metrics}
+        record = self._store.record(case_id, launch)
+        if record is None:
+            return {}
+        samples = self._store.samples(record).to_pandas()
+        computed = {name: metric(record, samples) for name, metric in self._metrics.items()}
+        found = {name: None if value is None else float(value) for name, value in computed.items()}
+        if key[2]:
+            self._known[key] = self._new[key] = json.dumps(kept | found)
+        return found
+
+    def keep(self) -> None:
+        """Write down what is new."""
+        if not self._segments or not self._new:
+            return
+        together = len(self._pieces) >= MANY
+        columns = [(*key, found) for key, found in (self._known if together else self._new).items()]
+        name = self._segments.add({TABLE: pa.Table.from_arrays([pa.array(column, pa.string()) for column in zip(*columns, strict=True)], schema=_SCHEMA)})
+        if name and together:
+            self._segments.remove(self._pieces)
+        self._new = {}
