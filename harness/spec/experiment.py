@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -16,6 +16,7 @@ from harness.spec.errors import SpecError
 from harness.spec.locate import Document, Key
 from harness.spec.messages import field_of, options_of, phrase
 from harness.spec.programs import programs_digest, programs_folder
+from harness.spec.request import Request, RequestForm, request
 from harness.spec.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class Size:
     cases: tuple[AnyCase, ...]
     stop: Stop | None = None
     stall_s: float | None = None
+    allocation: RequestForm = field(default_factory=RequestForm)
+
+    @property
+    def request(self) -> Request:
+        """What it asks a cluster for."""
+        return request(self.allocation, self.cases, self.stop.budget if self.stop else self.launches, self.deadline_s)
 
 
 @dataclass(frozen=True)
@@ -101,7 +108,8 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
     for size, found in form.sizes.items():
         cases = _resolve_size(base, (suite, name), path, form, found, (*path, "sizes", size))
         stop = _resolve_stop(document, found, (*path, "sizes", size, "stop"))
-        sizes[size] = Size(size, found.launches, found.deadline_s or form.deadline_s, cases, stop, found.stall_s or form.stall_s)
+        deadline_s, stall_s = found.deadline_s or form.deadline_s, found.stall_s or form.stall_s
+        sizes[size] = Size(size, found.launches, deadline_s, cases, stop, stall_s, found.allocation.over(form.allocation))
     return Experiment(name, form.summary, tuple(form.arms), sizes)
 
 

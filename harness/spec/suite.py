@@ -14,6 +14,7 @@ from harness.spec.experiment import Experiment, resolve_experiment
 from harness.spec.locate import Document, Key, read_document, shown
 from harness.spec.messages import phrase
 from harness.spec.registry import nearest
+from harness.spec.request import RequestForm
 
 FILE = "suite.yaml"
 SIZES = ("ci", "smoke", "small", "full")
@@ -47,6 +48,7 @@ class SizeForm(_Form):
 
     launches: PositiveInt
     stop: StopForm | None = None
+    allocation: RequestForm = RequestForm()
     deadline_s: PositiveFloat | None = None
     stall_s: PositiveFloat | None = None
     set: Fields = {}
@@ -59,6 +61,7 @@ class ExperimentForm(_Form):
     summary: str
     deadline_s: PositiveFloat = 120.0
     stall_s: PositiveFloat | None = None
+    allocation: RequestForm = RequestForm()
     base: Fields
     arms: Annotated[dict[str, Fields], Field(min_length=1)]
     sizes: Annotated[dict[SizeName, SizeForm], Field(min_length=1)]
@@ -74,7 +77,7 @@ class SuiteForm(_Form):
 
 
 # Which form stands at which depth of the file: its keys are the candidates for a misspelt one.
-_FORMS: dict[int, type[_Form]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 6: StopForm, 7: MatrixForm}
+_FORMS: dict[int, type[BaseModel]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 6: StopForm, 7: MatrixForm}
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def _parse(document: Document) -> SuiteForm:
     path = _path(error["loc"])
     if error["loc"][-1] == "[key]":
         raise document.error(path, f"unknown {'size' if path[-2] == 'sizes' else 'key'}; {nearest(str(path[-1]), list(SIZES))}")
-    form = _FORMS.get(len(path))
+    form = RequestForm if len(path) > 1 and path[-2] == "allocation" else _FORMS.get(len(path))
     raise document.error(path, phrase(error, list(form.model_fields) if form else [], list(SIZES)))
 
 

@@ -64,8 +64,8 @@ def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, 
         cluster.write()
         cluster = _start(cluster, tied)
         try:
-            keeper = _wait("its keeper did not start", cluster, lambda: psutil.Process(cluster.pid).children())[0]
-            network.connect(cluster, keeper.pid)
+            _wait("its keeper did not start", cluster, lambda: psutil.Process(cluster.pid).children())
+            network.connect(cluster, first_process(cluster, HEAD))
         except BaseException:
             down(cluster)
             raise
@@ -187,11 +187,10 @@ def _numbers(pid: int) -> list[int]:
     return [int(number) for number in text.split("NSpid:")[1].split("\n")[0].split()]
 
 
-def _wait(what: str, cluster: SmallCluster, done: Callable[[], object]) -> object:
+def _wait(what: str, cluster: SmallCluster, done: Callable[[], object]) -> None:
     until = time.monotonic() + UP_S
-    while not (found := done()):
+    while not done():
         if not cluster.alive() or time.monotonic() > until:
             said = [line for file in sorted((cluster.folder / "log").glob("*")) for line in file.read_text(errors="replace").splitlines()[-1:]]
             raise ClusterError(f"{what}: {'; '.join(said)[-600:]}")
         time.sleep(0.05)
-    return found
