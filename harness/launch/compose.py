@@ -28,7 +28,7 @@ from harness.record.digest import code_version, machine_id
 from harness.record.host import usable_cores
 from harness.record.pace import power_w
 from harness.record.places import without_places
-from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Warning
+from harness.record.schema import Check, Clock, Failure, FailureCode, InputCheck, PreflightCheck, RankStatus, Record, Sniff, Warning
 from harness.spec.case import AnyCase
 from harness.workloads.profile import FILE as PROFILE
 
@@ -47,6 +47,7 @@ class Surroundings:
     counters_after: Counters = field(default_factory=dict)
     preflight: list[PreflightCheck] = field(default_factory=list)
     """What was found before the experiment, for this launch's case."""
+    sniff: Sniff | None = None
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes per second that each interface sent before the experiment, when nothing of ours ran."""
     site: Site | None = None
@@ -68,7 +69,7 @@ def compose(
     shared = {name: common(facts, name) for name in SHARED_FACTS}
     preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
     here = orders.case_here()
-    disturbed = disturbances(here, orders.address, watch, events, around.load, around.idle, network)
+    disturbed = disturbances(here, orders.address, watch, events, around.load, around.idle, network, below=around.site is None)
     failure = failure_of(ended.cause) if ended.cause else silent_failure(here, orders.address, watch, events, preflight, network)
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": here.interface}
@@ -76,7 +77,7 @@ def compose(
     if case.fabric in ("guests", "netns"):
         transport["fabric"] = take(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
-    crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"))
+    crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"), watch.idle)
     if sleeps(case):
         disturbed += saturation(crowded)
     crowded_out = around.site.oversubscribed(case.threads_per_rank) if around.site else case.ranks * case.threads_per_rank > usable_cores()
@@ -92,6 +93,7 @@ def compose(
         code=code_version(), machine=around.machine, environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
         transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall, placement=around.site.placement() if around.site else None,
+        sniff=around.sniff,
     )  # fmt: skip
 
 

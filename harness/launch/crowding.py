@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.launch.conditions import SHORT_S
+from harness.launch.idle import IdleTrace
 from harness.record.pace import HZ
 from harness.record.schema import Warning
 
@@ -14,6 +15,9 @@ IDLE = 0.10
 """Share of all cores' time that must stay idle in the timed region of a launch that is replayed."""
 LATE = 0.05
 """By so much of their length passes may end late."""
+FULL = 0.05
+"""Share of the timed region that may lie in quarters of a second without IDLE: what a full machine delays meanwhile is at most that, the error that replay may
+have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,12 @@ class Crowding:
     waits it finds more packets at once, so that no byte is later for it."""
     late: float | None = None
     """Lateness of replayed passes over their length."""
+    full: float | None = None
+    """Share of the time in which less than IDLE was idle, by the supervisor's quarters of a second."""
 
 
-def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None]) -> Crowding:
-    """From what each rank saw at the start and the end of its timed region, and how late its sleeps ended."""
+def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None], trace: IdleTrace) -> Crowding:
+    """From what each rank saw at the start and the end of its timed region, how late its sleeps ended, and what the supervisor saw meanwhile."""
     idle, queued = [], []
     for pace in paces:
         start, end = (pace or {}).get("start") or {}, (pace or {}).get("end") or {}
@@ -41,7 +47,9 @@ def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[
         if lasted and waited is not None:
             queued.append(waited / lasted)
     late = [found["late_ns"] / found["planned_ns"] for found in lates if found and found["planned_ns"]]
-    rounded = [None if not values else round(pick(values), 4) for values, pick in ((idle, min), (queued, max), (late, max))]
+    regions = [(start["at_ns"], end["at_ns"]) for pace in paces if (start := (pace or {}).get("start")) and (end := (pace or {}).get("end"))]
+    full = [share for region in regions if (share := trace.full_share(*region, IDLE)) is not None]
+    rounded = [None if not values else round(pick(values), 4) for values, pick in ((idle, min), (queued, max), (late, max), (full, max))]
     return Crowding(*rounded)
 
 
@@ -57,5 +65,7 @@ def saturation(found: Crowding) -> list[Warning]:
         reasons.append(f"{found.idle:.0%} of the cores' time was idle, at least {IDLE:.0%} must be")
     if found.late is not None and found.late > LATE:
         reasons.append(f"replayed passes ended {found.late:.0%} of their length too late, at most {LATE:.0%} may be")
+    if found.full is not None and found.full > FULL:
+        reasons.append(f"for {found.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so")
     advice = "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), or end what else runs here"
     return [Warning(code="saturated", message="; ".join(reasons), advice=advice)] if reasons else []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from harness.launch.idle import IdleTrace
 from harness.launch.processes import Here, Processes
 from harness.rank.board import Board
 
@@ -85,6 +86,7 @@ class Watch:
     folder: Path
     board: Board
     processes: Processes = field(default_factory=Here)
+    idle: IdleTrace = field(default_factory=IdleTrace)
     ends: dict[int, dict[str, Any]] = field(default_factory=dict)
     reports: dict[int, dict[str, Any]] = field(default_factory=dict)
     _stopped_since: dict[int, float] = field(default_factory=dict)
@@ -101,6 +103,7 @@ class Watch:
         """All signs so far, at most one per rank."""
         self._read_ends()
         if time.monotonic() - self._looked > LOOK_S:
+            self.idle.look()
             for rank in self.ranks:
                 if rank not in self.ends and (pid := self.board.pid(rank)):
                     self._look_at_process(rank, pid)

@@ -16,6 +16,7 @@ import pytest
 from harness.claims.launch import times_count
 from harness.claims.metrics_train import step_s, throughput
 from harness.launch.crowding import Crowding, crowding, saturation
+from harness.launch.idle import IdleTrace
 from harness.launch.progress import Lines
 from harness.launch.supervisor import run_plan
 from harness.record.pace import HZ
@@ -207,9 +208,22 @@ def test_crowding_is_that_of_the_worst_rank_and_unknown_where_it_was_not_seen() 
     start = pace(0, 0, 0, 0)
     paces = [{"start": start, "end": pace(10 * HZ, 5 * HZ, 10**8, 10**9)}, {"start": start, "end": pace(10 * HZ, 2 * HZ, 10**7, 10**9)}]
     lates = [{"late_ns": 1, "planned_ns": 100}, {"late_ns": 3, "planned_ns": 100}]
-    assert crowding(paces, lates) == Crowding(idle=0.2, queued=0.1, late=0.03)
+    assert crowding(paces, lates, IdleTrace()) == Crowding(idle=0.2, queued=0.1, late=0.03)
     short = [{"start": start, "end": pace(2, 1, None, 10**9)}, None]
-    assert crowding(short, [None, {"late_ns": 0, "planned_ns": 0}]) == Crowding()
+    assert crowding(short, [None, {"late_ns": 0, "planned_ns": 0}], IdleTrace()) == Crowding()
+
+
+def test_an_exchange_that_fills_the_cores_is_found_where_the_average_hides_it() -> None:
+    second = 10**9
+    # A step of 4 s computes, that is sleeps, for 3 s with all idle, and exchanges for 1 s with nothing idle: 75 % idle in all.
+    trace = IdleTrace([(at * second, at * 2 * HZ, idle * 2 * HZ) for at, idle in enumerate([0, 1, 2, 3, 3, 4, 5, 6, 6])])
+    assert trace.full_share(0, 8 * second, 0.1) == pytest.approx(0.25)
+    assert trace.full_share(0, 3 * second, 0.1) == 0 and trace.full_share(3 * second, 4 * second, 0.1) == 1
+    assert IdleTrace().full_share(0, second, 0.1) is None
+    region = [{"start": pace(0, 0, 0, 0), "end": pace(16 * HZ, 12 * HZ, 0, 8 * second)}]
+    found = crowding(region, [], trace)
+    assert found.idle == 0.75 and found.full == 0.25
+    assert "for 25% of the time less than 10% of the cores was idle" in saturation(found)[0].message
 
 
 def test_each_way_to_saturate_the_cores_is_told_and_a_quiet_launch_has_no_warning() -> None:

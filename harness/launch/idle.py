@@ -1,0 +1,36 @@
+"""Idle time of all cores as it went while a launch ran, quarter of a second by quarter: an average over whole steps hides an exchange that filled every core."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from harness.record.pace import ticks
+
+WINDOW_S = 0.25
+"""25 of the kernel's ticks a core."""
+
+
+@dataclass(slots=True)
+class IdleTrace:
+    """What /proc/stat said at times of the monotonic clock in ns: (time, ticks of all cores, the idle ones)."""
+
+    seen: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Call at least every WINDOW_S."""
+        found = ticks()
+        total, idle = found["ticks"], found["idle_ticks"]
+        if total is not None and idle is not None:
+            self.seen.append((time.monotonic_ns(), total, idle))
+
+    def full_share(self, start_ns: int, end_ns: int, least_idle: float) -> float | None:
+        """Share of a region's time that lies in windows in which less than `least_idle` of all cores' time was idle; None where no window lies in it."""
+        inside, full = 0, 0
+        for (begin, total, idle), (end, next_total, next_idle) in zip(self.seen, self.seen[1:], strict=False):
+            overlap = min(end, end_ns) - max(begin, start_ns)
+            if overlap <= 0 or next_total <= total:
+                continue
+            inside += overlap
+            full += overlap if (next_idle - idle) / (next_total - total) < least_idle else 0
+        return full / inside if inside else None
