@@ -52,6 +52,7 @@ def printable(line: str) -> str:
 
 def _print(record: Record, folder: Path, results: Path) -> None:
     from harness.report.inputs import lines as input_lines
+    from harness.report.nodes import lines as node_lines
     from harness.spec.tags import NONE, tags_of
 
     case = record.case
@@ -65,6 +66,8 @@ def _print(record: Record, folder: Path, results: Path) -> None:
         print(f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}")
         print(f"advice: {failure.advice}")
     for line in stall_lines(record):
+        print(printable(line))
+    for line in node_lines(record):
         print(printable(line))
     _print_ranks(record)
     wrong = [check for check in record.checks if not check.passed]

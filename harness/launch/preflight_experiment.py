@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.launch import preflight_machine as machine
 from harness.launch.nodes.ground import Ground, site_of
 from harness.launch.preflight_ranks import Group, Told, ask, groups, judge
-from harness.record.schema import PreflightCheck, Warning
+from harness.launch.slow_nodes import check
+from harness.launch.sniff import sniffed
+from harness.record.schema import PreflightCheck, Sniff, Warning
 from harness.spec.case import AnyCase
 
 VALID_S = 600.0
@@ -25,8 +27,13 @@ class Preflight:
     results: Path
     staging: Path
     ground: Ground | None = None
+    say: Callable[[str], None] = lambda line: None
+    """Told what the nodes of the ground gave."""
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes a second that each interface sent before the first launch."""
+    sniff: Sniff | None = None
+    """What the nodes of the ground gave, once that was looked at."""
+    _nodes: PreflightCheck | None = None
     _cases: list[AnyCase] = field(default_factory=list)
     _whole: list[PreflightCheck] = field(default_factory=list)
     _told_here: dict[Group, Told | PreflightCheck] = field(default_factory=dict)
@@ -51,7 +58,15 @@ class Preflight:
     def _machine(self, case: AnyCase) -> list[PreflightCheck]:
         """Memory and cores, of this machine or of the nodes that the case takes."""
         site = site_of(case, self.ground)
-        return [machine.memory(case, site), machine.cores(case, site)]
+        nodes = [self._look_at_nodes(self.ground)] if site is not None and self.ground is not None else []
+        return [machine.memory(case, site), machine.cores(case, site), *nodes]
+
+    def _look_at_nodes(self, ground: Ground) -> PreflightCheck:
+        if self._nodes is None:
+            found = sniffed(ground, self.results, self.staging)
+            self._nodes, self.sniff = (found, None) if isinstance(found, PreflightCheck) else (check(found), found)
+            self.say(f"nodes: {self._nodes.message}" + (f"; {self._nodes.advice}" if self._nodes.advice else ""))
+        return self._nodes
 
     def _told(self, group: Group) -> Told | PreflightCheck:
         if group not in self._told_here:

@@ -121,7 +121,7 @@ class _Run:
         self.deadline_s, self.stall_s = limits_s
         self.refuse, self.ground = refuse, ground
         self.outcome = Outcome()
-        self.preflight = Preflight(store.results, store.staging, ground)
+        self.preflight = Preflight(store.results, store.staging, ground, progress.note)
 
     def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
         """Every launch in order; a full disk ends the run, since nothing could be recorded."""
@@ -209,6 +209,7 @@ class _Run:
             {"before": load()},
             read_counters(),
             preflight=checks,
+            sniff=self.preflight.sniff if site else None,
             idle=self.preflight.idle,
             site=site,
             machine=self._machine(planned),

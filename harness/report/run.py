@@ -17,7 +17,7 @@ from markupsafe import Markup
 from harness.claims.metrics import METRICS
 from harness.record.schema import RankStatus, Record
 from harness.record.write import RUN
-from harness.report import inputs, surroundings
+from harness.report import inputs, nodes, surroundings
 from harness.report.data import Run, SuiteData
 from harness.report.figures.sparkline import sparkline
 from harness.report.numbers import nbytes, significant
@@ -79,6 +79,8 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
     values |= {"inputs": inputs.summary([record]), "words": data.words(run), "label": data.label([run])}
     values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
     values |= {"unexplained": run.metric("unexplained_share")}
+    others = [other.record for other in data.runs if other.record is not None]
+    values |= {"nodes": nodes.nodes(record), "node_head": nodes.HEAD, "elsewhere": nodes.elsewhere(record, others)}
     pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
 

@@ -14,7 +14,7 @@ from harness.transports._handshake import Refused, answer, prove
 
 CONNECT_S = 30.0
 CHUNK = 1 << 20
-STREAM_S, TRIPS_S = 0.05, 0.015
+STREAM_S, TRIPS_S = 0.03, 0.01
 """About how long one stream lasts, and the round trips of one repetition."""
 FIRST, FEWEST, MOST = 64 << 10, 5, 200
 """Bytes of the first stream, from which longer ones follow; round trips of a repetition."""

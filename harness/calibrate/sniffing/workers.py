@@ -15,7 +15,7 @@ from harness.calibrate.memory import copies
 from harness.calibrate.multiply import FLOP, products
 from harness.rank.tie import die_with_creator
 
-WINDOW_S = 0.05
+WINDOW_S = 0.03
 """Seconds of one repetition. Where a quota of processor time has been used up, it lasts until there is some again."""
 Kind = Literal["memory", "product"]
 _RATE = struct.Struct("<d")

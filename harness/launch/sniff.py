@@ -1,0 +1,111 @@
+"""The sniff test of an allocation's nodes before an experiment: one rank on each, started as those of the experiment; at most once an hour."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from harness.launch.advice import ADVICE
+from harness.launch.execute import execute, launch_environment, new_watch, prepare
+from harness.launch.guests import launcher_of
+from harness.launch.nodes.ground import Ground, Site, site_of, stands
+from harness.launch.preflight_machine import checked
+from harness.launch.slow_nodes import CODE
+from harness.launch.watch import Sign
+from harness.rank.orders import PREFLIGHT, Orders
+from harness.record.put import put_form
+from harness.record.schema import PreflightCheck, Sniff, Sniffed, SniffedNode
+from harness.spec import registry
+from harness.spec.case import AnyCase, parse_case
+from harness.stats.intervals import median, median_interval
+
+VALID = timedelta(hours=1)
+FOLDER = "sniffs"
+"""Of the results: a file for each allocation and set of nodes."""
+PROGRAMS = Path(__file__).parents[1] / "calibrate" / "sniffing"
+BASE_S, NODE_S = 60.0, 6.0
+"""How long the test may take, and what each node may add, where all are one machine and take turns."""
+
+
+def sniffed(ground: Ground, results: Path, staging: Path) -> Sniff | PreflightCheck:
+    """Figures of all nodes that are left, kept ones where they are young enough; a check that says why there are none."""
+    site = site_of(one_rank_each(len(ground.nodes) - len(ground.lost)), ground)
+    if site is None:
+        return checked(CODE, None, "the nodes were not looked at: one rank does not fit on each of them")
+    job = ground.allocation.job.id if ground.allocation.job else ""
+    names = [node.name for node in site.nodes]
+    path = kept_at(results, ground.allocation.cluster, job, names)
+    if (known := young(path)) is not None:
+        return known
+    found = measured(one_rank_each(len(names)), names, staging, site)
+    if isinstance(found, Sign):
+        return checked(CODE, None, f"the nodes were not looked at: {found.code}: {found.message}", ADVICE.get(found.code, "read the message"))
+    sniff = Sniff(cluster=ground.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found)
+    put_form(path, sniff)
+    return sniff
+
+
+def one_rank_each(nodes: int, **fields: Any) -> AnyCase:
+    """The case of a sniff test."""
+    own = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "sniff", "entry": "sniff", "ranks": nodes}
+    return parse_case({**own, **fields})
+
+
+def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path:
+    """Where the figures of an allocation and these nodes, in any order, are kept."""
+    key = hashlib.sha256("\n".join([cluster, job, *sorted(names)]).encode()).hexdigest()[:16]
+    return results / FOLDER / f"{key}.json"
+
+
+def measured(case: AnyCase, names: Sequence[str], staging: Path, site: Site | None = None) -> list[SniffedNode] | Sign:
+    """Start a rank on each of the named nodes and have them measure; what went wrong where they did not come back."""
+    address = site.addresses[0] if site else registry.load("fabric", case.fabric)(case.interface).address()
+    orders = Orders(
+        launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
+        token=secrets.token_hex(16), address=address, deadline_s=BASE_S + NODE_S * len(names), programs=str(PROGRAMS), **stands(site),
+    )  # fmt: skip
+    folder = staging / orders.launch
+    try:
+        prepare(folder, orders)
+        launcher = launcher_of(case.fabric, case.launcher, site)
+        watch = new_watch(folder, orders)
+        ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
+        watch.board.close()
+        if ended.cause is not None:
+            return ended.cause
+        return [_node(names, rank, watch.reports[rank]["facts"]["sniff"]) for rank in range(len(names))]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _node(names: Sequence[str], rank: int, found: Mapping[str, Any]) -> SniffedNode:
+    return SniffedNode(
+        name=names[rank], boot=found["boot"], cores=found["cores"], copied=_figure(found["copied"]), multiplied=_figure(found["multiplied"]),
+        next=names[(rank + 1) % len(names)] if "rate" in found else "",
+        rate=_figure(found["rate"]) if "rate" in found else None, trip=_figure(found["trip"]) if "trip" in found else None,
+    )  # fmt: skip
+
+
+def _figure(values: Sequence[float]) -> Sniffed:
+    interval = median_interval(values)
+    return Sniffed(value=median(values), low=interval.low if interval else None, high=interval.high if interval else None, n=len(values))
+
+
+def young(path: Path) -> Sniff | None:
+    """What is kept there; None when it is not, of another form, or too old."""
+    try:
+        known = Sniff.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return known if timedelta(0) <= _now() - datetime.fromisoformat(known.taken_at) < VALID else None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,19 @@
+"""The sniff test where one node's processor time is cut to a small part."""
+
+from __future__ import annotations
+
+from harness.calibrate.sniffing import sniff
+from harness.fabric.quota import Quota
+from harness.launch.base import SCRATCH
+from harness.rank.context import RankContext
+
+NODE, CORES = 2, 0.15
+
+
+def run(context: RankContext) -> None:
+    """On that node, inside the quota from the beginning."""
+    if context.rank == NODE:
+        quota = Quota(f"{SCRATCH}{context.launch_id}", 1, CORES)
+        quota.join(0)
+        context.facts["quota"] = quota.told()
+    sniff.run(context)

@@ -1,0 +1,79 @@
+"""The sniff test on nodes of namespaces: a node that is really slower is named, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.fabric import quota
+from harness.fabric.quota import Quota
+from harness.launch import sniff as sniffing
+from harness.launch.slow_nodes import check, slow
+from harness.launch.watch import Sign
+from harness.record.schema import Sniff
+from tests.integration.launches import assert_nothing_left
+from tests.integration.netns import need_netns
+
+NAMES = ["n0", "n1", "n2", "n3"]
+UNEVEN = """
+summary: a star of four nodes, one of them on a slower link
+source: made up for a test
+nodes: 4
+switches: [switch]
+links:
+  - {between: [node0, switch], gbit: 0.4}
+  - {between: [node1, switch], gbit: 0.05}
+  - {between: [node2, switch], gbit: 0.4}
+  - {between: [node3, switch], gbit: 0.4}
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespaces() -> None:
+    """No test here runs without them."""
+    need_netns()
+
+
+def sniffed(folder: Path, **fields: Any) -> Sniff:
+    found = sniffing.measured(sniffing.one_rank_each(len(NAMES), fabric="netns", **fields), NAMES, folder)
+    assert not isinstance(found, Sign), found
+    assert_nothing_left(folder, [])
+    assert list(folder.glob("*/launch.json")) == []
+    return Sniff(cluster="", job="", taken_at="2026-01-01T00:00:00+00:00", nodes=found)
+
+
+def test_every_node_gives_all_figures_with_intervals(tmp_path: Path) -> None:
+    for place, node in enumerate(sniffed(tmp_path).nodes):
+        assert (node.name, node.next) == (NAMES[place], NAMES[(place + 1) % 4])
+        for figure in (node.copied, node.multiplied, node.rate, node.trip):
+            assert figure is not None and figure.n == 9 and figure.low is not None and figure.high is not None
+            assert 0 < figure.low <= figure.value <= figure.high
+
+
+def test_a_node_with_less_processor_time_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = Quota("scaleproof-trial", 1, 0.15)
+    trial.remove()
+    if trial.why:
+        pytest.skip(f"not runnable here: control groups cannot be made: {trial.why}")
+    monkeypatch.setattr(sniffing, "PROGRAMS", Path(__file__).parent / "slowed")
+    sniff = sniffed(tmp_path)
+    named = slow(sniff)
+    assert {(found.who, found.kind.name) for found in named} >= {("n2", "copied"), ("n2", "multiplied")}, check(sniff).message
+    assert {found.who for found in named} == {"n2"}, check(sniff).message
+    assert quota.left("scaleproof-") == []
+
+
+def test_a_node_on_a_slower_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "uneven.yaml").write_text(UNEVEN)
+    sniff = sniffed(tmp_path, cluster=str(tmp_path / "uneven.yaml"))
+    assert {(found.who, found.kind.name) for found in slow(sniff)} >= {("n1", "rate")}
+    assert {found.who for found in slow(sniff)} == {"n1"}, check(sniff).message
+
+
+def test_a_test_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sniff.py").write_text("def run(context):\n    raise RuntimeError('no')\n")
+    monkeypatch.setattr(sniffing, "PROGRAMS", tmp_path)
+    found = sniffing.measured(sniffing.one_rank_each(2, fabric="netns"), NAMES[:2], tmp_path)
+    assert isinstance(found, Sign) and "RuntimeError: no" in found.message
