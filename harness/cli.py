@@ -25,6 +25,7 @@ from harness.commands import (
     preflight,
     profile,
     report,
+    results,
     run,
     show,
     trace,
@@ -49,6 +50,7 @@ COMMANDS = {
     "judge": judge,
     "report": report,
     "compare": compare,
+    "results": results,
     "init": init_suite,
 }
 INTERRUPTED = 130
@@ -73,6 +75,7 @@ from nothing to a report:
   scaleproof judge das2016                             verdicts from the records, without running anything
   scaleproof report das2016                            pages in reports/index.html
   scaleproof compare @arm:tcp @arm:gloo                by how much two arms, runs, commits or machines differ, and what else does
+  scaleproof results list status:failed                launches by what they are; `results` also asks in SQL, exports, merges, prunes
   scaleproof show 3f9a                                 one launch: status, failure, ranks, log, how to run it again
   scaleproof trace 3f9a -o trace.json                  that launch as a timeline of all ranks, for ui.perfetto.dev
   scaleproof init suite mine                           a suite of your own that runs as it is

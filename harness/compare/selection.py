@@ -68,8 +68,8 @@ def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) ->
     return Side(text, store, kind, tuple(_filtered(records, filters, store.results)), filters)
 
 
-def parse(text: str) -> tuple[str, Filters]:
-    """Source and conditions of a side; SpecError with the nearest key."""
+def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
+    """Source and conditions of a side; SpecError with the nearest key. `also`: further keys that the caller knows."""
     source, at, rest = ("", "@", text[1:]) if text.startswith("@") else text.partition("@") if not Path(text).is_dir() else (text, "", "")
     if not at:
         return source, ()
@@ -78,8 +78,8 @@ def parse(text: str) -> tuple[str, Filters]:
         key, colon, value = part.partition(":")
         if not colon or not value:
             raise SpecError(f"{text!r}: {part!r} is no condition; write KEY:VALUE, as in '@arm:tcp,size:smoke'")
-        if key not in KEYS:
-            raise SpecError(f"{text!r}: unknown key {key!r}; {near(key, KEYS)}")
+        if key not in (*KEYS, *also):
+            raise SpecError(f"{text!r}: unknown key {key!r}; {near(key, (*KEYS, *also))}")
         if key in _TIMES and not _MOMENT.fullmatch(value):
             raise SpecError(f"{text!r}: {value!r} is no moment; write UTC as in '2026-05-01' or '2026-05-01T12:30'")
         filters.append((key, value))
@@ -170,10 +170,10 @@ def _values(record: Record, key: str) -> list[str]:
 def _meets(record: Record, key: str, value: str) -> bool:
     if key in _TIMES:
         return record.started_at >= value if key == "since" else record.started_at < value
-    return any(found.startswith(value) if key in _BEGINNINGS else _same(found, value) for found in _values(record, key))
+    return any(found.startswith(value) if key in _BEGINNINGS else same(found, value) for found in _values(record, key))
 
 
-def _same(found: str, wanted: str) -> bool:
+def same(found: str, wanted: str) -> bool:
     """Equal as words, or as numbers: 0.50 is 0.5."""
     try:
         return found == wanted or float(found) == float(wanted)

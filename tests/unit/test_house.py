@@ -16,7 +16,7 @@ HARNESS = ROOT / "harness"
 # From the lowest room to the highest: a room imports its own and lower ones. `rank` hosts the programs, so they share a floor.
 FLOORS = [
     {"spec"}, {"stats"}, {"record"}, {"fabric"}, {"workloads"}, {"transports"}, {"remote"}, {"collectives"}, {"strategies"},
-    {"rank", "programs"}, {"launch"}, {"simulate"}, {"claims"}, {"calibrate", "compare"}, {"report"}, {"commands", "cli", "doctor", "__main__"},
+    {"rank", "programs"}, {"launch"}, {"simulate"}, {"claims"}, {"calibrate", "compare"}, {"results"}, {"report"}, {"commands", "cli", "doctor", "__main__"},
 ]  # fmt: skip
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 # Data that lower rooms receive from `rank`: they import these for types only, under TYPE_CHECKING.

@@ -1,0 +1,147 @@
+"""`python -m benchmarks.results`: what it costs to collect, judge and query 10,000 launches with a million samples.
+
+Three launches are run for real, of programs `train`, `collective` and `transfer`; every other record is one of them under another case, repetition and id,
+with its times drawn anew, written by the project's own writer as a supervisor writes it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from harness.launch.supervisor import run_plan
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.record.write import SAMPLES_FILE
+from harness.spec.plan import PlannedLaunch, plan
+from harness.spec.suite import Suite, load_suite
+
+LAUNCHES = 10_000
+REPETITIONS = 50
+SEED = 2020
+SUITE = """
+suite: many
+title: Many launches
+experiments:
+  training:
+    summary: half of the launches
+    base: {{program: train, ranks: 2, transport: tcp, collective: ring, strategy: sync_overlap, workload: cd_dnn, width: 0.1, minibatch: 16, steps: 4, warmup: 1}}
+    arms: {{tcp: {{}}}}
+    sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [tcp], sweep: {{learning_rate: {rates}}}}}]}}}}
+  collective:
+    summary: a quarter
+    base: {{program: collective, ranks: 2, transport: shm, collective: ring, iterations: 8, warmup: 2, sizes: [1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB]}}
+    arms: {{shm: {{}}}}
+    sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [shm], sweep: {{budget_mib: {budgets}}}}}]}}}}
+  transfer:
+    summary: a quarter
+    base: {{program: transfer, transport: shm, iterations: 16, warmup: 4, sizes: [1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB]}}
+    arms: {{shm: {{}}}}
+    sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [shm], sweep: {{budget_mib: {budgets}}}}}]}}}}
+"""
+CLAIMS = """
+- {id: many.throughput, kind: context, origin: own, statement: throughput, experiment: training, metric: throughput, unit: samples/s}
+- {id: many.algbw, kind: context, origin: own, statement: rate, experiment: collective, metric: algbw, nbytes: 65536, unit: GB/s}
+"""
+PER_CASE = """
+SELECT experiment, "case", count(*) AS launches, median(samples) AS samples FROM launches WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"""
+PER_STEP = """
+SELECT l."case", s.event, count(*), median(s.end_ns - s.start_ns) AS ns FROM samples s JOIN launches l USING (launch)
+WHERE NOT s.warmup GROUP BY ALL ORDER BY ALL"""
+
+
+def main() -> None:
+    """Make the records where they are not there yet, time every command, print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--launches", type=int, default=LAUNCHES)
+    parser.add_argument("--folder", type=Path, help="where the records go, or already are (default: a temporary folder)")
+    parser.add_argument("--turns", type=int, default=3, help="how often each command is timed")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (given.folder or Path(temporary)).absolute()
+        suite = _suite(folder, given.launches)
+        if not (folder / "results" / "runs").exists():
+            make(folder / "results", suite)
+        found = timed(folder, given.turns)
+        (folder / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+        print(markdown(found))
+
+
+def _suite(folder: Path, launches: int) -> Suite:
+    cases = max(1, launches // (4 * REPETITIONS))
+    home = folder / "suites" / "many"
+    home.mkdir(parents=True, exist_ok=True)
+    rates, budgets = [round(0.001 * (1 + number), 3) for number in range(2 * cases)], [1 + number for number in range(cases)]
+    (home / "suite.yaml").write_text(SUITE.format(repetitions=REPETITIONS, rates=rates, budgets=budgets))
+    (home / "claims.yaml").write_text(CLAIMS)
+    return load_suite(str(home))
+
+
+def make(results: Path, suite: Suite) -> None:
+    """All launches of the suite's plans: the first of each experiment for real, the others after it."""
+    dice, store, began = np.random.default_rng(SEED), Store(results), time.perf_counter()
+    for name in suite.experiments:
+        first, *others = plan(suite, name, "full")
+        outcome = run_plan([first], results, size="full", deadline_s=120)
+        record, _ = store.load(outcome.launches[0])
+        if record.status != "ok":
+            sys.exit(f"{name}: {record.failure}")
+        samples = store.samples(record)
+        for planned in others:
+            _commit(store, record, samples, planned, dice)
+    print(f"made in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+
+
+def _commit(store: Store, record: Record, samples: pa.Table, planned: PlannedLaunch, dice: np.random.Generator) -> None:
+    launch = dice.bytes(8).hex()
+    folder = store.staging / launch
+    folder.mkdir(parents=True)
+    for rank in range(planned.case.ranks):
+        (folder / f"rank-{rank}.log").write_text("")
+    pace = float(dice.normal(1, 0.05))
+    times = {name: pa.array((samples[name].to_numpy() * pace).astype(np.int64)) for name in ("start_ns", "end_ns")}
+    for name, values in times.items():
+        samples = samples.set_column(samples.schema.get_field_index(name), name, values)
+    other = {"launch": launch, "case_id": planned.case.case_id, "case": planned.case, "plan_index": planned.plan_index, "seed": planned.seed}
+    artifacts = {name: digest for name, digest in record.artifacts.items() if name != SAMPLES_FILE}
+    store.commit(folder, record.model_copy(update={**other, "artifacts": artifacts}), samples)
+
+
+def timed(folder: Path, turns: int) -> dict[str, list[float]]:
+    """Seconds of every command in a process of its own, turn by turn: with the index deleted, then with it."""
+    results, suite = folder / "results", str(folder / "suites" / "many")
+    collect = [["collect", suite, name, "--size", "full", "--results", str(results)] for name in ("training", "collective", "transfer")]
+    query = ["results", "query", "--results", str(results)]
+    judge = ["judge", suite, "--size", "full", "--results", str(results)]
+    one = ["results", "list", f"@launch:{next(results.glob('runs/*/*')).name}", "--results", str(results)]
+    steps: dict[str, list[list[str]]] = {
+        "collect, first time": collect, "collect, again": collect, "judge": [judge], "list one launch": [one],
+        "query: launches by case": [[*query, PER_CASE]], "query: median over all samples, by case and event": [[*query, PER_STEP]],
+    }  # fmt: skip
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(turns):
+        subprocess.run(["rm", "-rf", str(results / "index")], check=True)
+        for name, commands in steps.items():
+            began = time.perf_counter()
+            for command in commands:
+                subprocess.run([sys.executable, "-m", "harness", *command], check=True, stdout=subprocess.DEVNULL)
+            found[name].append(time.perf_counter() - began)
+    found["launches"] = [sum(1 for _ in results.glob("runs/*/*"))]
+    return found
+
+
+def markdown(found: dict[str, list[float]]) -> str:
+    """The table of docs/results.md."""
+    rows = [f"| {name} | {np.median(times):.2f} | {min(times):.2f} to {max(times):.2f} |" for name, times in found.items() if name != "launches"]
+    return "\n".join([f"| {found['launches'][0]:.0f} launches | median, s | |", "|---|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    main()
