@@ -54,15 +54,18 @@ class Slow:
 
 def slow(sniff: Sniff) -> list[Slow]:
     """Nodes below the median of all by more than the figure's share, whose interval ends below the median of the nodes' lower ends. A node's link is the
-    better one of its two ways round the ring; a way between nodes that are not slow themselves is named by both. Empty for fewer than three nodes."""
+    better one of its two ways round the ring; a way between nodes that nothing else calls slow is named by both. Empty for fewer than three nodes."""
     if len(sniff.nodes) < FEWEST:
         return []
-    found = []
+    found = list[Slow]()
     for kind in KINDS:
         figures = [getattr(node, kind.name) for node in sniff.nodes]
         if any(figure is None for figure in figures):
             continue
-        found += _of_links(sniff.nodes, figures, kind) if kind.name in ("rate", "trip") else _of_nodes(sniff.nodes, figures, kind)
+        if kind.name in ("rate", "trip"):
+            found += _of_links(sniff.nodes, figures, kind, {each.who for each in found})
+        else:
+            found += _of_nodes(sniff.nodes, figures, kind)
     return found
 
 
@@ -71,11 +74,12 @@ def _of_nodes(nodes: Sequence[SniffedNode], figures: Sequence[Sniffed], kind: Ki
     return [Slow(node.name, kind, figure.value, middle) for node, figure, low in zip(nodes, figures, _low(figures, kind), strict=True) if low]
 
 
-def _of_links(nodes: Sequence[SniffedNode], figures: Sequence[Sniffed], kind: Kind) -> list[Slow]:
+def _of_links(nodes: Sequence[SniffedNode], figures: Sequence[Sniffed], kind: Kind, known: set[str]) -> list[Slow]:
+    """`known`: nodes that are slow by other figures."""
     better = min if kind.smaller else max
     own = [better(figures[place], figures[place - 1], key=lambda figure: figure.value) for place in range(len(nodes))]
     of_nodes = _of_nodes(nodes, own, kind)
-    named = {found.who for found in of_nodes}
+    named = known | {found.who for found in of_nodes}
     left = [(node, figure) for node, figure in zip(nodes, figures, strict=True) if not named & {node.name, node.next}]
     middle = statistics.median([figure.value for _, figure in left] or [0.0])
     low = _low([figure for _, figure in left], kind) if len(left) >= FEWEST else []

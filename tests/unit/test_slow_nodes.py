@@ -67,6 +67,10 @@ def test_one_slow_way_is_named_by_both_of_its_ends() -> None:
     assert [each.words for each in found] == ["b to c link 0.8 Gbit/s, 92% below the middle of all, 9.6 Gbit/s"]
 
 
+def test_a_way_to_a_node_that_is_slow_anyway_is_not_told_apart() -> None:
+    assert who(sniff_of(*FOUR, copied={"c": figure(1e9)}, rate={"b": figure(0.1e9)})) == [("c", "copied")]
+
+
 def test_two_nodes_cannot_tell_which_is_slow() -> None:
     two = sniff_of("a", "b", copied={"b": figure(1e9)})
     found = check(two)
