@@ -21,9 +21,11 @@ rule all:
         fitted(list(SUITES), SIZE),
     log:
         f"logs/report/all.{SIZE}.log",
+    localrule: True
     conda:
         "environment.yml"
     resources:
+        machine=1,
         pages=1,
     params:
         size=SIZE,

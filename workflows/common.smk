@@ -34,18 +34,47 @@ def suite_files(wildcards):
 
 def profiling(wildcards):
     """Measures what an experiment's cases replay or simulate of this machine, where it is missing; nothing where they do not."""
-    sizes = SUITES[wildcards.suite].experiment(wildcards.experiment).sizes
-    cases = sizes[wildcards.size].cases
+    cases = size_of(wildcards).cases
     if not any(replayed(case) and case.profile is None for case in cases):
         return ""
     words = f"{wildcards.suite} {wildcards.experiment} --size {wildcards.size}"
     return f"scaleproof profile {words}; "
 
 
+def size_of(wildcards):
+    """An experiment's size: its cases and what they ask a cluster for."""
+    return (
+        SUITES[wildcards.suite].experiment(wildcards.experiment).sizes[wildcards.size]
+    )
+
+
+def asked(what):
+    """A resource of an experiment's job, by name; read by executors for clusters only. A rule that is `mpi` starts its tasks itself and has two at least."""
+
+    def of(wildcards):
+        request = size_of(wildcards).request
+        return {
+            "nodes": request.nodes,
+            "tasks": max(request.tasks, 2),
+            "cpus_per_task": request.cpus_per_task,
+            "gres": f"gpu:{request.gpus}" if request.gpus else None,
+            "constraint": request.constraint,
+            "runtime": request.time_limit_min,
+            # One after the other: they would share switches, and they share the lock of results/.
+            "slurm_extra": f"{'--exclusive ' * request.exclusive}--dependency=singleton",
+        }[what]
+
+    return of
+
+
+def over(wildcards, resources):
+    """The interface that the profile names."""
+    return f"--interface {resources.interface} " if resources.get("interface") else ""
+
+
 def costs_first(wildcards):
     """What simulation reads of this machine, where an experiment's cases ask for it."""
-    sizes = SUITES[wildcards.suite].experiment(wildcards.experiment).sizes
-    cases = sizes[wildcards.size].cases
+    cases = size_of(wildcards).cases
     return (
         [fitted_to("ci" if SIZE == "ci" else "smoke")]
         if any(case.costs == "fitted" for case in cases)

@@ -7,8 +7,11 @@ rule fit:
         touch(fitted_to("{size}")),
     log:
         "logs/fit/costs.{size}.log",
+    localrule: True
     conda:
         "../environment.yml"
+    resources:
+        machine=1,
     params:
         code=digest_of("simulate", "calibrate", "claims"),
     shell:

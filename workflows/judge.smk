@@ -7,8 +7,11 @@ rule judge:
         "results/claims/{suite}.{size}.json",
     log:
         "logs/judge/{suite}.{size}.log",
+    localrule: True
     conda:
         "../environment.yml"
+    resources:
+        machine=1,
     params:
         code=digest_of("claims", "stats", "record", "spec"),
         validated=validated,

@@ -10,9 +10,11 @@ for target, (suites, size) in TARGETS.items():
             fitted(suites, size),
         log:
             f"logs/report/{target}.{size}.log",
+        localrule: True
         conda:
             "../environment.yml"
         resources:
+            machine=1,
             pages=1,
         params:
             size=size,

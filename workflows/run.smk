@@ -12,12 +12,22 @@ rule run:
         "../environment.yml"
     resources:
         machine=100,
+        mpi="srun",
+        nodes=asked("nodes"),
+        tasks=asked("tasks"),
+        tasks_per_gpu=0,
+        cpus_per_task=asked("cpus_per_task"),
+        gres=asked("gres"),
+        constraint=asked("constraint"),
+        runtime=asked("runtime"),
+        slurm_extra=asked("slurm_extra"),
     params:
         code=code_digest(),
         profile=profiling,
+        over=over,
     shell:
         # 1 says that a launch failed: that is part of the result and the report shows it. Anything above is a mistake or an interruption.
         "{params.profile}"
-        "code=0; scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} 2>&1 | tee {log} || code=$?; "
+        "code=0; scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} {params.over}2>&1 | tee {log} || code=$?; "
         "test $code -le 1 || exit $code; "
         "scaleproof collect {wildcards.suite} {wildcards.experiment} --size {wildcards.size} -o {output.table} >> {log} 2>&1"
