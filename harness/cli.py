@@ -81,7 +81,8 @@ from nothing to a report:
   scaleproof init suite mine                           a suite of your own that runs as it is
 
 `snakemake das2016` does run, collect, judge and report for a whole suite.
-exit codes: 0 done, 1 some launch has no good record (compare: a regression), 2 something you wrote is wrong, 130 interrupted"""
+exit codes: 0 done, 1 some launch has no good record (compare: a regression), 2 something you wrote is wrong, 75 nodes were lost and launches wait for
+them: start again, 130 interrupted"""
 
 
 class _Parser(argparse.ArgumentParser):

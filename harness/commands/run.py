@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.spec.plan import PlannedLaunch
     from harness.spec.suite import Suite
 
+NODES_LOST = 75
+"""Exit code, that of a failure that passes (sysexits.h): started again with all nodes, the run goes on where it stopped."""
 HELP = "run an experiment, or list its launches with --dry-run"
 EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
 
@@ -53,7 +55,12 @@ def main(given: argparse.Namespace) -> int:
     ground = ground_of_run(given)
     if given.case is not None:
         _must_be_runnable(plans, ground)
-    return max(_run(suite, name, launches, size, given, rules.get(name), ground) for name, launches in plans.items() if launches)
+    codes = []
+    for name, launches in plans.items():
+        if launches:
+            code, ground = _run(suite, name, launches, size, given, rules.get(name), ground)
+            codes.append(code)
+    return max(codes)
 
 
 def plan_experiments(suite: Suite, experiment: str | None, size: str) -> dict[str, list[PlannedLaunch]]:
@@ -189,8 +196,8 @@ def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
 
 def _run(
     suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None, ground: Ground | None
-) -> int:  # fmt: skip
-    """0 when every launch of the plan has a good record, else 1."""
+) -> tuple[int, Ground | None]:  # fmt: skip
+    """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1; and the nodes that are left."""
     from harness.launch.progress import progress_on_terminal
     from harness.launch.stopping import fixed_number
     from harness.launch.supervisor import run_plan
@@ -206,6 +213,7 @@ def _run(
         list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
         more=rule.more if rule else None, verify=_verifier(given.results), stall_s=limits.stall_s or STALL_S,
         simulator=Predictor(given.results), refuse=_refusal(given.results), ground=ground,
+        on_node_loss=suite.experiment(experiment).on_node_loss,
     )  # fmt: skip
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), ground))
@@ -213,4 +221,5 @@ def _run(
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)
-    return 0 if outcome.complete else 1
+    waits = outcome.ground is not None and outcome.ground.lost and outcome.stopped
+    return 0 if outcome.complete else NODES_LOST if waits else 1, outcome.ground

@@ -69,13 +69,15 @@ def disturbances(
     load: Mapping[str, Any],
     idle: Mapping[str, float],
     network: Sequence[RankNetwork],
+    below: bool = True,
 ) -> list[Warning]:
-    """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of each interface without us."""
+    """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of each interface without us. `below`: see
+    machine_warnings."""
     messages = sum((found or {}).get("messages", 0) for found in per_rank(watch, "traffic"))
     moments = [int(row["start_ns"]) for rows in events.values() for row in rows[np.isin(rows["event"], MOMENTS)]]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     paces = {rank: pace for rank, pace in enumerate(per_rank(watch, "pace")) if pace}
-    around = machine_warnings(load["before"], load["after"]) if {"before", "after"} <= load.keys() else []
+    around = machine_warnings(load["before"], load["after"], below) if {"before", "after"} <= load.keys() else []
     bound = {
         rank: {kind: [found for found in addresses if found != _address(watch, rank, address)] for kind, addresses in sockets.items()}
         for rank, sockets in enumerate(per_rank(watch, "sockets"))

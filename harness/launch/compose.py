@@ -113,7 +113,7 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
     wrong = failed(around.preflight)
     assert wrong is not None, "a launch is refused for a reason"
     # Without room for the records of all launches there is no use in trying them one by one: disk_full ends the run.
-    code: FailureCode = "disk_full" if wrong.code == "disk" else "preflight"
+    code: FailureCode = "disk_full" if wrong.code == "disk" else "node_lost" if wrong.code == "node_lost" else "preflight"
     failure = Failure(code=code, rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice)
     record = not_started(case, orders, "", "", around)
     return record.model_copy(update={"status": "failed", "failure": failure, "preflight": around.preflight, "warnings": warnings(around.preflight)})

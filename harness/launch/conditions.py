@@ -26,8 +26,8 @@ SHORT_S = 0.3
 """Below this the kernel's ticks are too coarse for shares."""
 
 
-def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Warning]:
-    """From two readings of `record.pace.load`, around the whole launch."""
+def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below: bool = True) -> list[Warning]:
+    """From two readings of `record.pace.load`, around the whole launch. `below`: whether its processes are the reader's, so that others' can be told."""
     found = []
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:
@@ -37,7 +37,7 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
             found.append(_warning("stolen", message, "run on a host of your own, or compare only within a block"))
         busy = ticks - (after["idle_ticks"] - before["idle_ticks"]) - ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0))
         foreign = (busy - HZ * (after["own_cpu_s"] - before["own_cpu_s"])) / ticks
-        if foreign > FOREIGN:
+        if below and foreign > FOREIGN:
             found.append(_warning("contended", f"other processes took {foreign:.0%} of the processor time", "end what else runs here and launch again"))
     heat = (after.get("thermal_throttles") or 0) - (before.get("thermal_throttles") or 0)
     if heat > 0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.launch import preflight_machine as machine
-from harness.launch.nodes.ground import Ground, site_of
+from harness.launch.nodes.ground import Ground, fits, site_of
 from harness.launch.preflight_ranks import Group, Told, ask, groups, judge
 from harness.launch.slow_nodes import check
 from harness.launch.sniff import sniffed
@@ -17,7 +17,7 @@ from harness.spec.case import AnyCase
 
 VALID_S = 600.0
 """Seconds for which the answers of one group of ranks, when nothing was wrong, also stand for the next experiment of the same process."""
-_known: dict[Group, tuple[float, Told]] = {}
+_known: dict[tuple[Group, tuple[str, ...]], tuple[float, Told]] = {}
 
 
 @dataclass(slots=True)
@@ -42,12 +42,17 @@ class Preflight:
         """The launches to come, one case each."""
         self._cases, self._whole = list(cases), []
 
+    def lose(self, ground: Ground) -> None:
+        """A node is gone: what is left is looked at anew."""
+        self.ground, self._nodes, self._told_here = ground, None, {}
+
     def of(self, case: AnyCase) -> list[PreflightCheck]:
         """All checks that concern a launch of this case; the first call does what is done once."""
         if not self._whole:
             quiet, self.idle = machine.idle_traffic()
             self._whole = [machine.disk(self.results, self._cases), quiet]
-        told = self._told(groups([*self._cases, case])[case.launcher, case.fabric, case.interface])
+        expected = [other for other in self._cases if fits(other, self.ground)]
+        told = self._told(groups([*expected, case])[case.launcher, case.fabric, case.interface])
         own = self._machine(case)
         if isinstance(told, PreflightCheck):
             return [*self._whole, *own, told]
@@ -70,15 +75,19 @@ class Preflight:
 
     def _told(self, group: Group) -> Told | PreflightCheck:
         if group not in self._told_here:
-            at, told = _known.get(group, (-VALID_S, {}))
+            at, told = _known.get((group, self._ground()), (-VALID_S, {}))
             self._told_here[group] = told if told and time.monotonic() - at < VALID_S else self._ask(group)
         return self._told_here[group]
 
     def _ask(self, group: Group) -> Told | PreflightCheck:
         answer = ask(group, self.staging, self.ground)
         if not isinstance(answer, PreflightCheck) and failed(judge(answer)) is None:
-            _known[group] = time.monotonic(), answer
+            _known[group, self._ground()] = time.monotonic(), answer
         return answer
+
+    def _ground(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        return tuple(node.name for node in self.ground.nodes) if self.ground else ()
 
 
 def failed(checks: Sequence[PreflightCheck]) -> PreflightCheck | None:

@@ -78,6 +78,8 @@ def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | Pre
         watch = new_watch(folder, orders)
         ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
         watch.board.close()
+        if ended.cause is not None and ended.cause.code == "node_lost":
+            return checked("node_lost", False, ended.cause.message, ADVICE["node_lost"])
         if ended.cause is not None:
             return checked("ranks", False, f"{group.words}: {ended.cause.code}: {ended.cause.message}", ADVICE.get(ended.cause.code, "read the message"))
         facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}

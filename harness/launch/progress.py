@@ -41,6 +41,22 @@ def failure_line(record: Record) -> str:
     return f"{name}: {failure.code}{where}: {failure.message}{advice} [{record.launch}]"
 
 
+class Silent:
+    """Nobody watches."""
+
+    def begin(self, planned: int, finished: int) -> None:
+        """See Progress."""
+
+    def note(self, text: str) -> None:
+        """See Progress."""
+
+    def ended(self, record: Record) -> None:
+        """See Progress."""
+
+    def finish(self) -> None:
+        """See Progress."""
+
+
 class Lines:
     """Plain lines on stderr, at most one every `every_s` for launches that went well."""
 

@@ -19,10 +19,10 @@ from harness.launch.compose import Surroundings, compose, disk_full, not_started
 from harness.launch.execute import Ended, execute, launch_environment, new_watch, prepare
 from harness.launch.guests import launcher_of
 from harness.launch.lock import locked
-from harness.launch.nodes.ground import Ground, Site, machine_of, site_of, stands
+from harness.launch.nodes.ground import Ground, Site, lost_node, machine_of, site_of, stands
 from harness.launch.preflight import Obstacle, obstacle
 from harness.launch.preflight_experiment import Preflight, failed
-from harness.launch.progress import Progress
+from harness.launch.progress import Progress, Silent
 from harness.launch.replay import described, hand_over, patience_s, profile_for, same_profile
 from harness.launch.simulated import FABRIC, Simulator, finished, foretold, unforeseen
 from harness.launch.teardown import clean_leftovers
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from harness.spec.plan import PlannedLaunch
 
 
+AGAIN = "start again with all nodes, finished launches are kept"
+
+
 @dataclass(slots=True)
 class Outcome:
     """What became of a plan. `skipped`: finished before. `stopped` says in one line why the rest was not tried, empty when all was."""
@@ -58,27 +61,15 @@ class Outcome:
     not_runnable: int = 0
     launches: list[str] = field(default_factory=list)
     stopped: str = ""
+    ground: Ground | None = None
+    """Nodes as they are at the end: some may be lost."""
+    waiting: int = 0
+    """Launches that were not tried, since too few nodes were left for them."""
 
     @property
     def complete(self) -> bool:
         """Whether every planned launch has an ok record."""
         return self.skipped + self.done == self.planned
-
-
-class _Silent:
-    """Nobody watches."""
-
-    def begin(self, planned: int, finished: int) -> None:
-        """See Progress."""
-
-    def note(self, text: str) -> None:
-        """See Progress."""
-
-    def ended(self, record: Record) -> None:
-        """See Progress."""
-
-    def finish(self) -> None:
-        """See Progress."""
 
 
 def run_plan(
@@ -95,19 +86,21 @@ def run_plan(
     simulator: Simulator | None = None,
     refuse: Callable[[AnyCase], Obstacle | None] = lambda case: None,
     ground: Ground | None = None,
+    on_node_loss: str = "continue",
 ) -> Outcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
     has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true. `simulator` foretells the launches
     of fabric `simulated`. `refuse` may say why a case is too much for this machine. `ground`: nodes on which cases of fabric `host` stand.
+    `on_node_loss`: `continue` with what the nodes that are left can hold, or `stop`.
 
     SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
     results = results.resolve()
-    watcher = progress if progress is not None else _Silent()
+    watcher = progress if progress is not None else Silent()
     with locked(results), _interruptible():
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, ground).all(plan, again, more)
+        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, (ground, on_node_loss)).all(plan, again, more)
 
 
 class _Run:
@@ -115,13 +108,14 @@ class _Run:
 
     def __init__(
         self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None,
-        simulator: Simulator | None, refuse: Callable[[AnyCase], Obstacle | None], ground: Ground | None,
+        simulator: Simulator | None, refuse: Callable[[AnyCase], Obstacle | None], nodes: tuple[Ground | None, str],
     ) -> None:  # fmt: skip
         self.store, self.size, self.progress, self.verify, self.simulator = store, size, progress, verify, simulator
         self.deadline_s, self.stall_s = limits_s
-        self.refuse, self.ground = refuse, ground
+        self.refuse = refuse
+        self.ground, self.on_node_loss = nodes
         self.outcome = Outcome()
-        self.preflight = Preflight(store.results, store.staging, ground, progress.note)
+        self.preflight = Preflight(store.results, store.staging, self.ground, progress.note)
 
     def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
         """Every launch in order; a full disk ends the run, since nothing could be recorded."""
@@ -135,6 +129,7 @@ class _Run:
             self.outcome.stopped = f"disk_full: no room in {self.store.results}; free some and start again, finished launches are kept"
         finally:
             self.progress.finish()
+        self.outcome.ground = self.ground
         return self.outcome
 
     def _several(self, launches: list[PlannedLaunch], again: bool) -> None:
@@ -143,10 +138,31 @@ class _Run:
         self.outcome.planned += len(launches)
         self.outcome.skipped += len(launches) - len(todo)
         self.progress.begin(self.outcome.planned, self.outcome.planned - len(todo))
-        for launch in todo:
-            self._count(self._one(launch))
+        for launch in todo:  # it grows
+            if self.ground is not None and self.ground.waits(launch.case):
+                self.outcome.waiting += 1
+                continue
+            record = self._one(launch)
+            if lost := lost_node(record):
+                self._lose(record, lost)
+                todo.append(launch)
+            else:
+                self._count(record)
             if self.outcome.stopped:
                 break
+        if self.outcome.waiting and self.ground is not None and not self.outcome.stopped:
+            self.outcome.stopped = f"{self.ground.loss}: {self.outcome.waiting} launches need as many nodes as before; {AGAIN}"
+
+    def _lose(self, record: Record, name: str) -> None:
+        """A node went in the midst of a launch: the launch is tried again, on nodes that are left where they are enough."""
+        assert self.ground is not None
+        self.ground = self.ground.without(name)
+        self.preflight.lose(self.ground)
+        self.outcome.launches.append(record.launch)
+        left = len(self.ground.nodes) - len(self.ground.lost)
+        self.progress.note(f"node_lost: {record.failure.message if record.failure else name} [{record.launch}]; {left} nodes are left")
+        if self.on_node_loss == "stop":
+            self.outcome.stopped = f"{self.ground.loss}, and the experiment says on_node_loss: stop; {AGAIN}"
 
     def _finished(self, launch: PlannedLaunch) -> bool:
         if launch.case.fabric == FABRIC:

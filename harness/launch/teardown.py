@@ -19,8 +19,6 @@ AGENT = "SCALEPROOF_AGENT"
 """In the environment of what an agent started on its node: the launch and the node's number."""
 OWNER = "owner"
 """File of an agent's scratch: the namespace of its processes' numbers."""
-OLD_S = 60.0
-"""Younger scratch may be of a launch that is just beginning."""
 _POLL_S = 0.01
 
 
@@ -102,7 +100,7 @@ def sweep() -> None:
     for path in SHARED.glob(f"{SCRATCH}*/n*/{OWNER}"):
         launch, scratch = path.parents[1].name.removeprefix(SCRATCH), path.parent
         with suppress(OSError):
-            if path.read_text() == _numbers() and time.time() - path.stat().st_mtime > OLD_S and not processes(launch):
+            if path.read_text() == _numbers() and not processes(launch):
                 shutil.rmtree(scratch, ignore_errors=True)
                 scratch.parent.rmdir()
 

@@ -66,6 +66,7 @@ class Experiment:
     summary: str
     arms: tuple[str, ...]
     sizes: dict[str, Size]
+    on_node_loss: str = "continue"
 
     def size(self, name: str) -> Size:
         """By name; raises SpecError with the sizes that there are."""
@@ -110,7 +111,7 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
         stop = _resolve_stop(document, found, (*path, "sizes", size, "stop"))
         deadline_s, stall_s = found.deadline_s or form.deadline_s, found.stall_s or form.stall_s
         sizes[size] = Size(size, found.launches, deadline_s, cases, stop, stall_s, found.allocation.over(form.allocation))
-    return Experiment(name, form.summary, tuple(form.arms), sizes)
+    return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss)
 
 
 def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:

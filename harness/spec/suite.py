@@ -20,6 +20,8 @@ FILE = "suite.yaml"
 SIZES = ("ci", "smoke", "small", "full")
 SizeName = Literal["ci", "smoke", "small", "full"]
 Fields = dict[str, Any]
+OnNodeLoss = Literal["continue", "stop"]
+"""When a node of an allocation is lost: go on with the launches that the nodes left can hold, or end the run."""
 
 
 class _Form(BaseModel):
@@ -62,6 +64,7 @@ class ExperimentForm(_Form):
     deadline_s: PositiveFloat = 120.0
     stall_s: PositiveFloat | None = None
     allocation: RequestForm = RequestForm()
+    on_node_loss: OnNodeLoss = "continue"
     base: Fields
     arms: Annotated[dict[str, Fields], Field(min_length=1)]
     sizes: Annotated[dict[SizeName, SizeForm], Field(min_length=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import timedelta
@@ -60,8 +61,25 @@ class TorchDistributed(ABC):
 
     def join(self, context: RankContext) -> None:
         """Make the process group."""
-        store = self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
+        store = self._store(context)
         self._distributed.init_process_group(self.BACKEND, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT)
+
+    def _store(self, context: RankContext) -> Any:
+        """Where ranks leave their addresses: a file of the launch's folder; on nodes of an allocation, which need not share one, a port of rank 0."""
+        if context.case.fabric != "host" or context.case.nodes == 1:
+            return self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
+        key, workers = f"{self.BACKEND}.store", context.world_size
+        if context.rank:
+            address, port = context.rendezvous.get(key)
+            return self._distributed.TCPStore(address, port, workers, is_master=False, timeout=TIMEOUT)
+        # torch's own listener would bind every interface.
+        family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
+        listener = socket.create_server((context.address, 0), family=family, backlog=workers + 8)
+        port = listener.getsockname()[1]
+        context.rendezvous.put(key, [context.address, port])
+        return self._distributed.TCPStore(
+            context.address, port, workers, is_master=True, timeout=TIMEOUT, wait_for_workers=False, master_listen_fd=listener.detach()
+        )  # fmt: skip
 
     def lend(self, tensor: Any) -> Any:
         """The tensor that the back end works on: this one, over the array's own memory, unless the back end wants another memory."""

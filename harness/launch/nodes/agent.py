@@ -119,6 +119,8 @@ class Agent:
                     link.send("beat")
                     beaten = time.monotonic()
         if self.over.is_set():
+            process.kill()  # first, so that it does not tell how its ranks ended: they die with it, by our hand
+            process.wait()
             return
         self.code = process.returncode if process.returncode >= 0 else 128 - process.returncode
         self._tell_for_ranks(folder)

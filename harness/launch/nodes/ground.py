@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,12 @@ from harness.launch.base import ranks_of
 from harness.launch.nodes.allocation import Allocation
 from harness.launch.nodes.roll_call import Answer, call
 from harness.record.digest import machine_id
-from harness.record.schema import PlacedNode, Placement
+from harness.record.schema import PlacedNode, Placement, Record
 from harness.spec.case import AnyCase
 from harness.spec.errors import SpecError
 
+_LOST = re.compile(r"\bnode (\S+): ")
+"""How the keeper begins to tell of a node."""
 LOOPBACK, HOST = "lo", "host"
 
 
@@ -120,6 +123,15 @@ class Ground:
         """After a node was lost."""
         return replace(self, lost=self.lost | {name})
 
+    @property
+    def loss(self) -> str:
+        """What it has lost, for people."""
+        return f"node_lost: {', '.join(sorted(self.lost))} of {len(self.nodes)} nodes"
+
+    def waits(self, case: AnyCase) -> bool:
+        """Whether a case would stand here, were no node lost."""
+        return bool(self.lost) and case.fabric == HOST and isinstance(self.site(case), tuple) and isinstance(replace(self, lost=frozenset()).site(case), Site)
+
     def site(self, case: AnyCase) -> Site | tuple[str, str]:
         """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all: with another number its launches would not be
         alike."""
@@ -148,6 +160,17 @@ def site_of(case: AnyCase, ground: Ground | None) -> Site | None:
 def machine_of(case: AnyCase, ground: Ground | None) -> str:
     """Which machine a case's records name: the allocation's nodes where it stands on them, else this one."""
     return ground.machine if ground is not None and case.fabric == HOST else machine_id()
+
+
+def fits(case: AnyCase, ground: Ground | None) -> bool:
+    """Whether there is room for a case."""
+    return ground is None or case.fabric != HOST or isinstance(ground.site(case), Site)
+
+
+def lost_node(record: Record) -> str:
+    """The node whose loss ended a launch; empty where none did."""
+    found = _LOST.search(record.failure.message) if record.failure is not None and record.failure.code == "node_lost" else None
+    return found[1] if found else ""
 
 
 def stands(site: Site | None) -> dict[str, Any]:

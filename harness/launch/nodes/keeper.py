@@ -17,19 +17,18 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from harness.fabric.plan import put, take
+from harness.fabric.plan import ADDRESS, CLOCK, NODE, PROC, put, take
+from harness.launch.nodes import slurm
 from harness.launch.nodes.courier import KEYS, send_file
 from harness.launch.nodes.files import Inbox
 from harness.launch.nodes.link import BEAT_S, Link, LinkLost
 from harness.launch.nodes.slurm import scrubbed
 from harness.rank.mirror import STACKS
 from harness.rank.orders import read_orders
-from harness.rank.tie import die_with_creator
 from harness.transports._handshake import Refused, answer
 
 FILE, LEFT = "nodes.json", "left.json"
@@ -42,8 +41,10 @@ ENDED_S = 1.0
 """After the program that started an agent has ended: time for the agent's own last words."""
 
 
-OWN = ("SLURM", "SBATCH", "SRUN_", "PMI", "SSH_", "XDG_", "TMPDIR", "HOSTNAME", "PWD", "OLDPWD", "DISPLAY", "DBUS_", "_", "SHLVL")
+OWN = ("SLURM", "SBATCH", "SRUN_", "PMI", "SSH_", "XDG_", "TMPDIR", "HOSTNAME", "PWD", "OLDPWD", "DISPLAY", "DBUS_", "SHLVL")
 """Beginnings of variables that every node has for itself."""
+_ABOVE = (ADDRESS, NODE, CLOCK, PROC, "_")
+"""What would be said of the supervisor's own place."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY", re.IGNORECASE)
 
 
@@ -91,9 +92,9 @@ class Keeper:
 
     def _start(self, told: dict[str, Any]) -> None:
         header = json.dumps({**self.plan["header"], **told, "environment": carried(os.environ)}).encode() + b"\n"
-        tied = partial(die_with_creator, os.getpid())
         for index, (command, numbers) in enumerate(self.plan["starters"]):
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=scrubbed(os.environ), preexec_fn=tied, start_new_session=True)
+            # It ends with the agents that it started, which end when this process does.
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=scrubbed(os.environ), start_new_session=True)
             self.starters.append(process)
             for number in numbers:
                 self.stations[number].starter = index
@@ -127,15 +128,22 @@ class Keeper:
         for index, process in enumerate(self.starters):
             if process.poll() is None:
                 continue
-            since = self._ended_at.setdefault(index, now)
-            for station in self.stations:
-                if station.starter == index and station.code is None and not station.over and now - since > ENDED_S:
-                    program = Path(process.args[0]).name if isinstance(process.args, list) else ""
-                    how = f"{program} ended with code {process.returncode}"
-                    if station.link is None:
-                        self._lost(station, "start_failed", f"no agent was started: {how}; launcher.log says why")
-                    else:
-                        self._lost(station, "node_lost", how)
+            if now - self._ended_at.setdefault(index, now) > ENDED_S:
+                mine = [station for station in self.stations if station.starter == index and station.code is None and not station.over]
+                if mine:
+                    self._not_there(mine, f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}")
+
+    def _not_there(self, stations: list[Station], how: str) -> None:
+        """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows which of them are down."""
+        names = [station.name for station in stations]
+        down = names if len(names) == 1 else slurm.down(names)
+        for station in stations:
+            if station.link is None and not down:
+                self._lost(station, "start_failed", f"no agent was started: {how}; launcher.log says why")
+            elif station.link is not None or station.name in down:
+                self._lost(station, "node_lost", f"{how}, and no agent was started" if station.link is None else how)
+            else:
+                station.over = True
 
     def _lost(self, station: Station, code: str, how: str) -> None:
         """Its ranks cannot tell how they ended."""
@@ -255,7 +263,7 @@ class Keeper:
 
 def carried(variables: Mapping[str, str]) -> dict[str, str]:
     """What of the own environment goes to every node: not what a node has for itself, and no secrets."""
-    return {name: value for name, value in variables.items() if not name.startswith(OWN) and not _SECRET.search(name)}
+    return {name: value for name, value in variables.items() if not name.startswith(OWN) and name not in _ABOVE and not _SECRET.search(name)}
 
 
 def _text(path: Path) -> str:

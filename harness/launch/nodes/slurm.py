@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from harness.launch.nodes.hosts import Host
 from harness.record.schema import Job
@@ -69,6 +69,13 @@ def switches_of(topology: str) -> dict[str, str]:
             below[fields["SwitchName"]] = set(names_of(fields.get("Nodes", "")))
     nodes = set().union(*below.values()) if below else set()
     return {node: ".".join(sorted((name for name in below if node in below[name]), key=lambda name: (-len(below[name]), name))) for node in nodes}
+
+
+def down(names: Sequence[str]) -> list[str]:
+    """Which of these nodes Slurm holds for down, or does not hear."""
+    lines = _ask("scontrol", "show", "node", "-o", ",".join(names), fail=False).splitlines()
+    states = {fields["NodeName"]: fields.get("State", "") for line in lines if "NodeName" in (fields := _fields(line))}
+    return [name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))]
 
 
 def count(cpus: str) -> int:

@@ -1,0 +1,130 @@
+"""A supervisor on the first node of a cluster of namespaces; it reaches the others as hosts of a list: `hosts.py RESULTS CASES FAULT`.
+
+`on_hosts` runs it. FAULT: empty, `kill` (every process of the last node at once), `cut` (the last node's cable), `supervisor` (killed and started again)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.fabric.plan import LINKS, put
+from harness.launch.netns import run_in_namespaces
+from harness.launch.nodes.allocation import Asked, given
+from harness.launch.nodes.ground import ground_of
+from harness.launch.supervisor import Outcome, run_plan
+from harness.rank.board import Board
+from harness.record.schema import Record
+from harness.record.store import Store
+from harness.spec.case import parse_case
+from harness.spec.cluster import node_name, star
+from tests.integration.launches import launches
+
+REACH = f"{sys.executable} -m harness.fabric.reach"
+GONE_S = 25.0
+"""From a fault to the end of the last process on any node: 10 s without a word, and some to end."""
+
+
+def on_hosts(folder: Path, cases: Sequence[dict[str, Any]], nodes: int, fault: str = "", slots: int = 2, **variables: str) -> dict[str, Any]:
+    """What the supervisor told: `launches` of its runs, one list each, and `left`: what was left on nodes when it had ended."""
+    names = ",".join(f"{node_name(node)}:{slots}" for node in range(nodes))
+    own = {"SCALEPROOF_HOSTS": names, "SCALEPROOF_SSH": REACH, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
+    command = ["env", *(f"{name}={value}" for name, value in own.items()), sys.executable, "-m", "tests.integration.hosts"]
+    first = [*command, str(folder / "results"), json.dumps(list(cases)), fault]
+    ran = run_in_namespaces([first, *[[] for _ in range(nodes - 1)]], star("hosts", nodes, 1000.0, 0.0), timeout_s=150.0)
+    lines = [line for line in ran.output[0].splitlines() if line.startswith("{")]
+    assert lines, f"{ran.code}: {ran.output[0]}\n{ran.log}"
+    told: dict[str, Any] = json.loads(lines[-1])
+    return told | {"said": ran.output[0]}
+
+
+def records(folder: Path, told: dict[str, Any]) -> list[Record]:
+    """Of all launches, in order."""
+    store = Store(folder / "results")
+    return [store.load(launch)[0] for run in told["launches"] for launch in run]
+
+
+def small(arm: str, **fields: Any) -> dict[str, Any]:
+    """Fields of a case: an all-reduce of 64 KiB over tcp between ranks on `host`, which names no node."""
+    base = {"program": "collective", "suite": "tests", "experiment": "hosts", "ranks": 3, "transport": "tcp", "collective": "ring"}
+    return {**base, "sizes": [65536], "iterations": 4, "warmup": 1, "arm": arm, **fields}
+
+
+def _run(results: Path, cases: list[dict[str, Any]]) -> Outcome:
+    allocation = given(Asked(), os.environ)
+    assert allocation is not None
+    return run_plan(
+        launches([parse_case(fields) for fields in cases]), results, size="ci", deadline_s=60.0, ground=ground_of(allocation, results.absolute())
+    )  # fmt: skip
+
+
+def _launch(results: Path) -> Path:
+    """The folder of the launch whose ranks have begun to measure."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for path in (results / "staging").glob("*/launch.json"):
+            orders = json.loads(path.read_text())
+            board = Board(path.parent / "board", int(orders["case"]["ranks"])) if orders["size"] == "ci" else None
+            if board is not None and all(board.read(rank).calls > 20 for rank in range(board.world_size)):
+                return path.parent
+        time.sleep(0.05)
+    raise AssertionError("no launch came so far")
+
+
+def _do(fault: str, results: Path, nodes: int) -> None:
+    """In a process of its own, beside the supervisor."""
+    _launch(results)
+    if fault == "kill":
+        subprocess.run([*REACH.split(), node_name(nodes - 1), "kill -KILL -1"], check=False, timeout=20)
+    elif fault == "cut":
+        put(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(nodes - 1): False})
+
+
+def _left(launches: Sequence[str], nodes: int) -> list[str]:
+    """Processes, memory files and folders of launches on all nodes, waited for."""
+    until = time.monotonic() + GONE_S
+    while (found := list(_found(launches, nodes))) and time.monotonic() < until:
+        time.sleep(0.2)
+    return found
+
+
+def _found(launches: Sequence[str], nodes: int) -> Iterator[str]:
+    for node in range(nodes):
+        for launch in launches:
+            line = f"grep -slz SCALEPROOF_LAUNCH={launch} /proc/[0-9]*/environ; ls -d /dev/shm/*{launch}* 2>/dev/null; true"
+            shell = ["/bin/sh", "-c", line] if node == 0 else [*REACH.split(), node_name(node), line]
+            said = subprocess.run(shell, capture_output=True, text=True, check=False, timeout=20).stdout.split()
+            yield from (f"{node_name(node)}: {what}" for what in said)
+
+
+def main() -> None:
+    results, cases, fault = Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+    nodes = os.environ["SCALEPROOF_HOSTS"].count(",") + 1
+    runs: list[list[str]] = []
+    killed: list[str] = []
+    if fault == "supervisor":
+        first = subprocess.Popen([sys.executable, "-m", "tests.integration.hosts", str(results), json.dumps(cases), "alone"])
+        killed.append(_launch(results).name)
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+        left = _left(killed, nodes)
+        cases = [{**fields, "iterations": 4} for fields in cases]
+    elif fault in ("kill", "cut"):
+        beside = os.fork()
+        if beside == 0:
+            _do(fault, results, nodes)
+            os._exit(0)
+    runs.append(_run(results, cases).launches)
+    if fault != "supervisor":
+        left = _left([launch for run in runs for launch in run], nodes)
+    print(json.dumps({"launches": runs, "left": left, "killed": killed}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
