@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.calibrate.capacity import Capacity, messages_in
 from harness.record.host import memory_mib
-from harness.simulate.engine import Options, Patterns, simulate
+from harness.simulate.engine import Patterns, simulate
 from harness.simulate.line import Segment
 from harness.simulate.model import MessageCosts
 from harness.simulate.program import Pushed, Submit, exchange_plan, step_program
@@ -15,11 +16,15 @@ from harness.spec.cluster import cluster_of
 from harness.spec.errors import SpecError
 from harness.spec.estimate import estimate
 from harness.workloads.networks import network_of
+from harness.workloads.profile import profile_of
 
 LOAD = 0.5
 """Share of what the machine carries with cores to spare (`paced`) that a case may offer while its links are busy."""
 MESSAGES = 0.05
 """Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the cluster."""
+SHARE = 0.05
+"""Share of a step for which the cores may work on messages and bytes whatever the links carry meanwhile: by more they cannot lengthen it, and so far two
+dilations may lie apart."""
 MOST_DILATION, MOST_SHRINK = 64, 1024
 LEAST_MESSAGE = 16 << 10
 """Bytes that messages keep in the mean: smaller ones are mostly headers."""
@@ -31,28 +36,36 @@ FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, and the s for which the links are busy."""
+    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, the s for which the links are busy, and the s
+    of the whole step."""
 
     nbytes: float
     messages: float
     link_s: float
+    step_s: float
+
+    @property
+    def busy(self) -> float:
+        """Share of the step for which the links are busy."""
+        return self.link_s / self.step_s if self.step_s else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """A dilation and a shrink, and what is asked of the machine with them: shares of what it carries with cores to spare, of both and of messages alone,
-    and of what it carries at all."""
+    """A dilation and a shrink, and what is asked of the machine with them while links are busy: shares of what it carries with cores to spare, of both and of
+    messages alone, and of what it carries at all. `busy`: the share of the step that this is."""
 
     dilation: float
     shrink: float
     load: float
     messages: float
     most: float = 0.0
+    busy: float = 1.0
 
     @property
     def carried(self) -> bool:
-        """Whether both shares are within what is allowed."""
-        return self.load <= LOAD and self.messages <= MESSAGES
+        """Whether both shares are within what is allowed, or so little of the step that they do not matter."""
+        return (self.load <= LOAD and self.messages <= MESSAGES) or self.load * self.busy <= SHARE
 
 
 def concerns(case: AnyCase) -> bool:
@@ -60,21 +73,27 @@ def concerns(case: AnyCase) -> bool:
     return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric == "netns" and case.transport is not None
 
 
-def offer_of(case: TrainCase) -> Offer:
-    """From the schedules that the engine executes and the cluster's links. SpecError where a link has no rate: nothing then tells a slow machine from it."""
+def offer_of(case: TrainCase, machine: Path) -> Offer:
+    """From the schedules that the engine executes, the cluster's links and the profile (`machine`: where this machine's are; without one the links are taken
+    to be busy all the time). SpecError where a link has no rate: nothing then tells a slow machine from it."""
     cluster = cluster_of(case)
     if any(link.mbit is None for link in cluster.links):
         raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
     true = case.model_copy(update={"dilation": 1.0, "shrink": 1.0, "steps": 1, "warmup": 0})
     plan = exchange_plan(true, network_of(true))
-    patterns, nbytes, messages = Patterns(true, plan.groups, Options()), 0.0, 0.0
+    patterns, nbytes, messages = Patterns(true, plan.groups), 0.0, 0.0
     for item in step_program(true, plan, None):
         if isinstance(item, Submit):
             pattern = patterns.of(item)
             nbytes, messages = nbytes + pattern.sent * item.nbytes, messages + messages_in(pattern)
         elif isinstance(item, Pushed):
             nbytes, messages = nbytes + 2 * (case.ranks - 1) * plan.parameters[item.index], messages + 2 * (case.ranks - 1)
-    return Offer(nbytes, messages, simulate(true, None, cluster, FREE).step_s)
+    try:
+        profile = profile_of(true, machine)
+    except SpecError:
+        profile = None
+    link_s = simulate(true, None, cluster, FREE).step_s
+    return Offer(nbytes, messages, link_s, simulate(true, profile, cluster, FREE).step_s if profile else link_s)
 
 
 def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:
@@ -84,21 +103,21 @@ def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> K
         return Knobs(dilation, shrink, 0.0, 0.0)
     messages = offer.messages / capacity.messages.median / span
     load, most = (offer.nbytes / shrink / rate.median / span + messages for rate in (capacity.paced, capacity.bulk))
-    return Knobs(dilation, shrink, load, messages, most)
+    return Knobs(dilation, shrink, load, messages, most, offer.busy)
 
 
-def too_much(case: AnyCase, capacity: Capacity | None) -> tuple[str, str] | None:
-    """Why this machine cannot carry a case as it is written, and what to do; None where it can, or where nobody measured."""
+def too_much(case: AnyCase, capacity: Capacity | None, machine: Path) -> tuple[str, str] | None:
+    """Why this machine cannot carry a case as it is written, and what to do; None where it can within a step, or where nobody measured."""
     if capacity is None or not isinstance(case, TrainCase) or not concerns(case):
         return None
     try:
-        found = asked(offer_of(case), capacity, case.dilation, case.shrink)
+        found = asked(offer_of(case, machine), capacity, case.dilation, case.shrink)
     except SpecError:
         return None  # no rate: nothing tells how much is offered
-    if found.most <= 1:
+    if found.most * found.busy <= 1:
         return None
     return (
-        f"its ranks ask for {found.most:.0%} of what this machine carries",
+        f"its ranks ask for {found.most * found.busy:.0%} of what this machine carries",
         f"`scaleproof dilate {case.suite} {case.experiment}` says which dilation would do",
     )
 

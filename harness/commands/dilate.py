@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from harness.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.calibrate.capacity import Capacity
     from harness.spec.case import TrainCase
     from harness.workloads.profile import Spread
@@ -46,7 +48,7 @@ def main(given: argparse.Namespace) -> int:
     if capacity is None:
         capacity = measure_capacity(given.results, progress_on_terminal("what this machine carries"))
     _show(capacity)
-    return _advise(cases, capacity) if given.suite else 0
+    return _advise(cases, capacity, given.results / "machines" / capacity.machine) if given.suite else 0
 
 
 def _cases(given: argparse.Namespace) -> list[TrainCase]:
@@ -74,8 +76,8 @@ def _rates(capacity: Capacity) -> list[tuple[str, Spread, float, str]]:
     return [bulk, paced, ("messages", capacity.messages, 1.0, "/s")]
 
 
-def _advise(cases: list[TrainCase], capacity: Capacity) -> int:
-    from harness.calibrate.dilation import LOAD, MESSAGES, asked, choose, offer_of
+def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:
+    from harness.calibrate.dilation import LOAD, MESSAGES, SHARE, asked, choose, offer_of
     from harness.spec.errors import SpecError
 
     rows, carried = [], True
@@ -83,18 +85,34 @@ def _advise(cases: list[TrainCase], capacity: Capacity) -> int:
         network = case.workload + ("" if case.image_side is None else f" {case.image_side}") + ("" if case.width == 1 else f" x{case.width:g}")
         row = [case.experiment, case.arm, str(case.ranks), network, case.cluster or f"{case.link_mbit or 0:g} Mbit/s", f"{case.dilation:g}", f"{case.shrink:g}"]
         try:
-            offer = offer_of(case)
+            offer = offer_of(case, machine)
             written = asked(offer, capacity, case.dilation, case.shrink)
-            row += [f"{written.load:.0%}", f"{written.messages:.1%}", "yes" if written.carried else "no"]
+            row += [f"{offer.busy:.0%}", f"{written.load:.0%}", f"{written.messages:.1%}", "yes" if written.carried else "no"]
             carried &= written.carried
             least = choose(case, offer, capacity)
             row += [f"{least.dilation:g}", f"{least.shrink:g}", f"{least.load:.0%}"]
         except SpecError as why:
             carried = False
-            row += [""] * (10 - len(row)) + ["none", "none", str(why)]
+            row += [""] * (11 - len(row)) + ["none", "none", str(why)]
         rows.append(row)
-    columns = ["experiment", "arm", "ranks", "network", "link", "dilation", "shrink", "asks for", "messages", "carried", "least dilation", "shrink", "asks for"]
-    print_table(columns, rows, f"shares of what this machine carries over slow links: {LOAD:.0%} may be asked for, {MESSAGES:.0%} for messages")
+    columns = [
+        "experiment",
+        "arm",
+        "ranks",
+        "network",
+        "link",
+        "dilation",
+        "shrink",
+        "links busy",
+        "asks for",
+        "messages",
+        "carried",
+        "least dilation",
+        "shrink",
+        "asks for",
+    ]
+    allowed = f"{LOAD:.0%} may be asked for while links are busy, {MESSAGES:.0%} for messages, or {SHARE:.0%} of a whole step"
+    print_table(columns, rows, f"shares of what this machine carries over slow links: {allowed}")
     if not cases:
         print("no case of these replays compute on fabric netns", file=sys.stderr)
     return 0 if carried else 1

@@ -189,9 +189,10 @@ def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
     """Bars cases that ask for more than this machine carries, where that was measured."""
     from harness.calibrate.capacity import read_capacity
     from harness.calibrate.dilation import too_much
+    from harness.record.digest import machine_id
 
     capacity = read_capacity(results)
-    return lambda case: too_much(case, capacity)
+    return lambda case: too_much(case, capacity, results / "machines" / machine_id())
 
 
 def _run(

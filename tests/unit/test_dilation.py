@@ -18,6 +18,9 @@ from harness.spec.errors import SpecError
 from harness.workloads.networks import network_of
 from harness.workloads.profile import Spread
 
+NOWHERE = Path("no such machine")
+"""Without a profile links are taken to be busy all the time."""
+
 
 def case_of(**fields: Any) -> TrainCase:
     values = {
@@ -37,7 +40,7 @@ def capacity(gbytes: float = 1.0, messages: float = 20_000.0) -> Capacity:
 
 def test_a_ring_offers_what_its_formula_says_for_as_long_as_its_links_need() -> None:
     case, ranks = case_of(), 8
-    offer, whole = offer_of(case), 4 * network_of(case).parameters
+    offer, whole = offer_of(case, NOWHERE), 4 * network_of(case).parameters
     assert offer.nbytes == pytest.approx(2 * (ranks - 1) * whole, rel=1e-4)
     assert offer.messages == 4 * 2 * (ranks - 1) * ranks  # four buckets
     assert offer.link_s == pytest.approx(2 * (ranks - 1) / ranks * whole / 1.25e9, rel=1e-3)
@@ -45,14 +48,14 @@ def test_a_ring_offers_what_its_formula_says_for_as_long_as_its_links_need() -> 
 
 def test_parameter_servers_offer_every_tensor_there_and_back() -> None:
     case = case_of(strategy="parameter_server", collective="ring", servers=1)
-    offer, network = offer_of(case), network_of(case)
+    offer, network = offer_of(case, NOWHERE), network_of(case)
     assert offer.nbytes == 2 * 7 * 4 * network.parameters and offer.messages == 2 * 7 * len(network.parameter_shapes)
     assert offer.link_s > 7 * 4 * network.parameters / 1.25e9  # all of them through the server's one link
 
 
 @pytest.mark.parametrize("slower", [1, 4])
 def test_knobs_are_the_least_that_are_carried(slower: int) -> None:
-    case, offer = case_of(), offer_of(case_of())
+    case, offer = case_of(), offer_of(case_of(), NOWHERE)
     machine = capacity(gbytes=1.0 / slower, messages=20_000 / slower)
     found = choose(case, offer, machine)
     assert found.carried and found.load <= LOAD and found.messages <= MESSAGES
@@ -63,31 +66,42 @@ def test_knobs_are_the_least_that_are_carried(slower: int) -> None:
 
 
 def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = choose(case_of(), offer_of(case_of()), capacity(gbytes=1e6, messages=1e9))
+    free = choose(case_of(), offer_of(case_of(), NOWHERE), capacity(gbytes=1e6, messages=1e9))
     assert (free.dilation, free.shrink) == (1, 1)
     monkeypatch.setattr(dilation, "memory_mib", lambda: 4000)
-    assert choose(case_of(), offer_of(case_of()), capacity(gbytes=1e6, messages=1e9)).shrink == 8
+    assert choose(case_of(), offer_of(case_of(), NOWHERE), capacity(gbytes=1e6, messages=1e9)).shrink == 8
 
 
 def test_what_no_knobs_make_bearable_is_refused_with_advice() -> None:
     with pytest.raises(SpecError, match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or fabric: simulated"):
-        choose(case_of(), offer_of(case_of()), capacity(messages=10.0))
+        choose(case_of(), offer_of(case_of(), NOWHERE), capacity(messages=10.0))
 
 
 def test_links_without_a_rate_are_refused() -> None:
     with pytest.raises(SpecError, match="give link_mbit or a cluster"):
-        offer_of(case_of(link_mbit=None))
+        offer_of(case_of(link_mbit=None), NOWHERE)
 
 
 def test_a_case_that_asks_for_more_than_there_is_does_not_run_here() -> None:
     heavy = case_of()
-    why, advice = too_much(heavy, capacity(gbytes=0.1)) or ("", "")
+    why, advice = too_much(heavy, capacity(gbytes=0.1), NOWHERE) or ("", "")
     assert why.startswith("its ranks ask for ") and "`scaleproof dilate s e`" in advice
-    assert too_much(heavy, None) is None and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1)) is None
-    assert too_much(case_of(shrink=1024, dilation=8), capacity(gbytes=0.1)) is None
+    assert too_much(heavy, None, NOWHERE) is None and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1), NOWHERE) is None
+    assert too_much(case_of(shrink=1024, dilation=8), capacity(gbytes=0.1), NOWHERE) is None
     # Beyond what leaves cores to spare, but not beyond what can be carried at all.
     slow_links = replace_rates(capacity(gbytes=20.0), 0.1e9)
-    assert too_much(heavy, slow_links) is None and not asked(offer_of(heavy), slow_links, 1, 1).carried
+    assert too_much(heavy, slow_links, NOWHERE) is None and not asked(offer_of(heavy, NOWHERE), slow_links, 1, 1).carried
+
+
+def test_what_links_carry_within_little_of_a_step_runs_whatever_it_asks_for_meanwhile() -> None:
+    # Compute of a slow node takes seconds and an exchange over fast links milliseconds.
+    case = case_of(link_mbit=100_000.0, profile="xeon_e5_2698v3_x2", efficiency=0.1, minibatch=512)
+    offer, machine = offer_of(case, NOWHERE), capacity(gbytes=20.0, messages=1e9)
+    assert offer.step_s > 20 * offer.link_s > 0
+    found = asked(offer, machine, 1, 1)
+    assert found.load > 1 and found.carried and too_much(case, machine, NOWHERE) is None
+    tired = capacity(gbytes=0.01, messages=1e9)
+    assert not asked(offer, tired, 1, 1).carried and too_much(case, tired, NOWHERE) is not None
 
 
 def test_only_replayed_cases_on_built_links_are_concerned() -> None:
@@ -95,7 +109,7 @@ def test_only_replayed_cases_on_built_links_are_concerned() -> None:
 
 
 def test_nothing_is_asked_of_links_that_are_never_busy() -> None:
-    assert asked(Offer(0.0, 0.0, 0.0), capacity(), 1, 1).carried
+    assert asked(Offer(0.0, 0.0, 0.0, 0.0), capacity(), 1, 1).carried
 
 
 def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +127,7 @@ def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: p
     assert main(["dilate", str(folder), "--size", "ci", "--results", str(tmp_path / "results")]) == 1
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if " heavy " in line or " light " in line]
     assert [line[line.index("vgg_a") + 1 : line.index("vgg_a") + 7] for line in lines] == [
-        ["ethernet_10g", "1", "1", "503%", "3.0%", "no"], ["ethernet_10g", "8", "16", "4%", "0.4%", "yes"],
+        ["ethernet_10g", "1", "1", "100%", "503%", "3.0%"], ["ethernet_10g", "8", "16", "100%", "4%", "0.4%"],
     ]  # fmt: skip
 
 
@@ -122,7 +136,7 @@ def replace_rates(found: Capacity, nbytes: float) -> Capacity:
 
 
 def test_shares_add_up() -> None:
-    offer = Offer(nbytes=1e9, messages=1000.0, link_s=1.0)
+    offer = Offer(nbytes=1e9, messages=1000.0, link_s=1.0, step_s=1.0)
     found = asked(offer, capacity(), 2, 4)
     assert (found.messages, found.load) == pytest.approx((1000 / 20_000 / 2, 1 / 4 / 2 + 1000 / 20_000 / 2))
     assert not replace(found, messages=0.06).carried and not replace(found, load=0.6).carried
