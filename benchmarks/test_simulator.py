@@ -25,13 +25,13 @@ from harness.workloads.networks import network_of
 from harness.workloads.profile import peak_profile
 
 COSTS = MessageCosts((Segment(None, 30e-6, 0.0),), 1e-10, 0.94)
-ARMS: dict[str, tuple[str, Options, Jitter | None]] = {
-    "ring, ranks in step": ("ring", Options(), None),
-    "ring, every rank by itself": ("ring", Options(symmetry=False), None),
-    "ring, ranks that differ by 2 %": ("ring", Options(), Jitter(step_sigma=0.02)),
-    "halving and doubling, ranks that differ by 2 %": ("halving_doubling", Options(), Jitter(step_sigma=0.02)),
-    "ring, two channels, general engine": ("ring", Options(channels=2), None),
-    "ring, two channels, ranks that differ by 2 %, general engine": ("ring", Options(channels=2), Jitter(step_sigma=0.02)),
+ARMS: dict[str, tuple[str, int, Options, Jitter | None]] = {
+    "ring, ranks in step": ("ring", 1, Options(), None),
+    "ring, every rank by itself": ("ring", 1, Options(symmetry=False), None),
+    "ring, ranks that differ by 2 %": ("ring", 1, Options(), Jitter(step_sigma=0.02)),
+    "halving and doubling, ranks that differ by 2 %": ("halving_doubling", 1, Options(), Jitter(step_sigma=0.02)),
+    "ring, two channels, general engine": ("ring", 2, Options(), None),
+    "ring, two channels, ranks that differ by 2 %, general engine": ("ring", 2, Options(), Jitter(step_sigma=0.02)),
 }
 COUNTS = (2, 8, 32, 128, 512, 2048, 4096)
 MOST = {"ring, two channels, general engine": 128, "ring, two channels, ranks that differ by 2 %, general engine": 32}
@@ -51,12 +51,12 @@ def curve(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
     (folder / "simulator.json").write_text(f"[{lines}]\n")
 
 
-def case_of(ranks: int, algorithm: str) -> TrainCase:
+def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
     """VGG-A, minibatch 256 or one sample a rank."""
     found = parse_case({
         "program": "train", "suite": "bench", "experiment": "simulator", "arm": "a", "fabric": "simulated", "cluster": "ethernet_10g", "transport": "tcp",
         "collective": algorithm, "strategy": "sync_overlap", "workload": "vgg_a", "ranks": ranks, "minibatch": max(256, ranks), "steps": 1, "warmup": 0,
-        "profile": "xeon_e5_2698v3_x2", "efficiency": 0.5,
+        "profile": "xeon_e5_2698v3_x2", "efficiency": 0.5, "channels": channels,
     })  # fmt: skip
     assert isinstance(found, TrainCase)
     return found
@@ -68,8 +68,8 @@ def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], be
     """The first call compiles the schedule and counts; medians are of the calls after it."""
     if ranks > MOST.get(arm, ranks):
         pytest.skip("minutes")
-    algorithm, options, jitter = ARMS[arm]
-    case = case_of(ranks, algorithm)
+    algorithm, channels, options, jitter = ARMS[arm]
+    case = case_of(ranks, algorithm, channels)
     profile = peak_profile(network_of(case), case.minibatch // ranks, str(case.profile), float(case.efficiency or 0))
     cluster = cluster_of(case)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.collectives.engine import MessageEngine
 from harness.collectives.mapped import MappedEngine
+from harness.collectives.schedule import schedule_of
 from harness.collectives.subset import Subset, subset
 from harness.collectives.traced import Moved, TracedMappedEngine, TracedTransport
 from harness.spec import registry
@@ -28,7 +29,8 @@ def open_group(context: RankContext) -> Collectives:
         raise TransportError("this case has no transport")
     transport = registry.load("transport", name).connect(context)
     if context.case.collective != NATIVE:
-        return Group(transport, context.case.collective, context.post, context.trace if context.case.tracing == "full" else None)
+        schedule = schedule_of(context.case.collective, context.case.nodes)
+        return Group(transport, schedule, context.post, context.trace if context.case.tracing == "full" else None)
     return cast(Collectives, transport)
 
 
@@ -36,7 +38,7 @@ class Group:
     """Collectives over all ranks of a point-to-point transport. Calls run in the order in which they were made, progressed by `wait` and `test`."""
 
     def __init__(self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None) -> None:
-        registry.entry("collective", algorithm)
+        registry.entry("collective", algorithm.partition("/")[0])
         self._trace = trace
         if trace is not None and not isinstance(cast(object, transport), Subset):  # a part's messages are those of the whole, which traces them
             transport = cast(PointToPoint, TracedTransport(transport, trace))
@@ -58,7 +60,7 @@ class Group:
     def part(self, members: Sequence[int]) -> Group:
         """Collectives over some ranks only, which count what they send by themselves too. All ranks call it at the same time, each for the part that it is in.
         Calls of the whole and of its parts run in the one order in which they were made: messages between two ranks bear no mark of their group."""
-        found = Group(subset(self.transport, members), self.algorithm, self._post, self._trace)
+        found = Group(subset(self.transport, members), self.algorithm.partition("/")[0], self._post, self._trace)  # a part knows no nodes
         found._calls = self._calls
         return found
 

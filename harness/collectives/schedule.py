@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from harness.spec import registry
 from harness.spec.case import Operation
+from harness.spec.fits import HIERARCHICAL
 
 
 class Action(Enum):
@@ -34,12 +35,18 @@ class Message(NamedTuple):
 def messages(algorithm: str, operation: Operation, world_size: int, count: int, *, root: int = 0, rank: int | None = None) -> Iterator[Message]:
     """All messages of one collective in order of rounds, or only those that `rank` sends or receives; empty ones are left out.
 
-    `count`: elements of the work buffer. all_reduce and broadcast: the array. reduce_scatter and all_gather: world_size * n, rank r's block is
-    [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
+    `algorithm`: a registered name, or as `schedule_of` gives it. `count`: elements of the work buffer. all_reduce and broadcast: the array. reduce_scatter and
+    all_gather: world_size * n, rank r's block is [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
     """
-    generator = getattr(registry.load("collective", algorithm), operation)
-    found = generator(world_size, count, *((root, rank) if operation == "broadcast" else (rank,)))
+    name, _, nodes = algorithm.partition("/")
+    generator = getattr(registry.load("collective", name), operation)
+    found = generator(world_size, count, *((root, rank) if operation == "broadcast" else (rank,)), **({"nodes": int(nodes)} if nodes else {}))
     return (message for message in found if message.stop > message.start)
+
+
+def schedule_of(collective: str, nodes: int) -> str:
+    """A collective's name with the number of nodes behind a slash, where its schedule depends on them."""
+    return f"{collective}/{nodes}" if collective == HIERARCHICAL else collective
 
 
 def bound(index: int, parts: int, count: int) -> int:

@@ -137,6 +137,7 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     from harness.spec import registry
     from harness.spec.case import TrainCase, parse_case
     from harness.spec.errors import SpecError
+    from harness.spec.fits import HIERARCHICAL
 
     ranks = len(trace.ranks)
     try:
@@ -149,6 +150,8 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     transport = given.transport or (known and known.transport) or "tcp"
     algorithm = given.collective or (algorithm_of(known) if known else "ring")
     registry.entry("collective", algorithm)
+    if algorithm == HIERARCHICAL:
+        raise SpecError(f"--collective {HIERARCHICAL}: every rank of a trace has a node to itself; take ring")
     entry = registry.entry("transport", transport)
     fields: dict[str, Any] = {"suite": "chakra", "experiment": "chakra", "arm": "chakra", "program": "train", "fabric": "simulated", "ranks": ranks}
     fields |= {"workload": "vgg_a", "minibatch": ranks, "steps": 1, "strategy": "sync", "transport": transport}

@@ -52,6 +52,9 @@ def _simplified(case: AnyCase) -> list[str]:
         found.append("messages inside a node cost the transport's alpha and beta, no link")
     if case.transport in BUFFERED and case.collective not in (NATIVE, "ring") and case.ranks > 2 and case.program != "transfer":
         found.append("a message waits for its receiver; sockets take it before that, so that messages to several peers share the sender's link")
+    if isinstance(case, TrainCase) and case.communication == "main":
+        whose = "the library's own threads move its calls" if case.collective == NATIVE else "nothing moves before the main thread waits for it"
+        found.append(f"communication by the main thread: {whose}; what it moves between two layers is left out")
     if isinstance(case, TrainCase) and case.mechanism != "messages":
         found.append(f"tensors travel as messages, without what mechanism {case.mechanism!r} copies")
     return found

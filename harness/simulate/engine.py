@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -13,29 +12,21 @@ from harness.simulate.jitter import Jitter
 from harness.simulate.model import MessageCosts
 from harness.simulate.network import Network
 from harness.simulate.program import Compute, Item, Pushed, Served, Submit, Wait, algorithm_of, exchange_plan, step_program
-from harness.simulate.schedules import Pattern, grouped, hierarchical, pattern_of
+from harness.simulate.schedules import Pattern, grouped, pattern_of
 from harness.simulate.servers import Tensor, serve
 from harness.simulate.spans import Prediction, Span
-from harness.spec.case import TrainCase
+from harness.spec.case import NATIVE, TrainCase
 from harness.spec.cluster import Cluster, slowed
 from harness.strategies.base import MIB
 from harness.workloads.networks import Network as Table
 from harness.workloads.networks import network_of
 from harness.workloads.profile import Profile
 
-Order = Literal["ready", "front_first"]
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What no case says. `channels`: communication threads of a rank; `order`: calls as they get ready, or of those that are ready the one of the
-    foremost layer first; `across_steps`: a layer's forward pass waits for its own gradients alone; `hierarchical`: collectives inside nodes and between
-    them; `symmetry` False: nothing is shortened; `table`: the network, where it is none of ours."""
+    """What no case says. `symmetry` False: nothing is shortened; `table`: the network, where it is none of ours."""
 
-    channels: int = 1
-    order: Order = "ready"
-    across_steps: bool = False
-    hierarchical: bool = False
     symmetry: bool = True
     table: Table | None = None
 
@@ -49,12 +40,12 @@ def simulate(
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.table or network_of(case))
-    items = step_program(case, plan, profile, options.across_steps)
+    items = step_program(case, plan, profile)
     owners = [index % (case.servers or ranks) for index in range(len(plan.layers))]
     tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
     update_s = profile.update_s.median * case.dilation if profile else 0.0
-    exchange = Exchange(network, nodes, costs, options.channels, options.symmetry)
-    running = _Running(exchange, Patterns(case, plan.groups, options), options.order, tensors, update_s)
+    exchange = Exchange(network, nodes, costs, case.channels, options.symmetry)
+    running = _Running(exchange, case, Patterns(case, plan.groups), tensors, update_s)
     running.fusion = None if case.fusion_mib is None else case.fusion_mib * MIB / case.shrink
     prediction = Prediction(case)
     for step in range(case.warmup + case.steps):
@@ -73,15 +64,13 @@ def simulate(
 class Patterns:
     """The schedules of a case's calls."""
 
-    def __init__(self, case: TrainCase, groups: int, options: Options) -> None:
+    def __init__(self, case: TrainCase, groups: int) -> None:
         self.ranks, self._algorithm = case.ranks, algorithm_of(case)
         size = case.ranks // groups
         inside = tuple(tuple(range(first, first + size)) for first in range(0, case.ranks, size))
         between = tuple(tuple(range(place, case.ranks, size)) for place in range(size))
         self._members = {"inside": inside, "between": between}
         self._known: dict[tuple[str, str], Pattern] = {}
-        if options.hierarchical and case.ranks % case.nodes == 0:
-            self._known["all_reduce", "all"] = hierarchical(self._algorithm, case.ranks, case.ranks // case.nodes)
 
     def of(self, item: Submit) -> Pattern:
         """Of a call's operation among its ranks."""
@@ -98,8 +87,10 @@ class Patterns:
 class _Running:
     """Where every rank stands. `at`: its main thread, in s."""
 
-    def __init__(self, exchange: Exchange, patterns: Patterns, order: Order, tensors: Sequence[Tensor], update_s: float) -> None:
-        self.exchange, self.patterns, self.order = exchange, patterns, order
+    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns, tensors: Sequence[Tensor], update_s: float) -> None:
+        self.exchange, self.patterns, self.order = exchange, patterns, case.bucket_order
+        self._by_main = case.communication == "main" and case.collective != NATIVE
+        """Nobody moves a call before the main thread waits for it."""
         self.tensors, self.update_s = tensors, update_s
         self.fusion: float | None = None
         """Bytes that the transport fuses; None: the strategy's buckets go as they are."""
@@ -159,6 +150,8 @@ class _Running:
         if item.number is not None and item.number not in self._latest:
             return  # the first step has nothing behind it
         before = self.at
+        if self._by_main:
+            self._move(item.number)
         if item.number is None:
             while self._pending:
                 self._go_on()
@@ -169,6 +162,19 @@ class _Running:
             done = [self._latest[item.number].end]
         self.at = np.maximum.reduce([before, *done])
         spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
+
+    def _move(self, last: int | None) -> None:
+        """The main thread sees calls to their end, in order: up to this one, or all. They began when it made them and moved nothing since."""
+        numbers = [number for number, _ in self._pending]
+        count = len(numbers) if last is None else numbers.index(last) + 1 if last in numbers else 0
+        chosen, self._pending = [call for _, call in self._pending[:count]], self._pending[count:]
+        made = [call.ready for call in chosen]
+        for call in chosen:
+            call.ready = np.maximum(call.ready, self.at)
+        if chosen:
+            self.exchange.run(chosen)
+        for call, ready in zip(chosen, made, strict=True):
+            call.ready = call.start = ready
 
     def _go_on(self) -> None:
         """Run all calls that wait, or the next one by priority."""

@@ -75,7 +75,8 @@ class Flows:
             first = float(ends.min()) if len(ends) else np.inf
             timer = self._timers[0][0] - self.now if self._timers else np.inf
             step = min(first, timer)
-            self._left = self._left - self._rates * step
+            endless = np.isinf(self._rates)  # on links without a rate all arrives at once
+            self._left = np.where(endless, 0.0, self._left - np.where(endless, 0.0, self._rates) * step)
             self.now += step
             if first <= timer:
                 self._finish(ends <= step * (1 + SAME))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from harness.collectives.schedule import schedule_of
 from harness.spec.case import NATIVE, CollectiveCase, Operation, TrainCase
 from harness.spec.emulated import shrunk
 from harness.spec.errors import SpecError
@@ -92,7 +93,7 @@ class Plan:
 
 def algorithm_of(case: TrainCase | CollectiveCase) -> str:
     """The schedule that the case's collectives are simulated with."""
-    return ASSUMED if case.collective == NATIVE else case.collective
+    return ASSUMED if case.collective == NATIVE else schedule_of(case.collective, case.nodes)
 
 
 def exchange_plan(case: TrainCase, network: Network) -> Plan:
@@ -120,14 +121,11 @@ def bucketed(case: TrainCase, parameters: Sequence[Parameter], chosen: Sequence[
     return named, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)
 
 
-def step_program(case: TrainCase, plan: Plan, profile: Profile | None, across: bool = False) -> list[Item]:
-    """The items of one step, times dilated as the case says. `across`: a layer's forward pass waits for its own gradients of the step before, instead of
-    every step for all of its calls. SpecError for a strategy that is not simulated."""
+def step_program(case: TrainCase, plan: Plan, profile: Profile | None) -> list[Item]:
+    """The items of one step, times dilated as the case says. SpecError for a strategy that is not simulated."""
     if case.strategy not in _STRATEGIES:
         raise SpecError(f"strategy {case.strategy!r} is not simulated; {', '.join(_STRATEGIES)} are")
-    if across and case.strategy not in ("sync", "sync_overlap"):
-        raise SpecError(f"strategy {case.strategy!r} waits for all of its calls in every step")
-    scale = case.dilation
+    across, scale = case.forward_waits == "layer", case.dilation
     update = Compute("update", profile.update_s.median * scale if profile else 0.0)
     waits = {plan.layers[index]: number for number, some in enumerate(plan.members) for index in some} if across else {}
     items: list[Item] = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.collectives.schedule import Action, messages
 from harness.spec.case import Operation
+from harness.spec.fits import HIERARCHICAL
 
 PROBE = 1 << 10
 """Elements per rank of the schedule that is compiled. Parts are taken as equal: an array that does not divide has parts that differ by one element."""
@@ -54,9 +55,12 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
-    """Compiled from the generator that our engine executes; the ring's from its rule, since it has 2 (p - 1) p messages."""
+    """Compiled from the generator that our engine executes; rings from their rule, since they have 2 (p - 1) p messages."""
     if algorithm == "ring" and operation != "broadcast" and ranks > 1:
         return _ring(operation, ranks)
+    name, _, nodes = algorithm.partition("/")
+    if name == HIERARCHICAL and operation == "all_reduce":
+        return hierarchical("ring", ranks, ranks // int(nodes or 1))
     count = PROBE * ranks
     rounds = defaultdict(list)
     for message in messages(algorithm, operation, ranks, count):

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeFl
 
 from harness.spec import registry
 from harness.spec.errors import FieldError
-from harness.spec.fits import NATIVE, division_fits, names_fit, network_fits, servers_fit, training_fits
+from harness.spec.fits import NATIVE, division_fits, exchange_fits, names_fit, network_fits, servers_fit, training_fits
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
@@ -23,7 +23,7 @@ NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
 _LATER = frozenset({
     "budget_mib", "nodes", "guest", "link_mbit", "link_delay_ms", "fusion_mib", "region_mib", "mechanism", "servers", "cluster", "node_cores", "dilation",
     "shrink",
-    "profile", "efficiency", "groups", "communication", "costs",
+    "profile", "efficiency", "groups", "communication", "costs", "channels", "bucket_order", "forward_waits",
 })  # fmt: skip
 """Fields that earlier versions did not have."""
 
@@ -185,6 +185,12 @@ class TrainCase(CommonCase):
     """Groups of strategy hybrid: fully connected layers are divided over the ranks of a group, minibatches over groups; 0: as many as send the fewest bytes."""
     communication: Literal["thread", "main"] = "thread"
     """Who makes a strategy's calls beside the backward pass: a thread with a queue of commands, or the main thread, which looks again between two layers."""
+    channels: PositiveInt = 1
+    """Fabric simulated: calls of a rank that move side by side, bucket n on channel n mod channels."""
+    bucket_order: Literal["ready", "front_first"] = "ready"
+    """Fabric simulated: buckets go as they get ready, or of those that are ready on all ranks the one of the foremost layer first."""
+    forward_waits: Literal["step", "layer"] = "step"
+    """Fabric simulated: a step begins when all gradients of the one before are exchanged, or each layer's forward pass when its own are."""
     evaluate_every: NonNegativeInt = 0
 
     @model_validator(mode="after")
@@ -192,6 +198,7 @@ class TrainCase(CommonCase):
         training_fits(self)
         servers_fit(self)
         division_fits(self)
+        exchange_fits(self)
         return self
 
 

@@ -12,7 +12,7 @@ from harness.spec.errors import FieldError
 if TYPE_CHECKING:
     from harness.spec.case import CommonCase, TrainCase
 
-NATIVE = "native"
+NATIVE, HIERARCHICAL = "native", "hierarchical"
 SLOWED = ("netns", "simulated")
 """Fabrics whose links follow a case's dilation and shrink."""
 SHAPING = ("nodes", "guest", "link_mbit", "link_delay_ms", "cluster", "node_cores")
@@ -51,6 +51,9 @@ def network_fits(case: CommonCase) -> None:
         raise FieldError("costs", f"fabric {case.fabric!r} takes the time that it takes; leave it out, or set fabric: simulated")
     if case.node_cores is not None and case.fabric != "netns":
         raise FieldError("node_cores", f"fabric {case.fabric!r} limits no processor time; 'netns' does")
+    if case.collective == HIERARCHICAL and (case.nodes in (1, case.ranks) or case.ranks % case.nodes):
+        told = f"is for several nodes with as many ranks on each, at least two, not for {case.ranks} ranks on {case.nodes}"
+        raise FieldError("collective", f"{HIERARCHICAL!r} {told}; set nodes, or use 'ring'")
     if case.nodes > case.ranks:
         raise FieldError("nodes", f"{case.nodes} nodes for {case.ranks} ranks; every node needs one")
     if case.transport is None and (alone := _set(case, "fusion_mib", "region_mib")):
@@ -121,8 +124,6 @@ def division_fits(case: TrainCase) -> None:
         raise FieldError("groups", f"{case.groups} groups do not divide {case.ranks} ranks")
     if case.communication != "thread" and case.strategy not in ("sync_overlap", *DIVIDED):
         raise FieldError("communication", f"strategy {case.strategy!r} makes no calls beside the backward pass; 'sync_overlap' does")
-    if case.communication == "main" and case.fabric == "simulated":
-        raise FieldError("communication", "the simulator moves messages beside the computation whoever calls; leave it out, or use another fabric")
     if case.communication != "thread" and case.fusion_mib is not None:
         raise FieldError("communication", "a transport that fuses takes tensors from the main thread and moves them with its own; leave it out")
     if case.strategy in DIVIDED and case.framework != "torch":
@@ -132,8 +133,28 @@ def division_fits(case: TrainCase) -> None:
     if case.strategy == "hybrid" and case.collective == NATIVE:
         wanted = "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
         raise FieldError(_given(case, "collective"), f"strategy 'hybrid' needs {wanted}")
+    if case.strategy == "hybrid" and case.collective == HIERARCHICAL:
+        raise FieldError("collective", "strategy 'hybrid' calls collectives of groups of ranks, which know no nodes; use 'ring'")
     if case.strategy == "hybrid" and case.compute == "none":
         raise FieldError("compute", "strategy 'hybrid' exchanges activations within the passes; without them there is nothing to show")
+
+
+def exchange_fits(case: TrainCase) -> None:
+    """Channels, the order of buckets and what a forward pass waits for: the simulator has them, strategies that run do not."""
+    asked = _set(case, "channels", "bucket_order", "forward_waits")
+    if not asked:
+        return
+    if case.fabric != "simulated":
+        real = "one call after the other, in bucket order, and all of them before the next step"
+        raise FieldError(asked[0], f"on fabric {case.fabric!r} strategies make {real}; 'simulated' has it")
+    if case.strategy not in ("sync", "sync_overlap"):
+        raise FieldError(asked[0], f"is simulated for 'sync' and 'sync_overlap', not for strategy {case.strategy!r}")
+    if case.fusion_mib is not None:
+        raise FieldError(asked[0], "a transport that fuses makes one call of what is ready; leave it out")
+    if case.communication == "main":
+        raise FieldError(asked[0], "the main thread makes one call after the other, as buckets get ready; leave it out, or communication")
+    if case.channels > 1 and len(asked) > 1:
+        raise FieldError("channels", f"several are simulated for calls as they get ready, all done before the next step; leave out {asked[1]}")
 
 
 def _set(case: CommonCase, *fields: str) -> list[str]:

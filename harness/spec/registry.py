@@ -118,6 +118,7 @@ _COLLECTIVES = {
     "ring": Entry("harness.collectives.ring", "ring reduce-scatter and all-gather"),
     "halving_doubling": Entry("harness.collectives.halving_doubling", "recursive halving, recursive doubling"),
     "tree": Entry("harness.collectives.tree", "binomial tree"),
+    "hierarchical": Entry("harness.collectives.hierarchical", "rings inside nodes and between them"),
 }
 _STRATEGIES = {
     "sync_overlap": Entry("harness.strategies.sync_overlap:SyncOverlap", "synchronous all-reduce in buckets during the backward pass"),

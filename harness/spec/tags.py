@@ -46,7 +46,10 @@ STRATEGIES = {
     "local_only": (NONE, NONE, NONE),
 }
 """Parallelism, exchange and parallel dimension; all of them are centralized and synchronous, and none compresses."""
-OF_ALGORITHM = {"ring": ("all-reduce", "closed-ring"), "tree": ("binomial-tree", "tree"), "halving_doubling": ("all-reduce", "replicated-PS")}
+OF_ALGORITHM = {
+    "ring": ("all-reduce", "closed-ring"), "tree": ("binomial-tree", "tree"), "halving_doubling": ("all-reduce", "replicated-PS"),
+    "hierarchical": ("all-reduce", "closed-ring"),
+}  # fmt: skip
 """Exchange and topology of an algorithm over a transport's sends; a library's own collective is a replicated parameter server."""
 PLACED = {"rpc": ("static", "copy"), "copy": ("static", "copy"), "zero_copy": ("static", "zero-copy"), "dynamic": ("dynamic", "zero-copy")}
 """Memory placement and copies of a mechanism (docs/remote.md)."""

@@ -15,6 +15,7 @@ from harness.programs import train
 from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
 from harness.spec import registry
+from harness.spec.fits import HIERARCHICAL
 from harness.stats.equivalence import relative_difference
 from harness.strategies.parameter_server import ParameterServer
 from harness.strategies.sync import Sync
@@ -26,7 +27,8 @@ TRANSPORTS = [name for name, entry in ENTRIES.items() if entry.launcher is None 
 # What this build of a library lacks cannot run (transports/nccl.py and others); what is merely not installed fails here.
 TRANSPORTS = [name for name in TRANSPORTS if not ENTRIES[name].probe or registry.availability("transport", name).available]
 GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
-GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm != "ring"]
+GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm not in ("ring", HIERARCHICAL)]
+"""The hierarchical one needs nodes: test_netns_transports.py."""
 SERVED = [("tcp", "messages", 2, 1), ("grpc", "messages", 2, 1), *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS)]
 SERVED += [("shm", mechanism, *ranks_servers) for mechanism in MECHANISMS for ranks_servers in ((2, 1), (4, 0))]
 STEPS = 40

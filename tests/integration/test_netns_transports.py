@@ -21,7 +21,8 @@ MIB = 1 << 20
 SEED = 1000
 REDUCING = ("tcp", "grpc", "gloo", "horovod", "ucx", "mpi", "horovod-mpi", "tensorflow-grpc", "tensorflow-mirrored")
 DIGITS: dict[str, Any] = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 8, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05}
-TRAINING = ("tcp", "gloo", "mpi")
+TRAINING = ("tcp", "gloo", "mpi", "tcp hierarchical")
+TWO_EACH: dict[str, Any] = {"ranks": 4, "nodes": 2, "transport": "tcp"}
 CORES = {"mpi": {"node_cores": 2}}
 """With launcher mpirun all nodes but the first only wait: their control groups go too, which no warning `leftovers` shows."""
 TOLERANCE = 1e-5
@@ -34,7 +35,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
     results = tmp_path_factory.mktemp("transports")
     cases = [netns_case(arm=name, transport=name, sizes=[4096, MIB], iterations=2, warmup=1, link_mbit=500, **CORES.get(name, {})) for name in REDUCING]
     trains = {"program": "train", "strategy": "sync_overlap", **DIGITS}
-    cases += [netns_case(arm=f"{name} trains", transport=name, **trains) for name in TRAINING]
+    cases += [netns_case(**{"arm": name, "sizes": [MIB], "link_mbit": 500, **TWO_EACH, "collective": name}) for name in ("ring", "hierarchical")]
+    further = {"tcp hierarchical": {**TWO_EACH, "collective": "hierarchical"}}
+    cases += [netns_case(**{"arm": f"{name} trains", "transport": name, **trains, **further.get(name, {})}) for name in TRAINING]
     cases.append(parse_case({"suite": "tests", "experiment": "netns", "arm": "alone", "ranks": 1, **trains, "strategy": "local_only"}))
     outcome = run_plan([PlannedLaunch(case, 0, SEED, order) for order, case in enumerate(cases)], results, size="ci", deadline_s=120)
     assert_nothing_left(results, outcome.launches)
@@ -52,6 +55,17 @@ def test_a_transport_reduces_between_nodes_over_their_links(name: str, recorded:
         passed = part.after["eth0"]["tx_bytes"] - part.before["eth0"]["tx_bytes"]
         assert passed > 0.5 * part.asked_bytes > MIB / 2
     assert not {"other_address", "unseen_traffic", "contended_network", "leftovers"} & {warning.code for warning in record.warnings}
+
+
+def test_the_hierarchical_algorithm_sends_less_between_nodes_than_a_ring_over_all_ranks(recorded: dict[str, tuple[Record, Path]]) -> None:
+    """Of n bytes n leave each of two nodes with two ranks, instead of 1.5 n."""
+    sent = {}
+    for name in ("ring", "hierarchical"):
+        record, _ = recorded[name]
+        assert (record.status, record.failure) == ("ok", None) and record.checks and all(check.passed for check in record.checks)
+        first = record.network[0]
+        sent[name] = first.after["eth0"]["tx_bytes"] - first.before["eth0"]["tx_bytes"]
+    assert 0.6 < sent["hierarchical"] / sent["ring"] < 0.75
 
 
 @pytest.mark.parametrize("name", TRAINING)

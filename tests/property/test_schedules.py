@@ -11,15 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.collectives.mapped_plan import Plan, Step, accesses, compile_plan
-from harness.collectives.schedule import Action, Message, messages
+from harness.collectives.schedule import Action, Message, messages, schedule_of
 from harness.spec.case import Operation
 
-ALGORITHMS = ["ring", "halving_doubling", "tree"]
+ALGORITHMS = ["ring", "halving_doubling", "tree", "hierarchical"]
 OPERATIONS: list[Operation] = ["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
 
 algorithms = st.sampled_from(ALGORITHMS)
 operations = st.sampled_from(OPERATIONS)
 world_sizes = st.integers(1, 9)
+
+
+def laid_out(algorithm: str, world_size: int) -> str:
+    """The algorithm; of one that knows nodes, on as few nodes with several ranks each as there can be."""
+    return schedule_of(algorithm, next((nodes for nodes in range(2, world_size) if world_size % nodes == 0), 1))
 
 
 def expected(operation: Operation, start: np.ndarray, root: int) -> list[tuple[int, slice, np.ndarray]]:
@@ -53,7 +58,7 @@ def test_every_schedule_computes_its_collective_exactly(algorithm: str, operatio
     count, root = elements(operation, world_size, size), root % world_size
     start = np.random.default_rng(seed).integers(-(2**40), 2**40, (world_size, count))
     state = start.copy()
-    for _, together in groupby(messages(algorithm, operation, world_size, count, root=root), key=lambda message: message.round):
+    for _, together in groupby(messages(laid_out(algorithm, world_size), operation, world_size, count, root=root), key=lambda message: message.round):
         before = state.copy()
         for message in together:
             apply(state, message, before)
@@ -64,7 +69,7 @@ def test_every_schedule_computes_its_collective_exactly(algorithm: str, operatio
 @given(algorithms, operations, world_sizes, st.integers(0, 70), st.integers(0, 8))
 def test_rounds_are_ordered_and_their_messages_independent(algorithm: str, operation: Operation, world_size: int, size: int, root: int) -> None:
     count = elements(operation, world_size, size)
-    found = list(messages(algorithm, operation, world_size, count, root=root % world_size))
+    found = list(messages(laid_out(algorithm, world_size), operation, world_size, count, root=root % world_size))
     assert [message.round for message in found] == sorted(message.round for message in found)
     for _, together in groupby(found, key=lambda message: message.round):
         sent, received = np.zeros((world_size, count), bool), np.zeros((world_size, count), bool)
@@ -80,26 +85,42 @@ def test_rounds_are_ordered_and_their_messages_independent(algorithm: str, opera
 def test_the_plan_of_one_rank_is_the_part_of_the_whole_that_concerns_it(
     algorithm: str, operation: Operation, world_size: int, size: int, root: int, rank: int
 ) -> None:
-    count, root, rank = elements(operation, world_size, size), root % world_size, rank % world_size
+    count, root, rank, algorithm = elements(operation, world_size, size), root % world_size, rank % world_size, laid_out(algorithm, world_size)
     whole = messages(algorithm, operation, world_size, count, root=root)
     own = messages(algorithm, operation, world_size, count, root=root, rank=rank)
     assert sorted(own, key=repr) == sorted((message for message in whole if rank in (message.source, message.destination)), key=repr)
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "halving_doubling"])
+@pytest.mark.parametrize("algorithm", ["ring", "halving_doubling", "hierarchical"])
 @pytest.mark.parametrize("world_size", [2, 4, 8, 16])
 def test_bandwidth_optimal_algorithms_send_2n_times_p_minus_1_over_p(algorithm: str, world_size: int) -> None:
     count = 64 * world_size
     for rank in range(world_size):
-        sent = sum(m.stop - m.start for m in messages(algorithm, "all_reduce", world_size, count, rank=rank) if m.source == rank)
+        sent = sum(m.stop - m.start for m in messages(laid_out(algorithm, world_size), "all_reduce", world_size, count, rank=rank) if m.source == rank)
         assert sent == 2 * count * (world_size - 1) // world_size
+
+
+@pytest.mark.parametrize(("world_size", "nodes"), [(4, 2), (8, 2), (8, 4), (12, 3)])
+def test_hierarchical_messages_between_nodes_are_those_of_a_ring_over_nodes(world_size: int, nodes: int) -> None:
+    """2n(N-1)/N leave every node, each of its ranks sends an equal part of them, and one to the next node only."""
+    count, size = 64 * world_size, world_size // nodes
+    for rank in range(world_size):
+        found = [one for one in messages(f"hierarchical/{nodes}", "all_reduce", world_size, count, rank=rank) if one.source == rank]
+        crossing = [one for one in found if one.destination // size != rank // size]
+        assert sum(one.stop - one.start for one in crossing) * size == 2 * count * (nodes - 1) // nodes
+        assert {one.destination for one in crossing} == {(rank + size) % world_size}
+
+
+def test_ranks_that_do_not_fill_the_nodes_are_refused() -> None:
+    with pytest.raises(ValueError, match="5 ranks do not fill 2 nodes alike"):
+        list(messages("hierarchical/2", "all_reduce", 5, 10))
 
 
 @given(algorithms, operations, world_sizes, st.integers(0, 40), st.integers(0, 8))
 def test_accesses_never_race_and_every_wait_is_for_something_earlier(algorithm: str, operation: Operation, world_size: int, size: int, root: int) -> None:
     count, root = elements(operation, world_size, size), root % world_size
     blocks = world_size if count != size else 1
-    found = accesses(algorithm, operation, world_size, count, root, blocks) if count else ()
+    found = accesses(laid_out(algorithm, world_size), operation, world_size, count, root, blocks) if count else ()
     before: list[set[int]] = []
     for index, access in enumerate(found):
         own = [number for number in range(index) if found[number].rank == access.rank and found[number].depth <= access.depth]
@@ -118,6 +139,7 @@ def test_accesses_never_race_and_every_wait_is_for_something_earlier(algorithm: 
 def test_all_ranks_agree_on_every_counter(algorithm: str, operation: Operation, world_size: int, size: int, itemsize: int, staged: bool) -> None:
     count = elements(operation, world_size, size)
     staged = staged and operation in ("all_reduce", "broadcast")
+    algorithm = laid_out(algorithm, world_size)
     plans = [compile_plan(algorithm, operation, world_size, count, itemsize, 0, rank, staged) for rank in range(world_size)]
     assert len({plan.totals for plan in plans}) == 1
     for rank, plan in enumerate(plans):
@@ -181,6 +203,7 @@ def test_compiled_plans_are_right_in_whatever_order_the_ranks_run(
     count, root = elements(operation, world_size, size), root % world_size
     stageable = operation in ("all_reduce", "broadcast")
     staged = [stageable and data.draw(st.booleans(), label=f"rank {rank} is staged") for rank in range(world_size)]
+    algorithm = laid_out(algorithm, world_size)
     # An itemsize of 4 KiB makes many segments out of few elements.
     plans = [compile_plan(algorithm, operation, world_size, count, 4096, root, rank, staged[rank]) for rank in range(world_size)]
     start = np.random.default_rng(size).integers(-1000, 1000, (world_size, count))

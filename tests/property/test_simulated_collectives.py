@@ -105,17 +105,20 @@ def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
     assert pattern_of(algorithm, "all_reduce", p).sent == pytest.approx(2 * (core - 1) + 2 * (p - core))
 
 
-@pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather"])
-@pytest.mark.parametrize("p", [2, 3, 7, 12])
-def test_the_ring_by_its_rule_is_the_ring_of_the_generator(operation, p):
+@pytest.mark.parametrize(
+    ("algorithm", "operation", "p"),
+    [*(("ring", operation, p) for operation in ("all_reduce", "reduce_scatter", "all_gather") for p in (2, 3, 7, 12)),
+     *(("hierarchical/2", "all_reduce", p) for p in (4, 6)), ("hierarchical/4", "all_reduce", 12), ("hierarchical/3", "all_reduce", 3)],
+)  # fmt: skip
+def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p):
     from harness.collectives.schedule import Action, messages
 
     count, found = 64 * p, {}
-    for message in messages("ring", operation, p, count):
+    for message in messages(algorithm, operation, p, count):
         found.setdefault(message.round, set()).add(
             (message.source, message.destination, (message.stop - message.start) / count, message.action is Action.REDUCE)
         )
-    rounds = [one for one, times in pattern_of("ring", operation, p).rounds for _ in range(times)]
+    rounds = [one for one, times in pattern_of(algorithm, operation, p).rounds for _ in range(times)]
     assert [set(zip(one.source, one.destination, one.share, one.reduces, strict=True)) for one in rounds] == [found[number] for number in sorted(found)]
 
 

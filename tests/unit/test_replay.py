@@ -163,7 +163,6 @@ PEAK: dict[str, Any] = {"profile": "xeon_e5_2666v3_x2", "efficiency": 0.6, "fabr
         ({**PEAK, "dilation": 8}, "dilation", "stated costs are of hardware at full speed"),
         ({**PEAK, "shrink": 64}, "shrink", "stated costs are of hardware at full speed"),
         ({"fabric": "simulated", "costs": "stated", "dilation": 8}, "dilation", "stated costs are of hardware at full speed"),
-        ({"fabric": "simulated", "communication": "main"}, "communication", "the simulator moves messages beside the computation"),
     ],
 )
 def test_what_a_prediction_would_not_follow_is_refused(fields: dict[str, Any], field: str, why: str) -> None:

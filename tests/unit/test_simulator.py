@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from harness.fabric.topology import network_of as network_of_links
-from harness.simulate.engine import Options, simulate
+from harness.simulate.closed_form import hierarchical_all_reduce
+from harness.simulate.engine import simulate
 from harness.simulate.jitter import Jitter
 from harness.simulate.line import Segment
 from harness.simulate.model import MessageCosts
@@ -93,6 +94,42 @@ def test_sync_adds_up_and_overlap_hides_all_but_the_last():
     assert ends.step_s - profile_of(case_of(), rest=0.0).step_s == pytest.approx(2e-4)
 
 
+@pytest.mark.parametrize("strategy", ["sync_overlap", "distributed_update"])
+def test_a_main_thread_that_communicates_hides_nothing(strategy: str):
+    """The step is the sum of all that is computed and all that is exchanged, whatever the strategy would hide."""
+    slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
+    case = case_of(strategy=strategy, link_mbit=None, communication="main")
+    calls = len(exchange_plan(case, network_of(case)).nbytes)
+    assert simulated(case, slow).step_s - compute_s(case) == pytest.approx(calls * 1e-4)
+    assert simulated(case_of(strategy=strategy, link_mbit=None), slow).step_s < simulated(case, slow).step_s
+    found = simulated(case, slow)
+    made, ended = zip(*spans(found, "communication"), strict=True)
+    assert min(made) < spans(found, "update")[0][0] and min(ended) > spans(found, "backward")[-1][1], "calls are made beside the pass and move after it"
+
+
+def test_a_librarys_own_calls_move_beside_a_main_thread_that_made_them():
+    slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
+    fields = {"transport": "gloo", "collective": "native", "link_mbit": None}
+    assert simulated(case_of(**fields, communication="main"), slow).step_s == simulated(case_of(**fields), slow).step_s
+
+
+def test_several_channels_move_calls_side_by_side():
+    """Messages cost their alpha only, so that two channels halve what n equal calls take."""
+    slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
+    exposed = {count: simulated(case_of(strategy="sync", link_mbit=None, channels=count), slow).step_s - compute_s(case_of()) for count in (1, 2)}
+    assert exposed[2] == pytest.approx(exposed[1] / 2)
+    free = simulated(case_of(strategy="sync", link_mbit=80.0, channels=2)).step_s
+    assert free == pytest.approx(simulated(case_of(strategy="sync", link_mbit=80.0)).step_s, rel=0.02), "bytes share the links"
+
+
+def test_a_hierarchical_case_takes_the_time_of_its_closed_form():
+    case = case_of(strategy="sync", collective="hierarchical", ranks=8, nodes=4, link_mbit=80.0, bucket_mib=25.0)
+    costs = MessageCosts((Segment(None, 1e-4, 1e-8),), 0.0)
+    (nbytes,) = exchange_plan(case, network_of(case)).nbytes
+    expected = hierarchical_all_reduce(4, 2, nbytes, (1e-4, 1e-8), (1e-4, 1e-7), 0.0)
+    assert simulated(case, costs).step_s - compute_s(case) == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_rank_alone_communicates_nothing():
     found = simulated(case_of(strategy="local_only", transport=None, collective="native", ranks=1), FREE)
     assert {span.event for span in found.spans} == {"forward", "backward", "update", "step"}
@@ -103,7 +140,8 @@ def test_layers_that_wait_for_their_own_gradients_only_hide_what_comes_late():
     case = case_of(steps=6, link_mbit=None)
     slow = MessageCosts((Segment(None, 3e-4, 0.0),), 0.0)
     waits_for_all = simulated(case, slow).throughput
-    across = {order: simulated(case, slow, options=Options(across_steps=True, order=order)).throughput for order in ("ready", "front_first")}
+    across = {order: simulated(case_of(steps=6, link_mbit=None, forward_waits="layer", bucket_order=order), slow).throughput
+              for order in ("ready", "front_first")}  # fmt: skip
     assert waits_for_all <= across["ready"] * (1 + 1e-9) and across["ready"] < across["front_first"]
 
 

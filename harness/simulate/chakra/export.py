@@ -20,6 +20,8 @@ COLLECTIVES = {
 CASE = "scaleproof_case"
 """Attribute of the metadata with the case's canonical JSON: what the trace leaves to whoever replays it (links, transport, algorithm)."""
 TO_SERVER, FROM_SERVER = 0, 1
+USUAL = {"communication": "thread", "channels": 1, "bucket_order": "ready", "forward_waits": "step"}
+"""What a trace takes for granted of a case's calls."""
 
 
 def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> Trace:
@@ -27,6 +29,8 @@ def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> T
     fuses tensors, since then what is exchanged follows from times."""
     if case.fusion_mib is not None:
         raise SpecError(f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows from times, not from the case")
+    if beyond := [name for name, usual in USUAL.items() if getattr(case, name) != usual]:
+        raise SpecError(f"{beyond[0]} {getattr(case, beyond[0])}: a trace has nodes and what they wait for, and no place for it; leave it out")
     plain = case.model_copy(update={"dilation": 1.0, "shrink": 1.0})
     network = network_of(plain)
     plan = exchange_plan(plain, network)

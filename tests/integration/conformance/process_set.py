@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 
 from harness.collectives.group import Group, open_group
+from harness.collectives.schedule import schedule_of
 from harness.rank.context import RankContext
 from harness.spec import registry
 from harness.spec.case import NATIVE
@@ -44,7 +45,8 @@ def check_everything(context: RankContext, results: Path) -> None:
         if context.case.collective == NATIVE:
             names = [NATIVE, *([LIFTED] if transport.capabilities.point_to_point and context.world_size <= LIFTED_RANKS else [])]
         for name in names:
-            group = cast(Collectives, transport) if name == NATIVE else Group(cast(PointToPoint, transport), name)
+            nodes = 2 if context.world_size % 2 == 0 else 1  # as if ranks stood on them; the transport need not know
+            group = cast(Collectives, transport) if name == NATIVE else Group(cast(PointToPoint, transport), schedule_of(name, nodes))
             Checks(context, group, name, keep).collectives()
         if transport.capabilities.point_to_point:
             Messages(Checks(context, group, MESSAGES, keep), cast(PointToPoint, transport)).run()

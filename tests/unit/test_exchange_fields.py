@@ -1,0 +1,70 @@
+"""How a case's calls are made: channels, order, what a forward pass waits for, nodes of a hierarchical collective; refused where nothing has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.simulate.chakra.export import trace_of
+from harness.simulate.line import Segment
+from harness.simulate.model import MessageCosts
+from harness.spec.case import TrainCase, parse_case
+from harness.spec.errors import FieldError, SpecError
+
+CASE: dict[str, Any] = {
+    "program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 4, "transport": "tcp", "collective": "ring", "strategy": "sync_overlap",
+    "workload": "dnn_digits", "minibatch": 64, "steps": 2, "fabric": "simulated",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "why"),
+    [
+        ({"channels": 2, "fabric": "netns"}, "channels", "on fabric 'netns' strategies make one call after the other"),
+        ({"bucket_order": "front_first", "fabric": "host"}, "bucket_order", "'simulated' has it"),
+        ({"forward_waits": "layer", "strategy": "distributed_update"}, "forward_waits", "not for strategy 'distributed_update'"),
+        ({"channels": 2, "strategy": "parameter_server"}, "channels", "not for strategy 'parameter_server'"),
+        ({"channels": 2, "transport": "horovod", "collective": "native", "fusion_mib": 64}, "channels", "fuses"),
+        ({"bucket_order": "front_first", "communication": "main"}, "bucket_order", "the main thread makes one call after the other"),
+        ({"channels": 2, "forward_waits": "layer"}, "channels", "leave out forward_waits"),
+        ({"collective": "hierarchical"}, "collective", "set nodes, or use 'ring'"),
+        ({"collective": "hierarchical", "nodes": 4}, "collective", "as many ranks on each, at least two"),
+        ({"collective": "hierarchical", "nodes": 3}, "collective", "not for 4 ranks on 3"),
+        ({"collective": "hierarchical", "nodes": 1, "fabric": "netns"}, "collective", "several nodes"),
+        ({"collective": "hierarchical", "nodes": 2, "strategy": "hybrid"}, "collective", "groups of ranks, which know no nodes"),
+    ],
+)
+def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as raised:
+        parse_case({**CASE, **fields})
+    error = raised.value.errors()[0]["ctx"]["error"]  # type: ignore[attr-defined]
+    assert isinstance(error, FieldError) and error.field == field
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"channels": 2},
+        {"bucket_order": "front_first", "forward_waits": "layer"},
+        {"communication": "main"},
+        {"communication": "main", "fabric": "netns"},
+        {"collective": "hierarchical", "nodes": 2},
+        {"collective": "hierarchical", "nodes": 2, "fabric": "netns"},
+    ],
+)
+def test_what_is_there_is_another_case(fields: dict[str, Any]) -> None:
+    found = parse_case({**CASE, **fields})
+    assert found.case_id != parse_case({**CASE, "fabric": found.fabric}).case_id
+
+
+def test_cases_that_do_not_name_them_keep_their_identity() -> None:
+    assert not {"channels", "bucket_order", "forward_waits"} & set(parse_case(CASE).canonical().replace('"', " ").split())
+
+
+@pytest.mark.parametrize("fields", [{"channels": 2}, {"communication": "main"}, {"forward_waits": "layer"}])
+def test_a_trace_has_no_place_for_them(fields: dict[str, Any]) -> None:
+    case = parse_case({**CASE, **fields, "compute": "none"})
+    assert isinstance(case, TrainCase)
+    with pytest.raises(SpecError, match=f"{next(iter(fields))} .*: a trace has nodes and what they wait for"):
+        trace_of(case, None, MessageCosts((Segment(None, 0.0, 0.0),), 0.0))
