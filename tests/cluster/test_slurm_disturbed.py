@@ -1,0 +1,64 @@
+"""Jobs that Slurm takes away, and a node that goes: nothing finished is lost, nothing runs twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.fabric.small_clusters import SmallCluster
+from tests.cluster.on_slurm import SUITE, Project, each_once
+from tools.small_cluster.cluster import ask, change
+
+
+@pytest.fixture
+def project(cluster: SmallCluster, limited: Project, tmp_path: Path) -> Iterator[Project]:
+    found = Project(tmp_path / "project", cluster, [SUITE])
+    yield found
+    found.end()
+
+
+@pytest.mark.timeout(300)
+def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopped(project: Project) -> None:
+    project.submit(f"results/tables/{SUITE.name}.often.ci.parquet")
+    project.until("a first launch", lambda: len(project.finished()) >= 1)
+    kept, first = project.finished(), project.jobs[0]
+    told = ask(project.cluster, "scontrol", "show", "job", "-o", first).split()
+    assert {"NumNodes=2", "NumTasks=4", "TresPerNode=gres:gpu:1", "Features=leaf2", "TimeLimit=00:07:00", "OverSubscribe=NO", "Partition=main"} <= set(told)
+    ask(project.cluster, "scontrol", "requeue", first)
+    project.until("the job waits again", lambda: project.state(first) == "PENDING")
+    ask(project.cluster, "scontrol", "update", f"JobId={first}", "StartTime=now")  # Slurm would wait two minutes
+    project.until("two more launches", lambda: len(project.finished()) >= len(kept) + 2)
+    later = project.finished()
+    ask(project.cluster, "scancel", first)
+    assert project.wait() == 0, project.said
+    assert each_once(project, 5), project.said
+    assert kept.items() <= later.items() <= project.finished().items()
+    assert len(project.jobs) == 2  # the cancelled one was submitted anew, the requeued one came back by itself
+    jobs = [(record.placement.job.id, record.placement.job.restarts) for record in project.records() if record.placement and record.placement.job]
+    assert {(first, 0), (first, 1), (project.jobs[1], 0)} == set(jobs)
+
+
+@pytest.mark.timeout(300)
+def test_a_node_that_goes_in_mid_run_is_named_and_the_plan_is_finished_on_others(project: Project) -> None:
+    project.submit(f"results/tables/{SUITE.name}.lost.ci.parquet")
+    project.until("a first launch", lambda: len(project.finished()) >= 1)
+    kept, lost = project.finished(), project.nodes(project.jobs[0])[1]
+    change(project.cluster, lost, on=False)
+    try:
+        assert project.wait() == 0, project.said
+    finally:
+        change(project.cluster, lost, on=True)
+    assert each_once(project, 4), project.said
+    assert kept.items() <= project.finished().items()
+    failures = [record.failure for record in project.records() if record.failure is not None]
+    assert [failure.code for failure in failures] == ["node_lost"] and lost in failures[0].message
+
+
+@pytest.mark.timeout(300)
+def test_a_job_that_meets_its_time_limit_goes_on_in_the_next_one(limited: Project) -> None:
+    assert limited.wait() == 0, limited.said
+    assert len(limited.jobs) >= 2 and {limited.state(job) for job in limited.jobs[:-1]} == {"TIMEOUT"}
+    assert each_once(limited, 14), limited.said
+    assert limited.state(limited.jobs[-1]) == "COMPLETED"
