@@ -29,5 +29,8 @@ rule run:
         # 1 says that a launch failed: that is part of the result and the report shows it. Anything above is a mistake or an interruption.
         "{params.profile}"
         "code=0; scaleproof run {wildcards.suite} {wildcards.experiment} --size {wildcards.size} {params.over}2>&1 | tee {log} || code=$?; "
+        # 75 says that too few nodes are left: Slurm takes the job away once it misses the node itself, and begins it again without it; who ended before might be
+        # given the same node.
+        'if test $code -eq 75 && test -n "${{SLURM_JOB_ID:-}}"; then sleep 900; fi; '
         "test $code -le 1 || exit $code; "
         "scaleproof collect {wildcards.suite} {wildcards.experiment} --size {wildcards.size} -o {output.table} >> {log} 2>&1"
