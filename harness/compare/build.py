@@ -11,6 +11,7 @@ from scipy.stats import false_discovery_control
 from harness.claims.metrics import Direction, Metric
 from harness.compare.environment import differences
 from harness.compare.floors import Floors
+from harness.compare.outcome import outcome, too_many_rows
 from harness.compare.pairing import Group, Pair, groups, pair_cases, pair_launches, title
 from harness.compare.schema import Change, Comparison, Finding, PairOut, Row, SideOut
 from harness.compare.selection import Side
@@ -62,13 +63,15 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
     outs = [_pair(pair, rows, [next(adjusted) for _ in rows], question) for pair, rows in zip(pairs, measured, strict=True)]
     used = ([record for pair in pairs for record in pair.a.launches], [record for pair in pairs for record in pair.b.launches])
     around = differences(*used, sides=sides, same_cases=all(not pair.differs for pair in pairs)) if all(used) else []
-    said = warnings(Around(outs, around, used, sides, grouped, catalogue.missing))
+    said = [*warnings(Around(outs, around, used, sides, grouped, catalogue.missing)), *too_many_rows(outs, question.confidence)]
     rows = [row for pair in outs for row in pair.rows]
+    counted = [pair for pair in outs if pair.all_failed and (pair.same_machine or question.across_machines)]
+    regressions = sum(row.regression for row in rows) + len(counted)
+    word, why = outcome(outs, regressions, question.across_machines)
     return Comparison(
-        a=_side(a, grouped[0]), b=_side(b, grouped[1]), confidence=question.confidence, across_machines=question.across_machines,
+        outcome=word, outcome_why=why, a=_side(a, grouped[0]), b=_side(b, grouped[1]), confidence=question.confidence, across_machines=question.across_machines,
         tests=sum(row.p_value is not None for row in rows), counts={change: sum(row.change == change for row in rows) for change in CHANGES},
-        regressions=sum(row.regression for row in rows) + sum(pair.all_failed and (pair.same_machine or question.across_machines) for pair in outs),
-        pairs=tuple(outs), unpaired=tuple(unpaired), environment=tuple(around), warnings=tuple(said),
+        regressions=regressions, pairs=tuple(outs), unpaired=tuple(unpaired), environment=tuple(around), warnings=tuple(said),
     )  # fmt: skip
 
 

@@ -11,6 +11,10 @@ Change = Literal["worse", "better", "changed", "no difference", "inconclusive", 
 """A finding read by the metric's direction; `changed` where none is better; `different machines` where a finding says more about these than about A and B."""
 
 
+Outcome = Literal["regression", "no regression", "other machine", "undecided"]
+"""What it means for continuous integration."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -135,7 +139,10 @@ class WarningOut(_Part):
 class Comparison(_Part):
     """All of it. Equal records give equal bytes: there is no date and no random number in it."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
+    outcome: Outcome
+    outcome_why: str
+    """Empty where the numbers say it."""
     a: SideOut
     b: SideOut
     confidence: float
