@@ -20,6 +20,7 @@ title: A suite
 experiments:
   over_nodes:
     summary: One
+    allocation: {nodes: 2, time_limit_min: 20, constraint: big}
     base: {program: train, framework: torch, strategy: sync, workload: cd_dnn, width: 0.03, minibatch: 24, steps: 4, transport: gloo}
     arms: {two: {ranks: 2}, six: {ranks: 6, threads_per_rank: 3}}
     sizes:
@@ -78,13 +79,14 @@ def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.Cap
         del place[name]
 
 
-def test_pods_cores_and_deadline_follow_from_the_largest_case(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_cores_kind_and_deadline_follow_from_the_experiment(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = rendered(capsys, suite, "--kind", "mpijob", "--nodes", "4", "--gpus", "1")
     worker = replicas(found)["Worker"]
     assert (found["spec"]["slotsPerWorker"], worker["replicas"]) == (2, 4), "6 ranks on 4 nodes"
     resources = worker["template"]["spec"]["containers"][0]["resources"]
     assert resources["limits"] == resources["requests"] and resources["limits"]["cpu"] == 6 and resources["limits"]["nvidia.com/gpu"] == 1
-    assert found["spec"]["runPolicy"]["activeDeadlineSeconds"] == 4 * (100 + 60), "2 launches of 2 cases"
+    assert found["spec"]["runPolicy"]["activeDeadlineSeconds"] == 20 * 60
+    assert worker["template"]["spec"]["nodeSelector"] == {"scaleproof/kind": "big"}
     spread = worker["template"]["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
     assert spread["labelSelector"]["matchLabels"].items() <= worker["template"]["metadata"]["labels"].items()
 
@@ -122,7 +124,7 @@ def test_the_first_pod_waits_for_the_others_shells(suite: str, capsys: pytest.Ca
         (("--kind", "mpi"), "unknown kind 'mpi'; did you mean 'mpijob'?"),
         (("--kind", "mpijob", "--namespace", "My_Team"), "--namespace 'My_Team': Kubernetes takes lower-case letters"),
         (("--kind", "mpijob", "--name", "x" * 41), "has 41 characters"),
-        (("--kind", "mpijob", "--nodes", "0"), "at least 1 node"),
+        (("--kind", "mpijob", "--nodes", "0"), "--nodes 0: at least 1"),
         (("--kind", "mpijob", "--image", "a image"), "'a image' is no name of an image"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import jinja2
 from harness.spec.case import AnyCase
 from harness.spec.errors import SpecError
 from harness.spec.estimate import estimate
+from harness.spec.request import RequestForm
 from harness.spec.suite import Suite
 
 KINDS = {"mpijob": "mpirun", "pytorchjob": "torchrun"}
@@ -22,10 +23,9 @@ LONGEST_NAME = 40
 """Characters: operators add words to it, and a pod's name has at most 63."""
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*$")
+_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
 _HOST = "host"
 GIB = 1 << 30
-START_S = 60
-"""Added to the deadline of every launch: what starts and ends around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Wanted:
     image: str
     namespace: str = "default"
     name: str = ""
-    nodes: int = 2
-    gpus: int = 0
-    """Of each pod."""
+    nodes: int | None = None
+    """None: as many as the experiment asks for, as of `gpus`, those of each pod."""
+    gpus: int | None = None
     claim: str = "scaleproof"
     """Volume claim that keeps the records."""
     secret: str = "scaleproof-ssh"
@@ -53,9 +53,8 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
         fabrics = ", ".join(sorted({case.fabric for case in chosen.cases}))
         raise SpecError(f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); it needs no nodes of a cluster")
     name = wanted.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
-    _check(wanted, name)
-    slots = ceil(max(case.ranks for case in cases) / wanted.nodes)
-    launches = (chosen.stop.budget if chosen.stop else chosen.launches) * len(chosen.cases)
+    _check(wanted, name, chosen.allocation.constraint)
+    asked = replace(chosen, allocation=RequestForm(nodes=wanted.nodes, gpus=wanted.gpus).over(chosen.allocation)).request
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -65,10 +64,9 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
     )
     run = ["scaleproof", "run", suite.name, experiment, "--size", size, "--results", "/results", "--launcher", KINDS[wanted.kind], "--hosts"]
     return environment.get_template(f"{wanted.kind}.yaml.j2").render(
-        name=name, wanted=wanted, title=f"{suite.name} {experiment} at size {size}", run=shlex.join(run), slots=slots,
-        hosts=[f"{name}-master-0", *(f"{name}-worker-{number}" for number in range(wanted.nodes - 1))],
-        cores=slots * max(case.threads_per_rank for case in cases), memory_gib=_memory_gib(cases),
-        deadline_s=ceil(launches * (chosen.deadline_s + START_S)),
+        name=name, wanted=wanted, title=f"{suite.name} {experiment} at size {size}", run=shlex.join(run), asked=asked,
+        hosts=[f"{name}-master-0", *(f"{name}-worker-{number}" for number in range(asked.nodes - 1))],
+        cores=asked.tasks_per_node * asked.cpus_per_task, memory_gib=_memory_gib(cases),
     )  # fmt: skip
 
 
@@ -77,7 +75,7 @@ def _memory_gib(cases: Sequence[AnyCase]) -> int:
     return 2 * ceil(max(estimate(case, {}).nbytes for case in cases) / GIB)
 
 
-def _check(wanted: Wanted, name: str) -> None:
+def _check(wanted: Wanted, name: str, kind: str | None) -> None:
     for option, value in (("name", name), ("namespace", wanted.namespace), ("claim", wanted.claim), ("secret", wanted.secret)):
         if not _LABEL.match(value):
             raise SpecError(f"--{option} {value!r}: Kubernetes takes lower-case letters, digits and '-' here, and begins and ends with a letter or digit")
@@ -85,5 +83,8 @@ def _check(wanted: Wanted, name: str) -> None:
         raise SpecError(f"--name {name!r} has {len(name)} characters; with what is added to it a pod's name leaves room for {LONGEST_NAME}")
     if not _IMAGE.match(wanted.image):
         raise SpecError(f"--image {wanted.image!r} is no name of an image; write it like registry.example/scaleproof:1")
-    if wanted.nodes < 1 or wanted.gpus < 0:
-        raise SpecError(f"--nodes {wanted.nodes} and --gpus {wanted.gpus}: at least 1 node, and no negative number of GPUs")
+    if kind and not _VALUE.match(kind):
+        raise SpecError(f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, so letters, digits, '-', '_' and '.'")
+    for option, number, least in (("nodes", wanted.nodes, 1), ("gpus", wanted.gpus, 0)):
+        if number is not None and number < least:
+            raise SpecError(f"--{option} {number}: at least {least}")
