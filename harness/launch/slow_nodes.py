@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.record.schema import PreflightCheck, Sniff, Sniffed, SniffedNode
-from harness.spec.units import format_bytes
 
 CODE = "slow_nodes"
 FEWEST = 3
@@ -28,8 +27,8 @@ class Kind:
 
 
 KINDS = (
-    Kind("copied", "copies", lambda value: f"{format_bytes(value)}/s"),
-    Kind("multiplied", "multiplies", lambda value: f"{value / 1e9:.4g} GFLOP/s"),
+    Kind("copied", "copies", lambda value: f"{value / 1e9:.3g} GB/s"),
+    Kind("multiplied", "multiplies", lambda value: f"{value / 1e9:.3g} GFLOP/s"),
     Kind("rate", "link", lambda value: f"{value * 8 / 1e9:.3g} Gbit/s"),
     Kind("trip", "round trip", lambda value: f"{value * 1e6:.3g} µs", smaller=True),
 )
@@ -106,8 +105,10 @@ def check(sniff: Sniff) -> PreflightCheck:
     if not found:
         return PreflightCheck(code=CODE, passed=True, message=f"sniff test of {len(sniff.nodes)} nodes: {ranges}{few}")
     said = "; ".join(each.words for each in found[:_NAMED]) + (f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
-    who = ", ".join(dict.fromkeys(each.who for each in found))
-    advice = f"look at {who} (other work, heat, memory, cable), or leave it out: --exclude of Slurm, or another list of hosts"
+    who = list(dict.fromkeys(each.who for each in found))
+    names = ",".join(node.name for node in sniff.nodes if node.name in who)
+    out = f", or leave it out ({f'sbatch --exclude={names}' if sniff.job else 'of the list of hosts'})" if names else ""
+    advice = f"look at {', '.join(who)} (other work, heat, memory, cable){out}"
     return PreflightCheck(code=CODE, passed=True, message=f"{said}; sniff test of {len(sniff.nodes)} nodes: {ranges}", advice=advice)
 
 

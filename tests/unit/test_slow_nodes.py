@@ -75,13 +75,15 @@ def test_two_nodes_cannot_tell_which_is_slow() -> None:
     two = sniff_of("a", "b", copied={"b": figure(1e9)})
     found = check(two)
     assert slow(two) == [] and (found.passed, found.advice) == (True, "")
-    assert "copies 954 MiB/s to 9.31 GiB/s" in found.message and "3 nodes or more" in found.message
+    assert "copies 1 GB/s to 10 GB/s" in found.message and "3 nodes or more" in found.message
 
 
 def test_the_check_names_the_node_and_says_what_to_do() -> None:
     found = check(sniff_of(*FOUR, multiplied={"d": figure(40e9)}))
     assert found.passed is True and found.message.startswith("d multiplies 40 GFLOP/s, 60% below the middle of all, 100 GFLOP/s; sniff test of 4 nodes: ")
-    assert found.advice.startswith("look at d ") and check(sniff_of(*FOUR)).advice == ""
+    assert found.advice == "look at d (other work, heat, memory, cable), or leave it out (sbatch --exclude=d)"
+    assert check(sniff_of(*FOUR, rate={"b": figure(0.1e9)})).advice == "look at b to c (other work, heat, memory, cable)"
+    assert check(sniff_of(*FOUR)).advice == ""
 
 
 def test_nodes_of_one_machine_take_turns_and_links_share_no_machine() -> None:
