@@ -104,16 +104,18 @@ def test_the_first_pod_waits_for_the_others_shells(suite: str, capsys: pytest.Ca
     """Its command with stand-ins: a host that answers at the third call, and one that never does."""
     (tmp_path / "bin").mkdir()
     ssh = 'for word; do host=$last; last=$word; done\necho "$host" >> calls; test "$host" = job-worker-0 && test "$(grep -c "$host" calls)" -ge 3'
-    for name, text in {"ssh": ssh, "scaleproof": 'echo "$@" > ran', "sleep": "exit 0"}.items():
+    for name, text in {"ssh": ssh, "scaleproof": 'echo "$@" > ran; env >> ran', "sleep": "exit 0"}.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "PET_NNODES": "9", "OMPI_MCA_orte_default_hostfile": "x", "RANK": "0", "KEPT": "1"}
     for nodes, code in (("2", 0), ("3", 2)):
         container = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", nodes, "--name", "job"))["Master"]["template"]["spec"]["containers"][0]
         ended = subprocess.run([*container["command"], *container["args"]], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
         assert (ended.returncode, (tmp_path / "ran").exists()) == (code, not code), ended.stderr
         if code == 0:
-            assert (tmp_path / "calls").read_text().split() == ["job-worker-0"] * 3 and "--launcher torchrun" in (tmp_path / "ran").read_text()
+            ran = (tmp_path / "ran").read_text().splitlines()
+            assert (tmp_path / "calls").read_text().split() == ["job-worker-0"] * 3 and "--launcher torchrun" in ran[0]
+            assert {"PET_NNODES", "OMPI_MCA_orte_default_hostfile", "RANK", "KEPT"} & {line.partition("=")[0] for line in ran} == {"KEPT"}
             (tmp_path / "ran").unlink()
     assert "no remote shell on job-worker-1 after 10 minutes" in ended.stderr
 

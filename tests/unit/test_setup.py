@@ -309,3 +309,16 @@ def test_packages_do_not_start_their_daemons(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "run", install)
     machine.install_packages([machine.SystemPackage("munge", lambda: False, "")], tmp_path / "log", quiet())
     assert started == [0, 0]
+
+
+def test_executors_of_a_clones_profiles_are_linked_where_snakemake_finds_them_also_after_a_move(tmp_path: Path) -> None:
+    site = tmp_path / "venv" / "lib" / "python3.11" / "site-packages"
+    site.mkdir(parents=True)
+    for clone in ("first", "second"):
+        folder = tmp_path / clone / "profiles" / "kubernetes" / "snakemake_executor_plugin_mine"
+        folder.mkdir(parents=True)
+        for _ in range(2):
+            packages.link_executors(tmp_path / clone, tmp_path / "venv")
+        assert (site / folder.name).readlink() == folder
+        (tmp_path / clone).rename(tmp_path / "gone")
+        (tmp_path / "gone").rename(tmp_path / f"{clone}.gone")

@@ -147,6 +147,16 @@ def install(
     run(argv, log, env=env, line=line)
 
 
+def link_executors(root: Path, venv: Path) -> None:
+    """Snakemake finds executors by the names of top-level packages: link those of this clone's profiles."""
+    for folder in root.glob("profiles/*/snakemake_executor_plugin_*"):
+        for site in venv.glob("lib/python3.*/site-packages"):
+            link = site / folder.name
+            if not link.is_symlink() or not link.exists():
+                link.unlink(missing_ok=True)
+                link.symlink_to(folder)
+
+
 def share_bytecode(source: Path, target: Path) -> int:
     """Hard-link compiled modules from one environment into another of the same packages; the number of files.
 

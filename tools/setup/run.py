@@ -62,6 +62,7 @@ def set_up(with_tests: bool) -> None:
     without_kernel = guests.lacking(with_tests) and (with_tests or _may_get_guests())
     if not missing and not without_kernel and ready(cache):
         guests.link_pyverbs(VENV)
+        packages.link_executors(ROOT, VENV)
         return
     machine.need_packages(missing, *_may_install())
     if " " in f"{ROOT}{cache.root}":
@@ -79,6 +80,7 @@ def set_up(with_tests: bool) -> None:
         if not ready(cache):
             _lay_out(pins, cache, steps)
         guests.link_pyverbs(VENV)
+        packages.link_executors(ROOT, VENV)
     print(f"Environment ready in {clock(time.monotonic() - started)}: {VENV}")
 
 
