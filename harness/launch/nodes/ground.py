@@ -22,6 +22,8 @@ from harness.spec.errors import SpecError
 _LOST = re.compile(r"\bnode (\S+): ")
 """How the keeper begins to tell of a node."""
 LOOPBACK, HOST = "lo", "host"
+ON_ONE_NODE = ("shm", "grpc+shm")
+"""Transports through memory that ends at the node: their cases stand on one, so that they can be arms beside others in one allocation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,9 @@ class Ground:
         return bool(self.lost) and case.fabric == HOST and isinstance(self.site(case), tuple) and isinstance(replace(self, lost=frozenset()).site(case), Site)
 
     def site(self, case: AnyCase) -> Site | tuple[str, str]:
-        """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all: with another number its launches would not be
-        alike."""
-        count = min(len(self.nodes), case.ranks)
+        """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one for memory that ends there: with another
+        number its launches would not be alike."""
+        count = 1 if case.transport in ON_ONE_NODE else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
         if len(living) < count:
             return f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost", "start again with all nodes"
