@@ -58,20 +58,22 @@ class Preflight:
             return [*self._whole, *own, told]
         limits = [found["limits"] for found in told.values()]
         own += [machine.locked_memory(case, [limit["memlock"] for limit in limits]), machine.open_files(case, [limit["files"] for limit in limits])]
-        return [*self._whole, *own, *judge(told)]
+        return [*self._whole, *own, *self._look_at_nodes(case), *judge(told)]
 
     def _machine(self, case: AnyCase) -> list[PreflightCheck]:
         """Memory and cores, of this machine or of the nodes that the case takes."""
         site = site_of(case, self.ground)
-        nodes = [self._look_at_nodes(self.ground)] if site is not None and self.ground is not None else []
-        return [machine.memory(case, site), machine.cores(case, site), *nodes]
+        return [machine.memory(case, site), machine.cores(case, site)]
 
-    def _look_at_nodes(self, ground: Ground) -> PreflightCheck:
+    def _look_at_nodes(self, case: AnyCase) -> list[PreflightCheck]:
+        """The sniff test of the nodes of which the case takes some, once."""
+        if self.ground is None or site_of(case, self.ground) is None:
+            return []
         if self._nodes is None:
-            found = sniffed(ground, self.results, self.staging)
+            found = sniffed(self.ground, self.results, self.staging)
             self._nodes, self.sniff = (found, None) if isinstance(found, PreflightCheck) else (check(found), found)
             self.say(f"nodes: {self._nodes.message}" + (f"; {self._nodes.advice}" if self._nodes.advice else ""))
-        return self._nodes
+        return [self._nodes]
 
     def _told(self, group: Group) -> Told | PreflightCheck:
         if group not in self._told_here:

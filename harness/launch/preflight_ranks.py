@@ -13,8 +13,9 @@ from typing import Any
 from harness.launch.advice import ADVICE
 from harness.launch.execute import execute, launch_environment, new_watch, prepare
 from harness.launch.guests import launcher_of
-from harness.launch.nodes.ground import Ground, site_of, stands
+from harness.launch.nodes.ground import Ground, Site, site_of, stands
 from harness.launch.preflight_machine import checked
+from harness.launch.watch import Sign
 from harness.rank.orders import PREFLIGHT, Orders
 from harness.record.schema import PreflightCheck
 from harness.spec import registry
@@ -64,28 +65,37 @@ def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | Pre
     """Start the ranks and let them look; a failed check when they did not come back."""
     values = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "preflight", "entry": "preflight", "ranks": group.ranks}
     case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes, "guest": group.guest})
-    site = site_of(case, ground)
-    address = site.addresses[0] if site else registry.load("fabric", group.fabric)(group.interface).address()
     deadline_s = DEADLINE_S[group.guest if group.fabric == "guests" else "host"] + RANK_S * group.ranks
+    facts = facts_of(case, _PROGRAMS, deadline_s, staging, site_of(case, ground))
+    if isinstance(facts, Sign):
+        return not_back(facts, "ranks", f"{group.words}: ")
+    return {rank: {**found["preflight"], "clock": found.get("clock"), "clock_error": found.get("clock_error")} for rank, found in facts.items()}
+
+
+def facts_of(case: AnyCase, programs: Path, deadline_s: float, staging: Path, site: Site | None) -> dict[int, dict[str, Any]] | Sign:
+    """Start the ranks of one of our own programs as those of a launch; what they left in their facts, or what went wrong. Nothing is recorded."""
+    address = site.addresses[0] if site else registry.load("fabric", case.fabric)(case.interface).address()
     orders = Orders(
         launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
-        token=secrets.token_hex(16), address=address, deadline_s=deadline_s, programs=str(_PROGRAMS), **stands(site),
+        token=secrets.token_hex(16), address=address, deadline_s=deadline_s, programs=str(programs), **stands(site),
     )  # fmt: skip
     folder = staging / orders.launch
     try:
         prepare(folder, orders)
-        launcher = launcher_of(group.fabric, group.launcher, site)
+        launcher = launcher_of(case.fabric, case.launcher, site)
         watch = new_watch(folder, orders)
         ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
         watch.board.close()
-        if ended.cause is not None and ended.cause.code == "node_lost":
-            return checked("node_lost", False, ended.cause.message, ADVICE["node_lost"])
-        if ended.cause is not None:
-            return checked("ranks", False, f"{group.words}: {ended.cause.code}: {ended.cause.message}", ADVICE.get(ended.cause.code, "read the message"))
-        facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
-        return {rank: {**found["preflight"], "clock": found.get("clock"), "clock_error": found.get("clock_error")} for rank, found in facts.items()}
+        return ended.cause or {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def not_back(sign: Sign, code: str, words: str, passed: bool | None = False) -> PreflightCheck:
+    """Ranks that did not come back: a lost node is told as such, all else as the check that it was."""
+    if sign.code == "node_lost":
+        return checked("node_lost", False, sign.message, ADVICE["node_lost"])
+    return checked(code, passed, f"{words}{sign.code}: {sign.message}", ADVICE.get(sign.code, "read the message"))
 
 
 def judge(told: Told) -> list[PreflightCheck]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,17 +10,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from harness.launch.advice import ADVICE
-from harness.launch.execute import execute, launch_environment, new_watch, prepare
-from harness.launch.guests import launcher_of
-from harness.launch.nodes.ground import Ground, Site, site_of, stands
+from harness.launch.nodes.ground import Ground, Site, site_of
 from harness.launch.preflight_machine import checked
+from harness.launch.preflight_ranks import facts_of, not_back
 from harness.launch.slow_nodes import CODE
 from harness.launch.watch import Sign
-from harness.rank.orders import PREFLIGHT, Orders
 from harness.record.put import put_form
 from harness.record.schema import PreflightCheck, Sniff, Sniffed, SniffedNode
-from harness.spec import registry
 from harness.spec.case import AnyCase, parse_case
 from harness.stats.intervals import median, median_interval
 
@@ -46,7 +40,7 @@ def sniffed(ground: Ground, results: Path, staging: Path) -> Sniff | PreflightCh
         return known
     found = measured(one_rank_each(len(names)), names, staging, site)
     if isinstance(found, Sign):
-        return checked(CODE, None, f"the nodes were not looked at: {found.code}: {found.message}", ADVICE.get(found.code, "read the message"))
+        return not_back(found, CODE, "the nodes were not looked at: ", None)
     sniff = Sniff(cluster=ground.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found)
     put_form(path, sniff)
     return sniff
@@ -66,23 +60,8 @@ def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path
 
 def measured(case: AnyCase, names: Sequence[str], staging: Path, site: Site | None = None) -> list[SniffedNode] | Sign:
     """Start a rank on each of the named nodes and have them measure; what went wrong where they did not come back."""
-    address = site.addresses[0] if site else registry.load("fabric", case.fabric)(case.interface).address()
-    orders = Orders(
-        launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
-        token=secrets.token_hex(16), address=address, deadline_s=BASE_S + NODE_S * len(names), programs=str(PROGRAMS), **stands(site),
-    )  # fmt: skip
-    folder = staging / orders.launch
-    try:
-        prepare(folder, orders)
-        launcher = launcher_of(case.fabric, case.launcher, site)
-        watch = new_watch(folder, orders)
-        ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
-        watch.board.close()
-        if ended.cause is not None:
-            return ended.cause
-        return [_node(names, rank, watch.reports[rank]["facts"]["sniff"]) for rank in range(len(names))]
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    facts = facts_of(case, PROGRAMS, BASE_S + NODE_S * len(names), staging, site)
+    return facts if isinstance(facts, Sign) else [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
 
 
 def _node(names: Sequence[str], rank: int, found: Mapping[str, Any]) -> SniffedNode:
