@@ -24,7 +24,7 @@ def das2016(cluster: SmallCluster, limited: Project, tmp_path_factory: pytest.Te
     project.end()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_each_experiment_is_one_job_of_as_many_nodes_as_it_asks_for(das2016: Project) -> None:
     assert len(das2016.jobs) == len(EXPERIMENTS)
     told = ask(das2016.cluster, "squeue", "-h", "-t", "all", "-o", "%i %k %D %T").splitlines()

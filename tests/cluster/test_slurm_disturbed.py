@@ -11,6 +11,11 @@ from harness.fabric.small_clusters import SmallCluster
 from tests.cluster.on_slurm import SUITE, Project, each_once
 from tools.small_cluster.cluster import ask, change
 
+EDITS = {
+    "# slurm_partition: compute": "slurm_partition: main", "# interface: ib0": "interface: eth0",
+    "# set-resources:": "set-resources:", "#   run:": "  run:", "#     runtime: 60": "    runtime: 60",
+}  # fmt: skip
+
 
 @pytest.fixture
 def project(cluster: SmallCluster, limited: Project, tmp_path: Path) -> Iterator[Project]:
@@ -24,13 +29,14 @@ def soon(project: Project, job: str) -> None:
     ask(project.cluster, "scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopped(project: Project) -> None:
+    project.edit(EDITS)
     project.submit(f"results/tables/{SUITE.name}.often.ci.parquet")
     project.until("a first launch", lambda: len(project.finished()) >= 1)
     kept, first = project.finished(), project.jobs[0]
     told = ask(project.cluster, "scontrol", "show", "job", "-o", first).split()
-    assert {"NumNodes=2", "NumTasks=4", "TresPerNode=gres:gpu:1", "Features=leaf2", "TimeLimit=00:07:00", "OverSubscribe=NO", "Partition=main"} <= set(told)
+    assert {"NumNodes=2", "NumTasks=4", "TresPerNode=gres:gpu:1", "Features=leaf2", "TimeLimit=01:00:00", "OverSubscribe=NO", "Partition=main"} <= set(told)
     ask(project.cluster, "scontrol", "requeue", first)
     project.until("the job waits again", lambda: project.state(first) == "PENDING")
     soon(project, first)
@@ -43,9 +49,10 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
     assert len(project.jobs) == 2  # the cancelled one was submitted anew, the requeued one came back by itself
     jobs = [(record.placement.job.id, record.placement.job.restarts) for record in project.records() if record.placement and record.placement.job]
     assert {(first, 0), (first, 1), (project.jobs[1], 0)} == set(jobs)
+    assert "scaleproof run disturbed often --size ci --interface eth0 2>&1" in project.said
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_node_that_goes_in_mid_run_is_named_and_the_plan_is_finished_on_others(project: Project) -> None:
     project.submit(f"results/tables/{SUITE.name}.lost.ci.parquet")
     project.until("a first launch", lambda: len(project.finished()) >= 1)
@@ -65,7 +72,7 @@ def test_a_node_that_goes_in_mid_run_is_named_and_the_plan_is_finished_on_others
     assert [failure.code for failure in failures] == ["node_lost"] and lost in failures[0].message
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_job_that_meets_its_time_limit_goes_on_in_the_next_one(limited: Project) -> None:
     assert limited.wait() == 0, limited.said
     assert len(limited.jobs) >= 2 and {limited.state(job) for job in limited.jobs[:-1]} == {"TIMEOUT"}
