@@ -8,9 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.commands.common import planned_arguments, print_table, size_of
+from harness.commands.common import allocation_arguments, ground_of_run, planned_arguments, print_table, size_of
 
 if TYPE_CHECKING:
+    from harness.launch.nodes.ground import Ground
     from harness.record.schema import PreflightCheck
     from harness.spec.case import AnyCase
 
@@ -21,6 +22,7 @@ EXAMPLE = "scaleproof preflight das2016 throughput"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     planned_arguments(parser)
+    allocation_arguments(parser)
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
 
 
@@ -32,10 +34,11 @@ def main(given: argparse.Namespace) -> int:
 
     size = size_of(given)
     suite = load_suite(given.suite, given.suites)
+    ground = ground_of_run(given)
     answers: dict[str, dict[str, list[PreflightCheck]]] = {}
     for name, launches in plan_experiments(suite, given.experiment, size).items():
-        runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs) is None]
-        answers[name] = _experiment(runnable, given.results)
+        runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs, ground) is None]
+        answers[name] = _experiment(runnable, given.results, ground)
         if not given.json:
             title = f"{suite.name} {name} {size}: {len(runnable)} of {len(launches)} launches can run here"
             print_table(["for", "check", "outcome", "what was found", "what to do"], _rows(answers[name]), title)
@@ -48,13 +51,13 @@ def main(given: argparse.Namespace) -> int:
     return int(any(check.passed is False for found in answers.values() for checks in found.values() for check in checks))
 
 
-def _experiment(cases: list[AnyCase], results: Path) -> dict[str, list[PreflightCheck]]:
+def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> dict[str, list[PreflightCheck]]:
     """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
     from harness.launch.preflight_experiment import Preflight
 
     found: dict[str, dict[str, PreflightCheck]] = {}
     with tempfile.TemporaryDirectory(prefix="scaleproof-preflight-") as staging:
-        preflight = Preflight(results, Path(staging))
+        preflight = Preflight(results, Path(staging), ground)
         preflight.expect(cases)
         for case in {case.case_id: case for case in cases}.values():
             group = found.setdefault(f"{case.launcher} on {case.interface}", {})

@@ -18,9 +18,11 @@ def options(ranks: int, folder: Path) -> list[str]:
     return ["-n", str(ranks), "--oversubscribe", "--bind-to", "none", *path]
 
 
-def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; `reach` stands for the remote shell."""
-    agent = f"{sys.executable} -m harness.fabric.reach"
+REACH = f"{sys.executable} -m harness.fabric.reach"
+
+
+def options_over(hosts: Mapping[str, int], interface: str, agent: str = REACH) -> list[str]:
+    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; `agent` stands for the remote shell."""
     daemons = {"plm": "ssh", "plm_ssh_agent": agent, "plm_ssh_no_tree_spawn": "1", "prte_if_include": interface}
     path = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", interface]
     places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
@@ -28,10 +30,13 @@ def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
     return ["-n", str(sum(hosts.values())), "--host", places, "--bind-to", "none", *told, *path]
 
 
-def started(options: list[str], folder: Path) -> list[str]:
-    """mpirun, and what each of its processes runs."""
+def started(options: list[str], folder: Path | str) -> list[str]:
+    """mpirun, and what each of its processes runs. A folder's name that begins with $ is a variable, which differs between nodes."""
     program = Path(sys.executable).parent / "mpirun"
-    return [str(program), *options, sys.executable, "-m", "harness.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
+    parent = [sys.executable, "-m", "harness.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
+    if isinstance(folder, str):
+        parent = ["/bin/sh", "-c", " ".join(["exec", *parent, "--attended"])]
+    return [str(program), *options, *parent]
 
 
 class Mpirun:

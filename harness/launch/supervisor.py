@@ -243,7 +243,7 @@ class _Run:
         if self.verify is not None and record.status == "ok" and (untrue := self.verify(record, samples)) is not None:
             record = record.model_copy(update={"status": "failed", "failure": untrue})
         self.store.commit(folder, record, samples)
-        if interrupted:
+        if interrupted or (record.failure is not None and record.failure.code == "interrupted"):
             raise KeyboardInterrupt
         return record
 

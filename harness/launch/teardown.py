@@ -47,15 +47,16 @@ def shared_memory(launch: str) -> list[Path]:
     return [Path(entry.path) for entry in os.scandir(SHARED) if launch in entry.name] if SHARED.is_dir() else []
 
 
-def end_processes(launch: str, grace_s: float, node: int | None = None) -> list[int]:
-    """SIGTERM, then SIGKILL after the grace; returns the processes that were there. Reaps those that this process adopted. `node`: see processes."""
+def end_processes(launch: str, grace_s: float | None, node: int | None = None) -> list[int]:
+    """SIGTERM, then SIGKILL after the grace (None: SIGKILL at once); returns the processes that were there. Reaps those that this process adopted. `node`: see
+    processes."""
     found: dict[int, None] = {}
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in processes(launch, node):
+    for number in (signal.SIGTERM, signal.SIGKILL) if grace_s is not None else (signal.SIGKILL,):
+        for pid in sorted(processes(launch, node)):
             found[pid] = None
             _send(pid, number)
             _send(pid, signal.SIGCONT)
-        if _gone(list(found), launch, grace_s if number == signal.SIGTERM else 5.0, node):
+        if _gone(list(found), launch, grace_s if number == signal.SIGTERM and grace_s is not None else 5.0, node):
             break
     return list(found)
 
@@ -81,9 +82,13 @@ def owned(scratch: Path) -> None:
     (scratch / OWNER).write_text(_numbers())
 
 
-def clean_node(launch: str, node: int, grace_s: float) -> list[str]:
-    """On a node of an allocation: end what an agent started, remove its scratch and what else carries the launch's id; returns what no launch should leave."""
-    left = [f"process {pid}" for pid in end_processes(launch, grace_s, node)]
+def clean_node(launch: str, node: int, leave_s: float) -> list[str]:
+    """On a node of an allocation: kill what an agent started and has not ended by itself meanwhile, remove its scratch and what else carries the launch's id;
+    returns what no launch should leave. Parents, which are older, before their ranks: they must not tell of an end that comes from here."""
+    until = time.monotonic() + leave_s
+    while time.monotonic() < until and processes(launch, node):
+        time.sleep(_POLL_S)
+    left = [f"process {pid}" for pid in end_processes(launch, None, node)]
     temporary = node_scratch(launch, node)
     shutil.rmtree(temporary, ignore_errors=True)
     with suppress(OSError):

@@ -8,6 +8,7 @@ import signal
 import struct
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,12 +38,18 @@ class Mirror:
         self.mapped.mkdir(parents=True, exist_ok=True)
         self.board = Board(self.mapped / "board", world_size)
         self.ranks: dict[int, int] = {}
+        self.attended: tuple[int, ...] = ()
         self.asked = self._wish()
 
     def start(self, ranks: dict[int, int]) -> None:
         """`ranks`: number to pid. Call after the last fork: a thread starts here."""
         self.ranks = dict(ranks)
         threading.Thread(target=self._run, name="mirror", daemon=True).start()
+
+    def attend(self, ranks: Sequence[int]) -> None:
+        """The same for ranks that others start on this node, each known once it is on the board."""
+        self.attended = tuple(ranks)
+        self.start({})
 
     def deliver(self, rank: int) -> None:
         """The rank has ended: its events and its last line."""
@@ -53,6 +60,8 @@ class Mirror:
     def _run(self) -> None:
         turn = 0
         while True:
+            if self.attended:
+                self.ranks = {rank: pid for rank in self.attended if (pid := self.board.pid(rank))}
             for rank in self.ranks:
                 self._copy_line(rank)
             if turn % LOOKS == 0:

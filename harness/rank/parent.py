@@ -93,11 +93,13 @@ def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> i
 
 
 def main() -> int:
-    """Fork all ranks, those of `--ranks`, or the one whose number is in the environment variable of `--rank-from`."""
+    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` says: its number, or with `--ranks` its place among
+    them. `--attended`: someone else on this node shows the supervisor what ranks do."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--rank-from")
     arguments.add_argument("--ranks", type=int, nargs="+")
+    arguments.add_argument("--attended", action="store_true")
     arguments.add_argument("--creator", type=int, default=os.getppid())
     given = arguments.parse_args()
     die_with_creator(given.creator)
@@ -105,10 +107,12 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = read_orders(given.folder)
     import_for(orders)
-    mine = [int(os.environ[given.rank_from])] if given.rank_from else given.ranks or range(int(orders.case["ranks"]))
+    mine = given.ranks or range(int(orders.case["ranks"]))
+    if given.rank_from:
+        mine = [mine[int(os.environ[given.rank_from])]]
     mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.has_own_kernel() else None
     ranks = {fork_rank(given.folder, rank, orders): rank for rank in mine}
-    if mirror is not None:
+    if mirror is not None and not given.attended:
         mirror.start({rank: pid for pid, rank in ranks.items()})
     return reap(given.folder, ranks, mirror)
 

@@ -120,10 +120,11 @@ def main() -> None:
         if beside == 0:
             _do(fault, results, nodes)
             os._exit(0)
-    runs.append(_run(results, cases).launches)
+    outcome = _run(results, cases)
+    runs.append(outcome.launches)
     if fault != "supervisor":
         left = _left([launch for run in runs for launch in run], nodes)
-    print(json.dumps({"launches": runs, "left": left, "killed": killed}), flush=True)
+    print(json.dumps({"launches": runs, "left": left, "killed": killed, "stopped": outcome.stopped}), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,20 +24,23 @@ import psutil
 
 from harness.fabric.plan import ADDRESS, CLOCK, NODE, put
 from harness.launch.base import node_scratch
+from harness.launch.nodes import inner
 from harness.launch.nodes.courier import Courier
-from harness.launch.nodes.keeper import OWN
+from harness.launch.nodes.errand import PLACE, Errands
 from harness.launch.nodes.link import BEAT_S, Link, LinkLost
 from harness.launch.nodes.roll_call import Answer, sees, told
+from harness.launch.nodes.variables import kept
 from harness.launch.teardown import AGENT, clean_node, owned, sweep
+from harness.rank.mirror import Mirror
 from harness.rank.orders import ENVIRONMENT
 from harness.rank.tie import adopt_orphans
 from harness.record.digest import code_digest, machine_id
 from harness.record.host import boot_id
 from harness.transports._handshake import Refused, prove
 
-LOOK_S = 0.02
-"""How often the agent looks for new files and for the end of its processes."""
-TERM_S = 0.3
+ERRANDS = "errands"
+LEAVE_S = 2.0
+"""After a launch that went well: time for what is left of it to end."""
 
 
 @dataclass(slots=True)
@@ -49,6 +52,14 @@ class Agent:
     over: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
     code: int = 255
+    why: str = ""
+    """What keeps this node from its part."""
+    told: str = ""
+    """The signal by which somebody else ended this agent."""
+    port: int = 0
+    """Of the first node, on which processes of torchrun meet."""
+    variables: dict[str, str] = field(default_factory=dict)
+    errands: Errands | None = None
 
     def run(self) -> int:
         """From the connection to the keeper until the launch is over; whatever happens nothing of it stays on this node."""
@@ -62,17 +73,24 @@ class Agent:
             folder = scratch / "launch" if self.header["streamed"] else Path(self.header["folder"])
             courier = Courier(folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number)
             threading.Thread(target=self._listen, args=(link, courier), name="listen", daemon=True).start()
-            offset = courier.clock()
-            self._wait(self.ready)
-            self._work(folder, scratch, offset, link, courier)
+            self.variables = self._variables(scratch, folder, courier.clock())
+            if self.header["inner"] == "mpirun":
+                self.errands = Errands(link, scratch / ERRANDS)
+            link.send("ready", port=self._free_port())
+            self._wait(link)
+            self._work(folder, scratch, link, courier)
             while not self.over.wait(BEAT_S):
                 link.send("beat")
-        except (LinkLost, Refused, OSError) as why:
-            print(f"node {self.header['hosts'][self.number]}: the keeper of the launch: {why}", file=sys.stderr, flush=True)
+        except (LinkLost, Refused) as lost:
+            print(f"node {self.header['hosts'][self.number]}: the keeper of the launch: {lost}", file=sys.stderr, flush=True)
+        except OSError as error:  # no room, no program
+            self.why = f"{type(error).__name__}: {error}"
         finally:
-            left = clean_node(launch, self.number, TERM_S)
+            left = clean_node(launch, self.number, LEAVE_S if self.code == 0 else 0.0)
             if link is not None:
-                _say_goodbye(link, left)
+                with suppress(LinkLost):  # the keeper went first
+                    link.send("gone", left=left[:20], why=self.why, told=self.told)
+                link.close()
         return self.code
 
     def _connect(self, launch: str) -> Link:
@@ -87,9 +105,14 @@ class Agent:
             while True:
                 message, body = link.receive()
                 if message["kind"] == "go":
+                    self.port = int(message["port"])
                     self.ready.set()
                 elif message["kind"] == "end":
                     break
+                elif message["kind"] == "errand" and self.errands is not None:
+                    threading.Thread(target=self.errands.run, args=(message, self.variables), daemon=True).start()
+                elif message["kind"] == "errand_done" and self.errands is not None:
+                    self.errands.done(message)
                 else:
                     courier.take(message, body)
         except (LinkLost, OSError, ValueError):
@@ -101,41 +124,52 @@ class Agent:
         self.over.set()
         self.ready.set()
 
-    def _wait(self, event: threading.Event) -> None:
-        event.wait()
+    def _wait(self, link: Link) -> None:
+        """Until all nodes are ready."""
+        while not self.ready.wait(BEAT_S):
+            link.send("beat")
         if self.over.is_set():
             raise LinkLost("it ended the launch before it began")
 
-    def _work(self, folder: Path, scratch: Path, offset: int, link: Link, courier: Courier) -> None:
+    def _work(self, folder: Path, scratch: Path, link: Link, courier: Courier) -> None:
         """Run the node's command to its end, telling meanwhile that this node is there."""
-        variables = self._variables(scratch, offset)
-        process = subprocess.Popen(self._command(folder), env=variables, stdin=subprocess.DEVNULL)
+        command = inner.command(self.header, self.number, folder, scratch, self.port)
+        if self.header["inner"] != "fork":
+            os.environ.update(self.variables)  # what mirrors finds its place by it
+            Mirror(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
+        process = None if command is None else subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL)
         courier.start()
         beaten = 0.0
-        with os.fdopen(os.pidfd_open(process.pid)) as ending:
-            while process.poll() is None and not self.over.is_set():
-                select.select([ending], [], [], courier.tick())
-                if time.monotonic() - beaten > BEAT_S:
-                    link.send("beat")
-                    beaten = time.monotonic()
+        while not self.over.is_set() and not self._ended(process, folder):
+            _sleep(process, courier.tick())
+            if time.monotonic() - beaten > BEAT_S:
+                link.send("beat")
+                beaten = time.monotonic()
         if self.over.is_set():
-            process.kill()  # first, so that it does not tell how its ranks ended: they die with it, by our hand
-            process.wait()
+            if process is not None:  # first, so that it does not tell how its ranks ended: they die with it, by our hand
+                process.kill()
+                process.wait()
             return
-        self.code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        code = 0 if process is None else process.returncode
+        self.code = code if code >= 0 else 128 - code
         self._tell_for_ranks(folder)
         courier.last()
         link.send("done", code=self.code)
 
-    def _command(self, folder: Path) -> list[str]:
-        ranks = [str(rank) for rank in self.header["ranks"][self.number]]
-        return [sys.executable, "-m", "harness.rank.parent", str(folder), "--creator", str(os.getpid()), "--ranks", *ranks]
+    def _ended(self, process: subprocess.Popen[bytes] | None, folder: Path) -> bool:
+        """Whether the command has; without one, all ranks here."""
+        if process is not None:
+            return process.poll() is not None
+        return all((folder / f"exit-{rank}.json").exists() for rank in self.header["ranks"][self.number])
 
-    def _variables(self, scratch: Path, offset: int) -> dict[str, str]:
-        here = {name: value for name, value in os.environ.items() if name.startswith(OWN)}
+    def _free_port(self) -> int:
+        with socket.create_server((self.header["addresses"][self.number], 0)) as taken:
+            return int(taken.getsockname()[1])
+
+    def _variables(self, scratch: Path, folder: Path, offset: int) -> dict[str, str]:
         launch, address = str(self.header["launch"]), str(self.header["addresses"][self.number])
         own = {ENVIRONMENT: launch, AGENT: f"{launch}.{self.number}", NODE: str(self.number), ADDRESS: address, CLOCK: str(offset), "TMPDIR": str(scratch)}
-        return {**self.header["environment"], **here, **own}
+        return {**self.header["environment"], **kept(os.environ), **own, inner.FOLDER: str(folder), PLACE: str(scratch / ERRANDS)}
 
     def _tell_for_ranks(self, folder: Path) -> None:
         """Of ranks whose parent ended without a word of them."""
@@ -147,10 +181,13 @@ class Agent:
                 put(folder / f"exit-{rank}.json", end)
 
 
-def _say_goodbye(link: Link, left: list[str]) -> None:
-    with suppress(LinkLost):  # the keeper went first
-        link.send("gone", left=left[:20])
-    link.close()
+def _sleep(process: subprocess.Popen[bytes] | None, seconds: float) -> None:
+    """Or until the process ends."""
+    if process is None:
+        time.sleep(seconds)
+        return
+    with os.fdopen(os.pidfd_open(process.pid)) as ending:
+        select.select([ending], [], [], seconds)
 
 
 def answer(header: dict[str, Any], number: int) -> None:
@@ -209,6 +246,7 @@ def main() -> int:
     agent = Agent(header, number)
 
     def ended(signal_number: int, frame: FrameType | None) -> None:
+        agent.told = signal.Signals(signal_number).name
         agent.end()
 
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.rank.board import LINE
 
-_SAFE = re.compile(r"(rendezvous/)?[A-Za-z0-9_%-][A-Za-z0-9._%+-]{0,254}$")
-_OF_RANK = re.compile(r"(?:rank|exit)-(\d+)\.[a-z]+$")
+_SAFE = re.compile(r"(rendezvous/)?[A-Za-z0-9_%-][A-Za-z0-9._%+-]{0,254}")
+_OF_RANK = re.compile(r"(?:rank|exit)-(\d+)\.[a-z]+")
 _OURS = ("launch.json", "board", "launcher.log", "profile.json", "nodes.json", "record", "rendezvous", "fabric.json")
 LARGEST = 8 << 30
 """Bytes of one file that a node may send."""
@@ -19,7 +19,7 @@ LARGEST = 8 << 30
 
 def is_safe(name: str) -> bool:
     """Whether it names a file directly in the launch's folder, or a key."""
-    return bool(_SAFE.match(name))
+    return bool(_SAFE.fullmatch(name))
 
 
 class Inbox:
@@ -31,7 +31,7 @@ class Inbox:
 
     def may(self, name: str) -> bool:
         """Whether this node may write a file of this name: nothing of the supervisor's, nothing of another node's ranks."""
-        of_rank = _OF_RANK.match(name)
+        of_rank = _OF_RANK.fullmatch(name)
         if name.startswith("processes-"):
             return name == f"processes-{self.node}.json"
         return is_safe(name) and name not in _OURS and (of_rank is None or int(of_rank[1]) in self.ranks)

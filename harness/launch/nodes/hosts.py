@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.spec.errors import SpecError
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*$")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*")
 """Nothing that a shell or an option parser would read otherwise."""
 _LINE = re.compile(r"(?P<name>[^\s:]+)(?:\s*:\s*|\s+slots\s*=\s*|)(?P<slots>\S*)$")
 
@@ -41,7 +41,7 @@ def parse(text: str) -> tuple[Host, ...]:
 
 def _host(entry: str, where: str) -> Host:
     match = _LINE.match(entry)
-    if match is None or not _NAME.match(match["name"]):
+    if match is None or not _NAME.fullmatch(match["name"]):
         raise SpecError(f"{where}{entry!r} is no host; write name:slots, as a:4")
     slots = match["slots"]
     if slots and (not slots.isdigit() or int(slots) == 0):

@@ -8,25 +8,26 @@ import argparse
 import io
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from harness.fabric.plan import ADDRESS, CLOCK, NODE, PROC, put, take
+from harness.fabric.plan import put, take
 from harness.launch.nodes import slurm
 from harness.launch.nodes.courier import KEYS, send_file
 from harness.launch.nodes.files import Inbox
+from harness.launch.nodes.inner import plain
 from harness.launch.nodes.link import BEAT_S, Link, LinkLost
 from harness.launch.nodes.slurm import scrubbed
+from harness.launch.nodes.variables import carried
 from harness.rank.mirror import STACKS
 from harness.rank.orders import read_orders
 from harness.transports._handshake import Refused, answer
@@ -41,13 +42,6 @@ ENDED_S = 1.0
 """After the program that started an agent has ended: time for the agent's own last words."""
 
 
-OWN = ("SLURM", "SBATCH", "SRUN_", "PMI", "SSH_", "XDG_", "TMPDIR", "HOSTNAME", "PWD", "OLDPWD", "DISPLAY", "DBUS_", "SHLVL")
-"""Beginnings of variables that every node has for itself."""
-_ABOVE = (ADDRESS, NODE, CLOCK, PROC, "_")
-"""What would be said of the supervisor's own place."""
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY", re.IGNORECASE)
-
-
 @dataclass(slots=True)
 class Station:
     """One node as the keeper sees it."""
@@ -60,6 +54,7 @@ class Station:
     """Exit code of what it ran; None while that runs, or when it never told."""
     over: bool = False
     """Nothing more will come: it has said goodbye, or is lost."""
+    ready: bool = False
     starter: int = 0
     """Which of the starting programs."""
 
@@ -75,6 +70,8 @@ class Keeper:
     ending: threading.Event = field(default_factory=threading.Event)
     left: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _port: int = 0
+    """Of the first node, for torchrun."""
     _ended_at: dict[int, float] = field(default_factory=dict)
 
     def run(self) -> int:
@@ -98,12 +95,10 @@ class Keeper:
             self.starters.append(process)
             for number in numbers:
                 self.stations[number].starter = index
-            try:
-                assert process.stdin is not None
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):  # it has ended; _look_at_starters tells
                 process.stdin.write(header)
                 process.stdin.flush()
-            except BrokenPipeError:
-                pass  # it has ended; _look_at_starters tells
 
     def _watch(self) -> None:
         started, beaten, wished = time.monotonic(), 0.0, ""
@@ -148,7 +143,7 @@ class Keeper:
     def _lost(self, station: Station, code: str, how: str) -> None:
         """Its ranks cannot tell how they ended."""
         with self._lock:
-            if station.over or (code == "node_lost" and self.ending.is_set()):
+            if station.over or self.ending.is_set():
                 return
             station.over = True
         message = f"node {station.name}: {how}"
@@ -198,17 +193,26 @@ class Keeper:
             for name in self.plan["files"]:
                 with (self.folder / name).open("rb") as file:
                     send_file(link, name, file.read)
-            with self._lock:
-                for key in sorted((self.folder / KEYS).glob("[!.]*")):
-                    with key.open("rb") as file:
-                        send_file(link, f"{KEYS}/{key.name}", file.read)
-        link.send("go")
 
     def _take(self, station: Station, message: dict[str, Any], body: bytes) -> None:
         kind, inbox = message["kind"], station.inbox
         if kind == "clock":
             assert station.link is not None
             station.link.send("clock", now=time.monotonic_ns())
+        elif kind == "ready":
+            with self._lock:  # ranks begin together, and find each other
+                station.ready = True
+                self._port = int(message["port"]) if station.number == 0 else self._port
+                all_ready = all(other.ready for other in self.stations)
+            if all_ready:
+                self._to_all("go", port=self._port)
+        elif kind == "errand":
+            self._pass_on(station, message)
+        elif kind == "errand_done":
+            asker = self.stations[int(message["asker"])].link
+            if asker is not None:
+                with suppress(LinkLost):  # whoever receives from it tells
+                    asker.send("errand_done", number=int(message["number"]), code=int(message["code"]))
         elif kind == "line":
             inbox.line(message, body)
         elif kind == "log":
@@ -222,26 +226,34 @@ class Keeper:
             station.code = int(message["code"])
         elif kind == "gone":
             self.left += [f"{left} on {station.name}" for left in message["left"]]
-            if station.code is None:
-                self._lost(station, "node_lost", "its agent was told to end")
+            if station.code is None and message["told"]:  # by Slurm, whose job comes to its end
+                self._lost(station, "interrupted", f"its agent was ended by {message['told']}")
+            elif station.code is None:
+                self._lost(station, "start_failed", message["why"] or "its agent ended")
             station.over = True
 
-    def _to_all(self, kind: str) -> None:
+    def _pass_on(self, station: Station, message: dict[str, Any]) -> None:
+        """An errand to the agent of the node that it names."""
+        other = next((other for other in self.stations if plain(other.name) == message["host"] and other.link is not None), None)
+        if other is not None and other.link is not None and self.plan["header"]["inner"] == "mpirun":
+            with suppress(LinkLost):
+                other.link.send("errand", number=message["number"], asker=station.number, line=message["line"])
+        elif station.link is not None:
+            print(f"an errand to {message['host']!r}, which is no node of this launch", flush=True)
+            station.link.send("errand_done", number=message["number"], code=255)
+
+    def _to_all(self, kind: str, **told: Any) -> None:
         for station in self.stations:
             if station.link is not None and not station.over:
-                try:
-                    station.link.send(kind)
-                except LinkLost:
-                    continue  # whoever receives from it tells
+                with suppress(LinkLost):  # whoever receives from it tells
+                    station.link.send(kind, **told)
 
     def _send_to_all(self, name: str, content: bytes, but: Station | None = None) -> None:
         for station in self.stations:
             if station is but or station.link is None or station.over:
                 continue
-            try:
+            with suppress(LinkLost):
                 send_file(station.link, name, io.BytesIO(content).read)
-            except (LinkLost, ValueError):
-                continue
 
     def _end(self) -> None:
         """Agents end what is left on their nodes and say goodbye; those who started them end then."""
@@ -259,11 +271,6 @@ class Keeper:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-
-
-def carried(variables: Mapping[str, str]) -> dict[str, str]:
-    """What of the own environment goes to every node: not what a node has for itself, and no secrets."""
-    return {name: value for name, value in variables.items() if not name.startswith(OWN) and name not in _ABOVE and not _SECRET.search(name)}
 
 
 def _text(path: Path) -> str:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from harness.fabric.plan import put
+from harness.fabric.verbs import netdev
+from harness.launch.mpirun import Mpirun
 from harness.launch.nodes.ground import Site, address_towards
 from harness.launch.nodes.keeper import FILE
 from harness.launch.nodes.roll_call import starters
@@ -22,7 +24,11 @@ class OverNodes:
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """Writes nodes.json; the keeper's life hangs on the supervisor's."""
         site, hosts = self.site, [node.name for node in self.site.nodes]
-        header = {"hosts": hosts, "addresses": site.addresses, "ranks": site.ranks, "streamed": site.streamed}
+        inner = "mpirun" if self.launcher == "mpirun" else site.allocation.inner
+        header = {
+            "hosts": hosts, "addresses": site.addresses, "ranks": site.ranks, "streamed": site.streamed, "inner": inner,
+            "interface": netdev(site.interface), "rendezvous": site.allocation.rendezvous, "world": int(orders.case["ranks"]),
+        }  # fmt: skip
         put(folder / FILE, {
             "hosts": hosts, "ranks": site.ranks, "address": address_towards(site.addresses[-1]), "header": header,
             "starters": starters(site.allocation, hosts, orders.launch),
@@ -31,5 +37,5 @@ class OverNodes:
         return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), sys.executable, "-m", "harness.launch.nodes.keeper", str(folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
-        """Nothing of its own."""
-        return {}
+        """That of mpirun, which may start the ranks."""
+        return Mpirun().environment(folder, orders)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,6 @@ def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path)
             with out.open("wb") as output, errors.open("wb") as error:
                 process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=error, env=scrubbed(os.environ), start_new_session=True)
             running.append((process, numbers, out, errors))
-            assert process.stdin is not None
             _tell(process, asked)
         return _gathered(running, names, folder)
     finally:
@@ -95,11 +95,9 @@ def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path)
 
 def _tell(process: subprocess.Popen[bytes], asked: bytes) -> None:
     assert process.stdin is not None
-    try:
+    with suppress(BrokenPipeError):  # it has ended, and its errors say why
         process.stdin.write(asked)
         process.stdin.flush()
-    except BrokenPipeError:
-        pass  # it has ended, and its errors say why
 
 
 def _gathered(running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path]], names: list[str], folder: Path) -> dict[str, Answer]:

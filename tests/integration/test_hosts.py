@@ -1,0 +1,127 @@
+"""Launches over hosts of a list: by a shared folder and by files sent, through each launcher, and when nodes or the supervisor go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.record.schema import Record
+from harness.record.store import Store
+from tests.integration.hosts import on_hosts, records, small
+from tests.integration.netns import need_netns
+
+FOUR = [small("tcp", ranks=4), small("shm", transport="shm"), small("mpi", transport="mpi", collective="native", launcher="mpirun", ranks=4)]
+TRAIN = small(
+    "train", program="train", strategy="sync", transport="gloo", collective="native", workload="dnn_digits", minibatch=12, steps=3, data="digits",
+)  # fmt: skip
+for name in ("sizes", "iterations"):
+    del TRAIN[name]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespaces() -> None:
+    """No test here runs without them."""
+    need_netns()
+
+
+@pytest.fixture(scope="module", params=["shared", "streamed"])
+def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[bool, dict[str, Record], Path]:
+    """The same launches on three nodes, with one folder for all and with none."""
+    streamed, folder = request.param == "streamed", tmp_path_factory.mktemp(request.param)
+    told = on_hosts(folder, [*FOUR, TRAIN], 3, **({"SCALEPROOF_STREAM": "1"} if streamed else {}))
+    assert told["left"] == [], told["said"]
+    return streamed, {record.case.arm: record for record in records(folder, told)}, folder
+
+
+def test_a_case_that_names_no_node_runs_on_several_and_says_where(ran):
+    streamed, found, folder = ran
+    record = found["tcp"]
+    assert record.status == "ok", record.failure
+    place = record.placement
+    assert place is not None and (place.kind, place.launcher, place.interface, place.streamed) == ("hosts", "ssh", "eth0", streamed)
+    assert [(node.name, node.address, node.ranks) for node in place.nodes] == [
+        ("node0", "10.77.0.1", [0, 1]), ("node1", "10.77.0.2", [2]), ("node2", "10.77.0.3", [3]),
+    ]  # fmt: skip
+    assert record.evidence == "emulated" and record.case.interface == "lo" and record.case.nodes == 1
+    samples = Store(folder / "results").samples(record).to_pandas()
+    assert sorted(samples["rank"].unique()) == [0, 1, 2, 3] and (samples["end_ns"] >= samples["start_ns"]).all()
+
+
+def test_its_bytes_crossed_the_interface_between_nodes(ran):
+    _, found, _ = ran
+    assert len({part.namespace for part in found["tcp"].network}) == 3
+    for part in found["tcp"].network:
+        moved = part.after["eth0"]["tx_bytes"] - part.before["eth0"]["tx_bytes"]
+        assert moved > part.asked_bytes / 4 > 0
+
+
+def test_shared_memory_ends_at_the_node_in_one_line(ran):
+    failure = ran[1]["shm"].failure
+    assert failure is not None and failure.code == "transport_error" and "shared memory ends at the node" in failure.message
+
+
+def test_mpirun_starts_its_ranks_on_every_node(ran):
+    record = ran[1]["mpi"]
+    assert record.status == "ok", record.failure
+    assert {rank.facts["node"] for rank in record.ranks} == {0, 1, 2}
+    assert all(check.passed for check in record.checks) and record.checks
+
+
+def test_training_gives_every_node_the_same_parameters_and_keeps_its_logs(ran):
+    _, found, folder = ran
+    record = found["train"]
+    assert record.status == "ok", record.failure
+    kept = folder / "results" / "runs" / record.case_id / record.launch
+    assert {path.name for path in kept.glob("rank-*.log")} == {"rank-0.log", "rank-1.log", "rank-2.log"}
+    assert set(record.artifacts) <= {path.name for path in kept.iterdir()}
+    samples = Store(folder / "results").samples(record).to_pandas()
+    losses = samples[samples["event"].astype(str).str.contains("loss")]
+    assert len(losses) and np.isfinite(losses["value"]).all()
+
+
+@pytest.mark.parametrize("rendezvous", ["static", "c10d"])
+def test_torchrun_starts_ranks_at_their_places(tmp_path, rendezvous):
+    told = on_hosts(tmp_path, [small("tcp")], 2, SCALEPROOF_LAUNCHER="torchrun", SCALEPROOF_RENDEZVOUS=rendezvous)
+    [record] = records(tmp_path, told)
+    assert record.status == "ok", (record.failure, told["said"])
+    assert record.placement is not None and record.placement.launcher == "torchrun" and [node.ranks for node in record.placement.nodes] == [[0, 1], [2]]
+    assert [rank.facts["node"] for rank in record.ranks] == [0, 0, 1] and told["left"] == []
+
+
+def _lost(folder: Path, fault: str, **variables: str) -> tuple[list[Record], dict[str, Any]]:
+    cases = [small("long", iterations=500_000), small("two", ranks=2), small("three")]
+    told = on_hosts(folder, cases, 3, fault, **variables)
+    return records(folder, told), told
+
+
+def _went_on(found: Sequence[Record], told: dict[str, Any]) -> None:
+    """The launch names its node, the case of two ranks went on, those of three wait, nothing is left on nodes that live."""
+    assert [(record.case.arm, record.status) for record in found] == [("long", "failed"), ("two", "ok")], told["said"]
+    failure = found[0].failure
+    assert failure is not None and (failure.code, failure.rank) == ("node_lost", 2) and failure.message.startswith("node node2: ")
+    assert found[1].placement is not None and [node.name for node in found[1].placement.nodes] == ["node0", "node1"]
+    assert "2 launches need as many nodes as before" in told["stopped"]
+
+
+@pytest.mark.parametrize("streamed", ["0", "1"])
+def test_a_node_whose_processes_are_killed_is_lost_by_name_and_the_run_goes_on(tmp_path, streamed):
+    found, told = _lost(tmp_path, "kill", SCALEPROOF_STREAM=streamed)
+    _went_on(found, told)
+    assert [left for left in told["left"] if not left.startswith("node2: /dev/shm/")] == [], "memory of a node that is gone is swept at the next roll call"
+
+
+def test_a_node_without_a_cable_is_lost_and_ends_its_ranks_by_itself(tmp_path):
+    found, told = _lost(tmp_path, "cut")
+    _went_on(found, told)
+    assert "nothing was heard of it for 10 s" in (found[0].failure.message if found[0].failure else "") and told["left"] == []
+
+
+def test_a_killed_supervisor_leaves_nothing_on_any_node_and_the_next_goes_on(tmp_path):
+    told = on_hosts(tmp_path, [small("long", iterations=500_000)], 3, "supervisor")
+    assert told["left"] == [] and len(told["killed"]) == 1
+    [record] = records(tmp_path, told)
+    assert record.status == "ok" and record.launch not in told["killed"]

@@ -1,0 +1,222 @@
+"""What a run is given to run on, and where its cases stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.launch.nodes import hosts, slurm
+from harness.launch.nodes.allocation import Allocation, Asked, given
+from harness.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
+from harness.launch.nodes.hosts import Host
+from harness.launch.nodes.inner import command
+from harness.launch.nodes.roll_call import Answer
+from harness.launch.nodes.srun import commands
+from harness.launch.nodes.variables import carried
+from harness.launch.torchrun import torchrun
+from harness.spec.case import parse_case
+from harness.spec.errors import SpecError
+
+JOB = (
+    "JobId=17 JobName=x UserId=root(0) Requeue=1 Restarts=2 JobState=RUNNING Partition=long NodeList=n[1-3] BatchHost=n1 NumNodes=3 NumCPUs=8 NumTasks=3 "
+    "CPUs/Task=1 JOB_GRES=(null) Nodes=n1 CPU_IDs=0-1 Mem=0 GRES= Nodes=n[2-3] CPU_IDs=0,2-3 Mem=0 GRES= Command=(null)"
+)
+SCONTROL = """#!/bin/sh
+case "$2" in
+  job) echo "{job}" ;;
+  hostnames) case "$3" in 'n[1-3]') printf 'n1\\nn2\\nn3\\n' ;; 'n[2-3]') printf 'n2\\nn3\\n' ;; esac ;;
+  topology)
+    echo 'SwitchName=left Level=0 Nodes=n1'; echo 'SwitchName=right Level=0 Nodes=n[2-3]'; echo 'SwitchName=top Level=1 Nodes=n[1-3] Switches=left,right' ;;
+  config) echo 'ClusterName             = lab' ;;
+esac
+"""
+
+
+def case(**fields: Any) -> Any:
+    base = {"program": "collective", "suite": "tests", "experiment": "nodes", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [64]}
+    return parse_case({**base, "ranks": 4, **fields})
+
+
+def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> Answer:
+    own = {"host": name, "boot": boot or name, "machine": "m", "cores": [*range(cores)], "interfaces": {"lo": "127.0.0.1", "eth0": f"10.0.0.{name[1:]}"}}
+    return Answer(**{**own, "own": "eth0", "code": "", "shared": True, **more})
+
+
+def ground(*answers: Answer, slots: int = 2, **more: Any) -> Ground:
+    allocation = Allocation("hosts", "", tuple(Host(one.host, slots) for one in answers), "ssh", **more)
+    return Ground(allocation, tuple(Node(one.host, slots, "", one) for one in answers), "eth0")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a:4,b:2", [("a", 4), ("b", 2)]),
+        ("a, b", [("a", None), ("b", None)]),
+        ("someone@10.0.0.7:3", [("someone@10.0.0.7", 3)]),
+    ],
+)
+def test_a_host_list_names_hosts_and_how_many_ranks_each_takes(text, found):
+    assert [(host.name, host.slots) for host in hosts.parse(text)] == found
+
+
+def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
+    (tmp_path / "hosts").write_text("# all of them\na slots=4\nb:2  # the slow one\n\nc\n")
+    assert [(host.name, host.slots) for host in hosts.parse(str(tmp_path / "hosts"))] == [("a", 4), ("b", 2), ("c", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a:0", "'0' is no number of slots"), ("a:two", "'two' is no number of slots"), ("a:1,,b", "has an empty place"), ("", "names no host"),
+        ("a:1,b:1,a:2", "host 'a' stands there twice"), ("a;reboot:1", "is no host"), ("-oProxyCommand=x:1", "is no host"),
+    ],
+)  # fmt: skip
+def test_a_wrong_host_is_one_line_that_names_it(text, said):
+    with pytest.raises(SpecError, match=re.escape(said)) as wrong:
+        hosts.parse(text)
+    assert "\n" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "variables", "said"),
+    [
+        (Asked(launcher="srunn"), {}, "unknown launcher 'srunn'; did you mean 'srun'?"),
+        (Asked(launcher="srun"), {}, "outside of a Slurm job"),
+        (Asked(launcher="ssh"), {}, "without nodes: neither --hosts nor a Slurm job"),
+        (Asked(hosts="a:1", launcher="local"), {}, "starts ranks on this machine alone"),
+        (Asked(hosts="a:1", rendezvous="etcd"), {}, "unknown rendezvous of torchrun 'etcd'"),
+        (Asked(hosts="a:1"), {"PATH": ""}, "no program 'ssh'"),
+    ],
+)
+def test_what_cannot_be_given_is_one_line(asked, variables, said, monkeypatch):
+    for name in ("SCALEPROOF_HOSTS", "SCALEPROOF_LAUNCHER", "SCALEPROOF_SSH", "SLURM_JOB_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SpecError, match=re.escape(said)):
+        given(asked, variables)
+
+
+def test_without_hosts_and_without_a_job_there_is_this_machine_alone():
+    assert given(Asked(), {}) is None
+
+
+def test_variables_stand_for_options_and_options_go_first(monkeypatch):
+    monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
+    found = given(Asked(interface="ib0"), {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"})
+    assert found is not None and (found.starter, found.launcher, found.interface, len(found.hosts)) == ("ssh", "torchrun", "ib0", 2)
+
+
+@pytest.fixture
+def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Slurm that knows one job."""
+    for name, text in {"scontrol": SCONTROL.format(job=JOB), "srun": "#!/bin/sh\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
+    found = given(Asked(), {"SLURM_JOB_ID": "17"})
+    assert found is not None and (found.kind, found.launcher, found.cluster) == ("slurm", "srun", "lab")
+    assert found.job is not None and (found.job.id, found.job.partition, found.job.restarts) == ("17", "long", 2)
+    assert [(host.name, host.slots, host.switch) for host in found.hosts] == [("n1", 2, "top.left"), ("n2", 3, "top.right"), ("n3", 3, "top.right")]
+
+
+def test_srun_gets_nothing_of_the_step_around_it():
+    left = slurm.scrubbed({"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "SLURM_NTASKS": "1", "SLURM_CPU_BIND": "quiet", "PMIX_RANK": "0", "PATH": "/bin"})
+    assert left == {"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "PATH": "/bin"}
+    [(words, numbers)] = commands(["n1", "n3"], ["agent"], "17")
+    assert numbers == [0, 1] and {"--nodelist=n1,n3", "--overlap", "--ntasks-per-node=1", "--jobid=17"} <= set(words) and words[-1] == "agent"
+
+
+def test_ranks_stand_in_blocks_on_as_many_nodes_as_there_are_ranks_at_most():
+    nodes = ground(answer("n1"), answer("n2"), answer("n3"))
+    assert _ranks(nodes.site(case(ranks=4))) == [("n1", (0, 1)), ("n2", (2,)), ("n3", (3,))]
+    assert _ranks(nodes.site(case(ranks=2))) == [("n1", (0,)), ("n2", (1,))]
+
+
+def _ranks(site: Any) -> list[tuple[str, tuple[int, ...]]]:
+    assert isinstance(site, Site)
+    return [(node.name, ranks) for node, ranks in zip(site.nodes, site.ranks, strict=True)]
+
+
+def test_more_ranks_than_slots_and_an_interface_that_a_node_lacks_are_said():
+    nodes = ground(answer("n1"), answer("n2"))
+    assert "more than slots there are (n1:2, n2:2)" in nodes.site(case(ranks=6))[0]
+    assert "has no interface 'ib0'" in nodes.site(case(interface="ib0"))[0]
+
+
+def test_loopback_means_the_interface_between_nodes_and_nothing_of_the_case_changes():
+    site = ground(answer("n1"), answer("n2")).site(case())
+    assert isinstance(site, Site) and (site.interface, site.addresses) == ("eth0", ["10.0.0.1", "10.0.0.2"])
+    assert site.placement().nodes[1].ranks == [2, 3] and case().interface == "lo"
+
+
+def test_nodes_of_one_boot_share_its_cores_and_are_evidence_of_an_emulated_network():
+    apart, together = ground(answer("n1"), answer("n2")), ground(answer("n1", "b"), answer("n2", "b"))
+    sites = [found.site(case(ranks=4)) for found in (apart, together)]
+    assert [(site.evidence, site.cores, site.oversubscribed(1)) for site in sites if isinstance(site, Site)] == [
+        ("measured", 4, False), ("emulated", 2, True),
+    ]  # fmt: skip
+
+
+def test_after_a_loss_cases_go_on_that_keep_their_number_of_nodes_and_others_wait():
+    nodes = ground(answer("n1"), answer("n2"), answer("n3")).without("n2")
+    assert _ranks(nodes.site(case(ranks=2))) == [("n1", (0,)), ("n3", (1,))]
+    assert nodes.waits(case(ranks=3)) and not nodes.waits(case(ranks=2))
+    assert not nodes.waits(case(ranks=8)), "what never had room does not wait for it"
+
+
+def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
+    first, later = ground(answer("n1"), answer("n2")), ground(answer("n7"), answer("n5"))
+    assert first.machine == later.machine == first.without("n1").machine
+    assert first.machine != ground(answer("n1"), answer("n2"), answer("n3")).machine != ground(answer("n1"), answer("n2", machine="x")).machine
+    assert machine_of(case(), first) == first.machine != machine_of(case(fabric="netns"), first) == machine_of(case(), None)
+
+
+def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
+    answers = [answer("n1"), answer("n2", own="ens3", interfaces={"ens3": "10.0.0.2"})]
+    monkeypatch.setattr("harness.launch.nodes.ground.call", lambda allocation, results: answers)
+    allocation = Allocation("hosts", "", (Host("n1"), Host("n2")), "ssh")
+    with pytest.raises(SpecError, match=r"n1: eth0, n2: ens3.*--interface"):
+        ground_of(allocation, tmp_path)
+
+
+def test_a_record_names_the_node_whose_loss_ended_it():
+    from tests.unit.records import record
+
+    failure = {"code": "node_lost", "rank": 2, "message": "node n3: its connection closed", "step": 0, "operation": "", "advice": ""}
+    assert lost_node(record(status="failed", failure=failure)) == "n3"
+    assert lost_node(record()) == ""
+
+
+def test_secrets_and_what_a_node_has_for_itself_stay_here():
+    variables = {"OMP_NUM_THREADS": "1", "HF_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "x", "SLURM_NTASKS": "1", "TMPDIR": "/x", "SCALEPROOF_NODE": "0"}
+    assert carried(variables) == {"OMP_NUM_THREADS": "1"}
+
+
+def test_torchrun_meets_at_the_first_node_and_restarts_nothing():
+    words = {kind: torchrun("id", 1, [[0, 1], [2]], ["10.0.0.1", "10.0.0.2"], 4000, kind, ["worker"]) for kind in ("static", "c10d")}
+    assert {"--nnodes=2", "--nproc-per-node=1", "--max-restarts=0"} <= set(words["static"]) & set(words["c10d"])
+    assert {"--node-rank=1", "--master-addr=10.0.0.1", "--master-port=4000"} <= set(words["static"])
+    assert {"--rdzv-backend=c10d", "--rdzv-endpoint=10.0.0.1:4000", "--rdzv-id=id", "--rdzv-conf=is_host=0"} <= set(words["c10d"])
+
+
+def test_mpirun_runs_on_the_first_node_and_reaches_others_by_errands():
+    header = {"inner": "mpirun", "hosts": ["u@n1", "n2"], "ranks": [[0, 1], [2]], "interface": "eth0"}
+    first = command(header, 0, Path("f"), Path("s"), 0)
+    assert first is not None and "n1:2,n2:1" in first and "harness.launch.nodes.errand" in " ".join(first)
+    assert command(header, 1, Path("f"), Path("s"), 0) is None
+
+
+def test_a_machine_knows_itself_without_a_remote_shell():
+    from harness.launch.nodes import ssh
+
+    [(here, _), (there, _)] = ssh.commands([socket.gethostname(), "elsewhere"], ["agent"])
+    assert here == ["agent", "--node", "0"] and there[-2] == "elsewhere" and there[-1].endswith("exec agent --node 1")
