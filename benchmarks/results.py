@@ -32,7 +32,8 @@ title: Many launches
 experiments:
   training:
     summary: half of the launches
-    base: {{program: train, ranks: 2, transport: tcp, collective: ring, strategy: sync_overlap, workload: cd_dnn, width: 0.1, minibatch: 16, steps: 4, warmup: 1}}
+    base:
+      {{program: train, ranks: 2, transport: tcp, collective: ring, strategy: sync_overlap, workload: cd_dnn, width: 0.1, minibatch: 16, steps: 4, warmup: 1}}
     arms: {{tcp: {{}}}}
     sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [tcp], sweep: {{learning_rate: {rates}}}}}]}}}}
   collective:
@@ -47,13 +48,15 @@ experiments:
     sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [shm], sweep: {{budget_mib: {budgets}}}}}]}}}}
 """
 CLAIMS = """
-- {id: many.throughput, kind: context, origin: own, statement: throughput, experiment: training, metric: throughput, unit: samples/s}
-- {id: many.algbw, kind: context, origin: own, statement: rate, experiment: collective, metric: algbw, nbytes: 65536, unit: GB/s}
+- {id: many.throughput, kind: context, origin: own, statement: throughput, experiment: training, metric: throughput, unit: samples/s, direction: higher,
+   rule: {name: ratio, low: 0, one_sided: true}}
+- {id: many.algbw, kind: context, origin: own, statement: rate, experiment: collective, metric: algbw, nbytes: 65536, unit: GB/s, direction: higher,
+   rule: {name: ratio, low: 0, one_sided: true}}
 """
 PER_CASE = """
-SELECT experiment, "case", count(*) AS launches, median(samples) AS samples FROM launches WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"""
+SELECT experiment, case_id, count(*) AS launches, median(samples) AS samples FROM launches WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"""
 PER_STEP = """
-SELECT l."case", s.event, count(*), median(s.end_ns - s.start_ns) AS ns FROM samples s JOIN launches l USING (launch)
+SELECT l.case_id, s.event, count(*), median(s.end_ns - s.start_ns) AS ns FROM samples s JOIN launches l USING (launch)
 WHERE NOT s.warmup GROUP BY ALL ORDER BY ALL"""
 
 
@@ -133,6 +136,7 @@ def timed(folder: Path, turns: int) -> dict[str, list[float]]:
             for command in commands:
                 subprocess.run([sys.executable, "-m", "harness", *command], check=True, stdout=subprocess.DEVNULL)
             found[name].append(time.perf_counter() - began)
+            print(f"{name}: {found[name][-1]:.2f} s", file=sys.stderr)
     found["launches"] = [sum(1 for _ in results.glob("runs/*/*"))]
     return found
 

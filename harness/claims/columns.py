@@ -14,6 +14,7 @@ import pandas as pd
 from harness.record.schema import Record
 
 Result = TypeVar("Result")
+_PLAIN = ("rank", "step", "warmup", "start_ns", "end_ns", "nbytes", "value")
 
 
 def of_last_launch(function: Callable[[Record, pd.DataFrame], Result]) -> Callable[[Record, pd.DataFrame], Result]:
@@ -66,9 +67,9 @@ def columns(record: Record, samples: pd.DataFrame) -> Columns:
         codes, names = events.cat.codes.to_numpy(), events.cat.categories
     else:
         codes, names = pd.factorize(events)
-    found = [samples[name].to_numpy() for name in ("rank", "step", "warmup", "start_ns", "end_ns", "nbytes", "value")]
-    found[2] = found[2].astype(bool)
-    return Columns(*found, codes, {str(name): number for number, name in enumerate(names)})
+    rank, step, warmup, start, end, nbytes, value = (samples[name].to_numpy() for name in _PLAIN)
+    known = {str(name): number for number, name in enumerate(names)}
+    return Columns(rank, step, warmup.astype(bool), start, end, nbytes, value, codes, known)
 
 
 def offsets_of(record: Record, ranks: np.ndarray) -> np.ndarray:

@@ -86,9 +86,9 @@ def _per_launch(question: Question) -> Callable[[Launch], float | None]:
     metric = base_metric(question.metric)
     per_launch, per_size, nbytes = metric.launch, metric.size, question.nbytes
     if per_launch is not None:
-        return lambda launch: per_launch(launch.record, launch.samples)
+        return lambda launch: launch.value(metric.name, None, lambda: per_launch(launch.record, launch.samples))
     if per_size is not None and nbytes is not None:
-        return lambda launch: per_size(launch.record, launch.samples, nbytes)
+        return lambda launch: launch.value(metric.name, nbytes, lambda: per_size(launch.record, launch.samples, nbytes))
     raise SpecError(f"metric {metric.name!r} has no value for a single launch; give 'against' or 'nbytes'")
 
 

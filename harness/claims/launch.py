@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,14 @@ class Launch:
     samples: pd.DataFrame
     parameters: Callable[[], np.ndarray | None] = _nothing
     """The trained parameters (flat float32), None when the record kept none."""
+    values: dict[tuple[str, int | None], float | None] = field(default_factory=dict, compare=False, repr=False)
+    """What was asked of it before, by metric and message size: many claims ask the same."""
+
+    def value(self, name: str, nbytes: int | None, compute: Callable[[], float | None]) -> float | None:
+        """A metric's value; computed once."""
+        if (name, nbytes) not in self.values:
+            self.values[name, nbytes] = compute()
+        return self.values[name, nbytes]
 
 
 def timed(samples: pd.DataFrame, *events: str) -> pd.DataFrame:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, timed, times_count
+from harness.claims.columns import Columns, columns, largest, medians, numbered, of_last_launch
+from harness.claims.launch import SECOND, times_count
 from harness.record.schema import Record
 from harness.spec.case import CollectiveCase, TransferCase
 from harness.spec.emulated import true_bytes
@@ -29,36 +30,33 @@ def bus_factor(operation: str, ranks: int) -> float:
     return 1.0
 
 
+@of_last_launch
 def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
     """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s;
-    `first_s` the first call of the size, in none of the others (NaN where it was not recorded)."""
-    case = record.case
-    if not times_count(record):
+    `first_s` the first call of the size, in none of the others (NaN where it was not recorded). Not to be changed."""
+    case, rows = record.case, columns(record, samples)
+    if not times_count(record) or not isinstance(case, TransferCase | CollectiveCase):
         return pd.DataFrame(columns=COLUMNS)
-    if isinstance(case, TransferCase):
-        rows = timed(samples, "transfer")
-        times = (rows["end_ns"] - rows["start_ns"]) / 2
-        operation = "transfer"
-    elif isinstance(case, CollectiveCase):
-        rows = timed(samples, case.operation)
-        times = (rows["end_ns"] - rows["start_ns"]).groupby([rows["nbytes"], rows["step"]]).max()
-        operation = case.operation
-    else:
-        return pd.DataFrame(columns=COLUMNS)
-    keys = rows["nbytes"] if operation == "transfer" else times.index.get_level_values("nbytes")
-    grouped = times.groupby(keys)
-    table = pd.DataFrame({"time_s": grouped.median() / SECOND, "samples": grouped.size()}).rename_axis("nbytes").reset_index()
-    table["operation"] = operation
-    table["first_s"] = table["nbytes"].map(_first(samples) / (2 if operation == "transfer" else 1) / SECOND)
+    operation, ways = ("transfer", 2) if isinstance(case, TransferCase) else (case.operation, 1)
+    calls = rows.timed(operation)
+    nbytes, times = rows.nbytes[calls], rows.end[calls] - rows.start[calls]
+    if isinstance(case, CollectiveCase):
+        call = numbered(nbytes, rows.step[calls])
+        nbytes, (_, times) = nbytes[np.unique(call, return_index=True)[1]], largest(call, times)
+    sizes, middle, counts = medians(nbytes, times)
+    first = _first(rows)
+    table = pd.DataFrame({"nbytes": sizes, "samples": counts, "time_s": middle / ways / SECOND})
+    table.insert(0, "operation", operation)
+    table["first_s"] = [first.get(int(size), np.nan) / ways / SECOND for size in sizes]
     table["algbw_gbs"] = table["nbytes"] / table["time_s"] / GIGA
     table["busbw_gbs"] = table["algbw_gbs"] * bus_factor(operation, case.ranks)
     return table[list(COLUMNS)]
 
 
-def _first(samples: pd.DataFrame) -> pd.Series:
+def _first(rows: Columns) -> dict[int, float]:
     """Length in ns of the first call of each size, on the rank where it took longest."""
-    rows = samples[samples["event"] == "first_use"]
-    return (rows["end_ns"] - rows["start_ns"]).groupby(rows["nbytes"]).max()
+    uses = rows.of("first_use")
+    return dict(zip(*(part.tolist() for part in largest(rows.nbytes[uses], rows.end[uses] - rows.start[uses])), strict=True))
 
 
 def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> float | None:

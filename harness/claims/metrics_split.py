@@ -22,9 +22,14 @@ UNEXPLAINED = 0.05
 """Share of the step that `other` may have; above, the split is flagged."""
 
 
-@of_last_launch
 def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained. Not to be changed."""
+    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained."""
+    return pd.DataFrame(part_arrays(record, samples))
+
+
+@of_last_launch
+def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The columns of `step_parts`. Not to be changed."""
     rows = columns(record, samples)
     steps = rows.timed("step")
     parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
@@ -42,11 +47,11 @@ def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
         for (rank, _), inside in lasting.items()
     ]  # fmt: skip
     if not totals:
-        return pd.DataFrame(columns=["rank", "number", "step", *PARTS])
+        return {name: np.empty(0, np.int64) for name in (*PARTS, "rank", "number", "step")}
     found = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
-    whole = sum(found.values())
+    whole = np.sum(list(found.values()), axis=0)
     found["exposed_transfer"] = found["exposed_transfer"] + found[ACTIVATIONS]
-    return pd.DataFrame({part: found[part] for part in PARTS} | {"rank": rows.rank[steps], "number": rows.step[steps], "step": whole})
+    return {part: found[part] for part in PARTS} | {"rank": rows.rank[steps], "number": rows.step[steps], "step": whole}
 
 
 def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals]:
@@ -100,8 +105,8 @@ def _in_order(rows: Columns, chosen: np.ndarray) -> np.ndarray:
 @of_last_launch
 def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None:
     """Mean s per step and rank of each of PARTS; they add up to the mean step."""
-    table = step_parts(record, samples)
-    return {part: float(table[part].mean()) / SECOND for part in PARTS} if len(table) else None
+    parts = part_arrays(record, samples)
+    return {part: float(parts[part].mean()) / SECOND for part in PARTS} if len(parts["step"]) else None
 
 
 def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:

@@ -60,7 +60,7 @@ class Pool:
 
     def _launch(self, record: Record) -> Launch:
         if record.launch not in self._launches:
-            samples = self._store.samples(record).to_pandas()
+            samples = self._store.frame(record)
             self._launches[record.launch] = Launch(record, samples, partial(self._parameters, record))
         return self._launches[record.launch]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.claims.launch import SECOND, times_count
-from harness.claims.metrics_split import step_parts
+from harness.claims.metrics_split import part_arrays
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
 
@@ -42,22 +42,24 @@ def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
     """Per rank (index), mean s per timed step: `step`, `own` (without exposed communication), `imbalance`. None where nothing was trained, or traced."""
     if not isinstance(record.case, TrainCase) or not times_count(record):
         return None
-    table = step_parts(record, samples)
-    if table.empty:
-        return None
-    step, imbalance = table["step"].to_numpy(), table["imbalance"].to_numpy()
-    ranks, places, counts = np.unique(table["rank"].to_numpy(), return_inverse=True, return_counts=True)
-    parts = {"step": step, "own": step - table["exposed_transfer"].to_numpy() - imbalance, "imbalance": imbalance}
-    means = {name: np.bincount(places, values) / counts / SECOND for name, values in parts.items()}
-    return pd.DataFrame(means, index=pd.Index(ranks, name="rank"))
+    found = _own_times(record, samples)
+    return pd.DataFrame(found[1], index=pd.Index(found[0], name="rank")) if len(found[0]) else None
+
+
+def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Ranks that trained, and what `rank_times` has of each."""
+    parts = part_arrays(record, samples)
+    ranks, places, counts = np.unique(parts["rank"], return_inverse=True, return_counts=True)
+    wanted = {"step": parts["step"], "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"], "imbalance": parts["imbalance"]}
+    return ranks, {name: np.bincount(places, values, len(ranks)) / counts / SECOND for name, values in wanted.items()}
 
 
 def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
     """Longest over shortest mean own time of a rank, minus 1; None with one rank."""
-    found = rank_times(record, samples)
-    if found is None or len(found) < 2 or found["own"].min() <= 0:
+    if not isinstance(record.case, TrainCase) or not times_count(record):
         return None
-    return float(found["own"].max() / found["own"].min() - 1)
+    own = _own_times(record, samples)[1]["own"]
+    return float(own.max() / own.min() - 1) if len(own) > 1 and own.min() > 0 else None
 
 
 def find(own: Sequence[Sequence[float]]) -> Finding | None:

@@ -141,9 +141,9 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 
 def _query(given: argparse.Namespace) -> None:
-    from harness.results.views import ask, views
+    from harness.results.views import ask
 
-    columns, rows = ask(views(given.results, _index(given.results)), given.sql)
+    columns, rows = ask(given.results, _index(given.results), given.sql)
     if given.json:
         for row in rows:
             print(json.dumps(dict(zip(columns, row, strict=True)), default=str))
@@ -163,7 +163,7 @@ def _export(given: argparse.Namespace) -> None:
     chosen = _chosen(given, index)
     if not len(chosen):
         raise SpecError(f"{given.results}: no launch to export")
-    tables = views(given.results, index, chosen)
+    tables = views(given.results, index, chosen=chosen)
     if given.ro_crate:
         _crate(given, chosen, tables)
         return

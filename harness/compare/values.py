@@ -57,7 +57,7 @@ class Catalogue:
 
 def launch_values(record: Record, store: Store, metrics: Mapping[str, Metric]) -> dict[Key, float]:
     """Finite values of these metrics. The bandwidth of messages of 0 bytes says nothing and is left out."""
-    samples = store.samples(record).to_pandas()
+    samples = store.frame(record)
     found = dict[Key, float | None]()
     for name, metric in metrics.items():
         if metric.launch is not None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from harness.record.digest import rooms_digest
@@ -23,6 +24,8 @@ from harness.record.write import RUN, SAMPLES_FILE
 
 LAUNCHES, ROWS = "launches", "samples"
 """Tables of a piece."""
+WINDOW = 1 << 17
+"""Rows that become one frame: making a frame takes half a millisecond, whatever its length, and launches that are asked for stand side by side."""
 MANY = 8
 """Pieces from which on they are put together."""
 TURN = 2000
@@ -47,6 +50,11 @@ class Entry:
     count: int
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Sorts entries of one piece by the place of their samples."""
+        return id(self.tables), self.first
+
+    @property
     def samples(self) -> pa.Table:
         """As Store.samples gives them; nothing is copied."""
         return self.tables[ROWS].slice(self.first, self.count)
@@ -58,6 +66,7 @@ class Index:
     def __init__(self, results: Path) -> None:
         self.runs = results / "runs"
         self._segments = Segments(results, LAUNCHES, rooms_digest("record", "spec"))
+        self._frame: tuple[Tables | None, int, int, pd.DataFrame] = (None, 0, 0, pd.DataFrame())
 
     @cached_property
     def entries(self) -> dict[Key, Entry]:
@@ -70,9 +79,9 @@ class Index:
             kept |= found
         missing = [key for key in there if key not in kept]
         for start in range(0, len(missing), TURN):
-            tables = self._read({key: there[key] for key in missing[start : start + TURN]})
-            pieces += filter(None, [self._segments.add(tables)])
-            kept |= _entries_of(tables)
+            read = self._read({key: there[key] for key in missing[start : start + TURN]})
+            pieces += filter(None, [self._segments.add(read)])
+            kept |= _entries_of(read)
         if len(pieces) > MANY or dead > len(kept):
             kept = self._put_together(kept, pieces)
         return {key: kept[key] for key in sorted(there)}
@@ -95,8 +104,14 @@ class Index:
     @cached_property
     def samples(self) -> pa.Table:
         """All samples of all records, in emulated time, each with the id of its launch."""
-        good = [(launch, entry) for (_, launch), entry in self.entries.items() if entry.problem is None]
-        rows = pa.concat_tables([SAMPLES.empty_table(), *(entry.samples for _, entry in good)]).unify_dictionaries()
+        good = sorted(((launch, entry) for (_, launch), entry in self.entries.items() if entry.problem is None), key=lambda one: one[1].place)
+        parts: list[list[Any]] = []
+        for _, entry in good:
+            if parts and parts[-1][0] is entry.tables and parts[-1][2] == entry.first:
+                parts[-1][2] += entry.count
+            else:
+                parts.append([entry.tables, entry.first, entry.first + entry.count])
+        rows = pa.concat_tables([SAMPLES.empty_table(), *(tables[ROWS].slice(first, last - first) for tables, first, last in parts)]).unify_dictionaries()
         numbers = np.repeat(np.arange(len(good), dtype=np.int32), [entry.count for _, entry in good])
         return rows.add_column(0, "launch", pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array([launch for launch, _ in good], pa.string())))
 
@@ -107,6 +122,16 @@ class Index:
         for row in self.launches.to_pylist():
             found.setdefault(row["case"], []).append(row)
         return {case_id: sorted(rows, key=lambda row: str(row["started_at"])) for case_id, rows in found.items()}
+
+    def frame(self, entry: Entry) -> pd.DataFrame:
+        """Its samples as a frame of pandas, a part of one that holds its neighbours too."""
+        tables, first, last, frame = self._frame
+        if tables is not entry.tables or not first <= entry.first <= entry.first + entry.count <= last:
+            first = entry.first // WINDOW * WINDOW
+            rows = entry.tables[ROWS].slice(first, max(WINDOW, entry.first + entry.count - first))
+            last, frame = first + len(rows), rows.to_pandas()
+            self._frame = entry.tables, first, last, frame
+        return frame.iloc[entry.first - first : entry.first - first + entry.count].reset_index(drop=True)
 
     def _read(self, stamps: Mapping[Key, str]) -> Tables:
         rows, samples, first = [], [], 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,5 +45,5 @@ def of_record(record: Record) -> dict[str, Any]:
         "failure": failure and failure.code, "failure_message": failure and failure.message, "evidence": record.evidence,
         "oversubscribed": record.oversubscribed, "excluded": record.excluded or None, "code": record.code.digest, "commit": record.code.commit,
         "machine": record.machine, "started_at": record.started_at, "wall_s": record.wall_s,
-        "warnings": " ".join(dict.fromkeys(warning.code for warning in record.warnings)), "fields": json.dumps(record.case.model_dump(mode="json")),
+        "warnings": " ".join(dict.fromkeys(warning.code for warning in record.warnings)), "fields": record.case.model_dump_json(),
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +13,8 @@ import pyarrow as pa
 
 FOLDER = "index"
 """In a results folder."""
+DRAFT_S = 3600.0
+"""Age from which on a draft is nobody's."""
 
 
 class Segments:
@@ -26,6 +29,7 @@ class Segments:
         """Every piece by name; one that cannot be read whole is removed."""
         for piece in sorted(self.folder.iterdir()) if self.folder.is_dir() else []:
             if piece.name.startswith("."):
+                self._forget_old(piece)
                 continue
             try:
                 yield piece.name, {path.stem: pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sorted(piece.glob("*.arrow"))}
@@ -52,6 +56,12 @@ class Segments:
         """Pieces that others have taken the place of; who still reads them has them mapped."""
         for name in names:
             shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _forget_old(self, draft: Path) -> None:
+        """What a process that died left half-written; a draft that somebody is at work on is younger."""
+        with suppress(OSError):
+            if time.time() - draft.stat().st_mtime > DRAFT_S:
+                shutil.rmtree(draft, ignore_errors=True)
 
     def _only_this_version(self) -> None:
         with suppress(OSError):

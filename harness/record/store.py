@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -84,6 +85,11 @@ class Store:
         """All samples of a record, in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
         entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
         return entry.samples if entry and entry.problem is None else read_samples(record, read_content(self.folder(record), record))
+
+    def frame(self, record: Record) -> pd.DataFrame:
+        """`samples` as a frame of pandas."""
+        entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
+        return self._index.frame(entry) if self._index and entry and entry.problem is None else self.samples(record).to_pandas()
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
         """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""

@@ -43,7 +43,7 @@ class Values:
         record = self._store.record(case_id, launch)
         if record is None:
             return {}
-        samples = self._store.samples(record).to_pandas()
+        samples = self._store.frame(record)
         computed = {name: metric(record, samples) for name, metric in self._metrics.items()}
         found = {name: None if value is None else float(value) for name, value in computed.items()}
         if key[2]:

@@ -20,6 +20,7 @@ from harness.claims.launch import times_count
 from harness.claims.load import VALIDATION
 from harness.claims.schema import ClaimResult, Label
 from harness.claims.validation import Findings
+from harness.record.index import Index
 from harness.record.schema import Record
 from harness.record.store import Store
 from harness.record.table import MISSING
@@ -61,7 +62,7 @@ class Run:
     def samples(self) -> pd.DataFrame:
         """All samples, empty columns when there is no record."""
         assert self.store is not None and self.record is not None, "a launch without a record has no samples"
-        return self.store.samples(self.record).to_pandas()
+        return self.store.frame(self.record)
 
     def metric(self, name: str) -> float | None:
         """A per-launch metric of the table."""
@@ -120,9 +121,10 @@ class SuiteData:
 
 def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     """All suites that have this size, in the order given."""
-    store, findings = Store(results), Findings.read(results)
-    records = {record.launch: record for record in store.records()}
-    return [_suite(results, size, suite, store, records, findings) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
+    index, findings = Index(results), Findings.read(results)
+    store = Store(results, index=index)
+    cases = {launch: case_id for case_id, launch in index.entries}
+    return [_suite(results, size, suite, store, cases, findings) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
 
 
 def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
@@ -131,17 +133,19 @@ def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
     return [pq.read_table(path) for path in paths if path.exists()]
 
 
-def _suite(results: Path, size: str, suite: Suite, store: Store, records: dict[str, Record], findings: Findings) -> SuiteData:
+def _suite(results: Path, size: str, suite: Suite, store: Store, cases: dict[str, str], findings: Findings) -> SuiteData:
     rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
-    runs = [Run(row, records.get(row["launch"]), store) for row in rows]
     path = results / "claims" / f"{suite.name}.{size}.json"
     claims = read_claims(path) if path.exists() else []
+    wanted = {row["launch"] for row in rows} | {launch for claim in claims for launch in claim.runs}
+    records = {launch: record for launch in wanted & cases.keys() if (record := store.record(cases[launch], launch)) is not None}
+    runs = [Run(row, records.get(row["launch"]), store) for row in rows]
     return SuiteData(suite, [_labelled(claim, records, findings) for claim in claims], runs, findings)
 
 
 def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
-    """With what suite validation says now: it may have been judged after this claim."""
-    if claim.suite == VALIDATION:
+    """With what suite validation says now, where the claim bears a label: it may have been judged after this claim."""
+    if claim.label is None:
         return claim
     return claim.model_copy(update={"label": findings.label(records[launch] for launch in claim.runs if launch in records)})
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from harness.claims.columns import columns
 from harness.claims.metrics import METRICS
 from harness.record.schema import RankStatus, Record
 from harness.record.write import RUN
@@ -147,11 +148,13 @@ def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 def _sparks(run: Run) -> tuple[str, list[Spark]]:
     assert run.record is not None
     event, title = TIMED.get(run.record.case.program, (getattr(run.record.case, "operation", ""), "Time of each call"))
-    rows = run.samples[run.samples["event"] == event]
+    rows = columns(run.record, run.samples)
+    timed = rows.of(event)
     sparks = []
-    for rank, samples in rows.groupby("rank"):
-        times: np.ndarray = (samples["end_ns"] - samples["start_ns"]).to_numpy() / 1e6
+    for rank in np.unique(rows.rank[timed]).tolist():
+        own = timed[rows.rank[timed] == rank]
+        times: np.ndarray = (rows.end[own] - rows.start[own]) / 1e6
         median, largest = significant(float(np.median(times))), significant(float(times.max()))
         picture = sparkline(times, f"{title} of rank {rank} in ms: median {median}, largest {largest}")
-        sparks.append(Spark(int(str(rank)), median, largest, len(times), picture))
+        sparks.append(Spark(rank, median, largest, len(times), picture))
     return title, [spark for spark in sparks if spark.picture]

@@ -42,6 +42,7 @@ README = """# {title}
 - `results/` is a results folder: `scaleproof results list --results results`, `scaleproof show LAUNCH --results results`.
 - `tables/` has the same as Parquet, for any other tool: {tables}.
 - `environment/` says what ran: `make env` of a clone of Scaleproof at the commit below makes it again from `requirements.lock`.
+  Where a launch ran with changes to its commit, its `run.json` says so and `results/differences/` has them.
 - `suites/` are the experiments and claims. Verdicts anew, without running anything: `scaleproof judge SUITE --suites suites --results results`.
 
 Code: {codes}. Machines: {machines}.
@@ -87,7 +88,8 @@ def _fill(folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa
         shutil.copytree(results / "runs" / case_id / launch, folder / "results" / "runs" / case_id / launch)
     for name in (*BESIDE, "tables", "claims"):
         if (results / name).is_dir():
-            shutil.copytree(results / name, folder / "results" / name, ignore=shutil.ignore_patterns(".*"))
+            others = [f"{suite}.*" for suite in _others(results, chosen)]
+            shutil.copytree(results / name, folder / "results" / name, ignore=shutil.ignore_patterns(".*", *others))
     (folder / "tables").mkdir(parents=True)
     for name, table in tables.items():
         pq.write_table(table, folder / "tables" / f"{name}.parquet", compression="zstd")
@@ -115,6 +117,12 @@ def _fill(folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa
     )
 
 
+def _others(results: Path, chosen: pa.Table) -> set[str]:
+    """Suites whose plans and verdicts are no part of the crate."""
+    files = [path.name for name in ("stops", "tables", "claims") for path in (results / name).glob("*.*")]
+    return {name.partition(".")[0] for name in files if not name.startswith(".")} - set(chosen["suite"].to_pylist())
+
+
 def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
     """ro-crate-metadata.json."""
     citation = _citation()
@@ -133,7 +141,7 @@ def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> No
         ContextEntity(crate, "#scaleproof", {"@type": "SoftwareApplication", "name": "Scaleproof", "softwareVersion": harness.__version__, "license": LICENCE})
     )
     _add_data(crate, folder, chosen, suites)
-    action = {"@type": "CreateAction", "name": "scaleproof run", "instrument": {"@id": software.id}, "result": {"@id": "results/runs/"}}
+    action: dict[str, Any] = {"@type": "CreateAction", "name": "scaleproof run", "instrument": {"@id": software.id}, "result": {"@id": "results/runs/"}}
     action |= {"startTime": min(chosen["started_at"].to_pylist()), "endTime": started, "agent": [{"@id": author.id} for author in authors]}
     crate.root_dataset["mentions"] = crate.add(ContextEntity(crate, "#measured", action))
     with warnings.catch_warnings():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
@@ -33,19 +35,19 @@ _CLAIMS = pa.schema([
 ])  # fmt: skip
 
 
-def views(results: Path, index: Index, chosen: pa.Table | None = None) -> dict[str, pa.Table]:
-    """The tables of TABLES; `chosen`: only these rows of the index's launches, and their samples."""
-    launches, samples = index.launches, index.samples
+def views(results: Path, index: Index, names: Collection[str] = TABLES, chosen: pa.Table | None = None) -> dict[str, pa.Table]:
+    """The tables of these names; `chosen`: only these rows of the index's launches, their samples, and their suites' verdicts and plans."""
+    makers = {"launches": lambda: index.launches, "samples": lambda: index.samples, "claims": lambda: claims(results), "planned": lambda: planned(results)}
+    found = {name: makers[name]() for name in names}
     if chosen is not None:
-        launches, samples = chosen, _of(samples, chosen["launch"])
-    found = {"launches": launches, "samples": samples, "claims": claims(results), "planned": planned(results)}
+        suites, launches = pc.unique(chosen["suite"]), chosen["launch"].combine_chunks()
+        own = {"launches": ("launch", launches), "samples": ("launch", launches), "claims": ("suite", suites), "planned": ("suite", suites)}
+        found = {name: _among(table, *own[name]) for name, table in found.items()}
     return {name: table.rename_columns([_NAMES.get(column, column) for column in table.column_names]) for name, table in found.items()}
 
 
-def _of(samples: pa.Table, launches: pa.ChunkedArray) -> pa.Table:
-    import pyarrow.compute as pc
-
-    return samples.filter(pc.is_in(samples["launch"].cast(pa.string()), launches.combine_chunks()))
+def _among(table: pa.Table, column: str, wanted: pa.Array) -> pa.Table:
+    return table.filter(pc.is_in(table[column].cast(pa.string()), wanted))
 
 
 def claims(results: Path) -> pa.Table:
@@ -74,10 +76,12 @@ def planned(results: Path) -> pa.Table:
     return pa.concat_tables(found, promote_options="default") if found else pa.table({"suite": pa.array([], pa.string())})
 
 
-def ask(tables: dict[str, pa.Table], sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+def ask(results: Path, index: Index, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of one statement; SpecError with what DuckDB says, which names the nearest column."""
+    named = [name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
     with duckdb.connect() as database:
-        for name, table in tables.items():
+        database.execute("SET python_enable_replacements = false")
+        for name, table in views(results, index, named).items():
             database.register(name, table)
         try:
             found = database.sql(sql)
