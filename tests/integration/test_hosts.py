@@ -14,7 +14,7 @@ from harness.record.store import Store
 from tests.integration.hosts import on_hosts, records, small
 from tests.integration.netns import need_netns
 
-FOUR = [small("tcp", ranks=4), small("shm", transport="shm"), small("mpi", transport="mpi", collective="native", launcher="mpirun", ranks=4)]
+FOUR = [small("tcp", ranks=4), small("shm", transport="shm", ranks=2), small("mpi", transport="mpi", collective="native", launcher="mpirun", ranks=4)]
 TRAIN = small(
     "train", program="train", strategy="sync", transport="gloo", collective="native", workload="dnn_digits", minibatch=12, steps=3, data="digits",
 )  # fmt: skip
@@ -59,9 +59,10 @@ def test_its_bytes_crossed_the_interface_between_nodes(ran):
         assert moved > part.asked_bytes / 4 > 0
 
 
-def test_shared_memory_ends_at_the_node_in_one_line(ran):
-    failure = ran[1]["shm"].failure
-    assert failure is not None and failure.code == "transport_error" and "shared memory ends at the node" in failure.message
+def test_ranks_that_share_memory_stand_on_one_node(ran):
+    record = ran[1]["shm"]
+    assert record.status == "ok", record.failure
+    assert record.placement is not None and [(node.name, node.ranks) for node in record.placement.nodes] == [("node0", [0, 1])]
 
 
 def test_mpirun_starts_its_ranks_on_every_node(ran):

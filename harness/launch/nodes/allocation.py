@@ -64,12 +64,12 @@ def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
             raise SpecError(f"--hosts {named}: launcher 'local' starts ranks on this machine alone; leave one of both out")
         return None
     inner: Inner = "mpirun" if launcher == "mpirun" else "torchrun" if launcher == "torchrun" else "fork"
-    own = {"inner": inner, "interface": asked.interface or variables.get(INTERFACE, ""), "rendezvous": rendezvous}
+    interface = asked.interface or variables.get(INTERFACE, "")
     if inner != "fork":
         _need(str(Path(sys.executable).parent / inner), f"launcher {inner}", "type `make env`")
     if named and launcher != "srun":
         _need(remote_shell()[0], "launcher ssh", "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH")
-        return Allocation("hosts", "", hosts.parse(named), "ssh", **own)
+        return Allocation("hosts", "", hosts.parse(named), "ssh", inner, None, interface, rendezvous)
     job = slurm.job(variables)
     if job is None:
         if launcher:
@@ -80,7 +80,7 @@ def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
     if len(found) == 1 and not launcher:
         return None  # this machine, which Slurm gave
     _need("srun", "launcher srun", "install Slurm's client programs")
-    return Allocation("slurm", slurm.cluster(variables), found, "ssh" if launcher == "ssh" else "srun", job=slurm.told(job), **own)
+    return Allocation("slurm", slurm.cluster(variables), found, "ssh" if launcher == "ssh" else "srun", inner, slurm.told(job), interface, rendezvous)
 
 
 def _one_of(name: str, known: tuple[str, ...], what: str) -> str:
