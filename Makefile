@@ -27,6 +27,7 @@ demo:
 
 test:
 	@$(PYTHON) -m tools.setup --with-tests
+	@$(PYTHON) -m tools.setup mpich
 	$(INSIDE) python -m pytest
 
 bench: env
@@ -44,4 +45,4 @@ lint: env
 	$(INSIDE) snakemake --lint
 
 clean:
-	rm -rf .venv .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist *.egg-info logs reports
+	rm -rf .venv .venv-mpich .snakemake .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist *.egg-info logs reports

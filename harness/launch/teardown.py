@@ -125,10 +125,16 @@ def clean_leftovers(staging: Path) -> list[str]:
 
 
 def reap_session(session: int, within_s: float = 1.0) -> None:
-    """Reap the orphans of a launcher's session that this process has adopted."""
+    """Reap the orphans of a launcher's session that this process has adopted, and those of sessions whose leader is gone: MPICH's mpiexec makes one for each
+    process that it starts."""
     until = time.monotonic() + within_s
-    while [child for child in psutil.Process().children() if _session(child.pid) == session and _still_child(child.pid)] and time.monotonic() < until:
+    while [child for child in psutil.Process().children() if _orphan(child, session) and _still_child(child.pid)] and time.monotonic() < until:
         time.sleep(_POLL_S)
+
+
+def _orphan(child: psutil.Process, session: int) -> bool:
+    own = _session(child.pid)
+    return own == session or (own is not None and not psutil.pid_exists(own))
 
 
 def _session(pid: int) -> int | None:

@@ -90,6 +90,13 @@ _TRANSPORTS = {
         probe="harness.transports.ucc:why_not",
     ),
     "mpi": Entry("harness.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
+    "mpich": Entry(
+        "harness.transports.mpich:Mpich",
+        "MPICH through mpi4py, in an environment of its own",
+        launcher="mpich",
+        advice="type `python3 -m tools.setup mpich`",
+        probe="harness.transports.mpich:why_not",
+    ),
     "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False, fuses=True),
     "grpc+mpi": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, Open MPI delivers", ("grpc", "mpi4py"), True, launcher="mpirun"),
     "grpc+shm": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, one-sided writes into shared memory deliver", ("grpc",), point_to_point=True),
@@ -148,6 +155,12 @@ _FABRICS = {
 _LAUNCHERS = {
     "local": Entry("harness.launch.local:Local", "ranks forked from one parent on this machine"),
     "mpirun": Entry("harness.launch.mpirun:Mpirun", "ranks started by Open MPI's mpirun", ("mpi4py",)),
+    "mpich": Entry(
+        "harness.launch.mpich:Mpich",
+        "ranks started by MPICH's mpiexec, in the environment that has it",
+        advice="type `python3 -m tools.setup mpich`",
+        probe="harness.transports.mpich:why_not",
+    ),
 }
 _WORKLOADS = {
     "vgg_a": Entry("harness.workloads.vgg:vgg_a", "VGG-A, 3x224x224, 132.9 M parameters"),

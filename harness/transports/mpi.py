@@ -15,6 +15,7 @@ from harness.transports.base import Array, Capabilities, Done, Handle, ReduceOpe
 if TYPE_CHECKING:
     from harness.rank.context import RankContext
 
+Path = Literal["shared memory", "socket", "library's choice"]
 DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int16", "int32", "int64"})
 """What MPI reduces of NumPy's types; the standard has no half precision."""
 SETTINGS = ("pml", "btl", "btl_tcp_if_include", "btl_sm_backing_directory")
@@ -25,7 +26,7 @@ class Mpi:
     """World communicator of the processes that mpirun started. Collectives run inside the call: Open MPI's non-blocking ones use slower algorithms."""
 
     def __init__(self, context: RankContext) -> None:
-        need_mpirun("mpi")
+        self._need_starter()
         import mpi4py
 
         self._post = context.post
@@ -42,11 +43,27 @@ class Mpi:
         self.rank, self.world_size = context.rank, context.world_size
         if (self._world.rank, self._world.size) != (self.rank, self.world_size):
             raise TransportError(f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}")
-        context.facts["mpi"] = {"thread_level": _thread_level(MPI), **settings()}
+        context.facts["mpi"] = {"thread_level": _thread_level(MPI), **self._settings()}
         self.traffic = Traffic()
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="caller", path=path_of(settings()), library=_library(MPI)
+            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="caller", path=self._path(), library=self._name()
         )  # fmt: skip
+
+    def _need_starter(self) -> None:
+        """Raises TransportError in a process that this library's own program did not start."""
+        need_mpirun("mpi")
+
+    def _settings(self) -> dict[str, str]:
+        """What decides the path of the bytes, as the launcher set it."""
+        return settings()
+
+    def _name(self) -> str:
+        """The library as loaded."""
+        return f"{self._mpi.Get_library_version().split(',')[0]}, mpi4py {mpi4py_version()}"
+
+    def _path(self) -> Path:
+        """Where the bytes go under these settings."""
+        return path_of(settings())
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
@@ -132,11 +149,8 @@ class _Request:
         self._transport._post.go_on()
 
 
-def _library(mpi: Any) -> str:
-    return f"{mpi.Get_library_version().split(',')[0]}, mpi4py {_mpi4py_version()}"
-
-
-def _mpi4py_version() -> str:
+def mpi4py_version() -> str:
+    """As installed beside the library."""
     import mpi4py
 
     return str(mpi4py.__version__)
@@ -158,7 +172,7 @@ def settings() -> dict[str, str]:
     return {name: os.environ[f"OMPI_MCA_{name}"] for name in SETTINGS if f"OMPI_MCA_{name}" in os.environ}
 
 
-def path_of(settings: dict[str, str]) -> Literal["shared memory", "socket", "library's choice"]:
+def path_of(settings: dict[str, str]) -> Path:
     """Where Open MPI's bytes go under these parameters."""
     ways = set(settings.get("btl", "").split(",")) - {"self", ""}
     if settings.get("pml") == "ob1" and ways == {"sm"}:

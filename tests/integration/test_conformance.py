@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
+from harness.launch import mpich
 from harness.rank.board import Board
 from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
@@ -39,6 +40,8 @@ VARIANTS = [*(name for name in registry.names("transport") if not registry.entry
 """Transports, with a framework behind the slash where the binding follows it. Those that need a device: test_rdma.py runs this suite in guests."""
 COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc", "tensorflow-mirrored")
 """Made of parts that run with all numbers of ranks, or slow to start: a few are enough."""
+STARTED = ("mpirun", "mpich")
+"""Launchers whose program starts the ranks."""
 LISTENING = ("tcp", "ucx", "grpc")
 """Transports of ours that accept connections."""
 
@@ -74,7 +77,7 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
     require(variant)
     with folder() as results:
         start = time.monotonic()
-        if entry_of(variant).launcher == "mpirun":
+        if entry_of(variant).launcher in STARTED:
             process = mpirun(fault, case_of(variant, 3), results, SET_S)
             assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
@@ -105,7 +108,7 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
     require(variant)
     case, children = case_of(variant, ranks), psutil.Process().children(recursive=True)
     with folder() as results:
-        if entry_of(variant).launcher == "mpirun":
+        if entry_of(variant).launcher in STARTED:
             process = mpirun("check_everything", case, results, SET_S)
             problems = [process.stderr] if process.returncode else []
             problems += [f"left {path}" for path in results.rglob("sm_segment*")]
@@ -149,9 +152,14 @@ def folder() -> Iterator[Path]:
 
 
 def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Open MPI with its files inside the scratch folder and no listening ranks; see docs/transports/mpi.md."""
+    """Open MPI with its files inside the scratch folder, or MPICH, and no listening ranks; see docs/transports/mpi.md and mpich.md."""
     (results / "rendezvous").mkdir()
     Board(results / "board", case.ranks).close()
+    words, arguments = ["-m", "tests.integration.conformance.under_mpirun"], [function, case.model_dump_json(), str(results)]
+    if case.launcher == "mpich":
+        environment = os.environ | mpich.Mpich().environment(results, None)  # type: ignore[arg-type]
+        command = mpich.started(case.ranks, [*words, *arguments])
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
     command = [
         str(Path(sys.executable).parent / "mpirun"),
         "-n",
@@ -166,7 +174,7 @@ def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subproc
         "btl",
         "self,sm",
     ]
-    command += ["--mca", "btl_sm_backing_directory", str(results), sys.executable, "-m", "tests.integration.conformance.under_mpirun"]
+    command += ["--mca", "btl_sm_backing_directory", str(results), sys.executable, *words]
     environment = os.environ | {"TMPDIR": str(results), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     arguments = [function, case.model_dump_json(), str(results)]
     return subprocess.run([*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)

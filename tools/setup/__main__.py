@@ -17,6 +17,10 @@ if __name__ == "__main__":
     problem = python_problem(sys.version_info)
     if problem:
         sys.exit("set-up: " + problem)
+    if sys.argv[1:2] == ["mpich"]:
+        from tools.setup import mpich
+
+        sys.exit(mpich.main(sys.argv[2:]))
     from tools.setup.run import main
 
     sys.exit(main(sys.argv[1:]))

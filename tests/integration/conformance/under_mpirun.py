@@ -1,4 +1,4 @@
-"""Runs one function of the process set in a process that mpirun started: python -m tests.integration.conformance.under_mpirun FUNCTION CASE FOLDER."""
+"""`python -m tests.integration.conformance.under_mpirun FUNCTION CASE FOLDER`: one function of the process set in a process of mpirun or mpiexec."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.integration.conformance import process_set
 
 def main(function: str, case_json: str, folder: Path) -> None:
     """The folder holds `board` and `rendezvous/`; results go there too."""
-    rank, case = int(os.environ["OMPI_COMM_WORLD_RANK"]), parse_case(json.loads(case_json))
+    rank, case = int(os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]), parse_case(json.loads(case_json))
     context = RankContext(
         case=case, rank=rank, world_size=case.ranks, launch_id="conformance", token="conformance", seed=0, folder=folder, address="127.0.0.1",
         rendezvous=Rendezvous(folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"), board=Board(folder / "board", case.ranks),

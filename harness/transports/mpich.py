@@ -1,0 +1,58 @@
+"""MPICH through mpi4py, in an environment of its own: its wheel and Open MPI's each bring a libmpi and an mpiexec, and never share one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import harness
+from harness.transports import mpi
+from harness.transports.base import TransportError
+
+HOME = "SCALEPROOF_MPICH"
+"""Variable that names another environment than the one that set-up makes."""
+STARTED = "PMI_RANK"
+"""What mpiexec gives each of its processes."""
+_ACKNOWLEDGED = 1024
+"""Bytes, more than the answer of PMI-1 has."""
+SETTINGS = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
+ON_ONE_MACHINE = {"UCX_TLS": "self,sm"}
+"""Between processes of a machine MPICH copies through memory that they share; with UCX's other ways loaded every rank would listen on all interfaces."""
+
+
+def home() -> Path:
+    """The environment with MPICH, mpi4py and what else a rank imports."""
+    return Path(os.environ.get(HOME) or Path(harness.__file__).parents[1] / ".venv-mpich")
+
+
+def why_not() -> str:
+    """Why no rank can be started by MPICH here; empty where they can."""
+    missing = [name for name in ("mpiexec", "python") if not (home() / "bin" / name).exists()]
+    return f"no environment with MPICH: {home()} has no {' and no '.join(missing)}" if missing else ""
+
+
+class Mpich(mpi.Mpi):
+    """As `mpi`, with the other library."""
+
+    def _need_starter(self) -> None:
+        if STARTED not in os.environ:
+            raise TransportError("transport 'mpich' needs ranks that MPICH's mpiexec started: use launcher 'mpich'")
+
+    def _settings(self) -> dict[str, str]:
+        return {name: os.environ[name] for name in SETTINGS if name in os.environ}
+
+    def _name(self) -> str:
+        return f"MPICH {self._mpi.Get_library_version().split()[2]}, mpi4py {mpi.mpi4py_version()}"
+
+    def _path(self) -> mpi.Path:
+        return "shared memory" if self._settings() == ON_ONE_MACHINE else "library's choice"
+
+    def close(self) -> None:
+        """See Mpi.close; and tell mpiexec that this process is done. MPICH does so when C's exit handlers run, which a rank of ours ends without: mpiexec
+        would take its end for a failure and kill the others."""
+        open_before = not self._mpi.Is_finalized()
+        super().close()
+        if open_before and self._mpi.Is_finalized():
+            channel = int(os.environ["PMI_FD"])
+            os.write(channel, b"cmd=finalize\n")
+            os.read(channel, _ACKNOWLEDGED)
