@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sniff = sniff_of("n0", "n1", "n2", multiplied={"n2": figure(40e9)})
     said = check(sniff)
     ranks = first.case.ranks
-    changed = {
+    changed: dict[str, dict[str, Any]] = {
         first.launch: {"placement": placed("n0", "n1", "n2", switches=LEAVES, ranks=ranks), "sniff": sniff, "preflight": [said],
                        "warnings": [Warning(code=said.code, message=said.message, advice=said.advice)]},
         second.launch: {"placement": placed("n0", "n1", switches=LEAVES, ranks=ranks)},

@@ -21,8 +21,8 @@ def figure(value: float, spread: float = 0.01) -> Sniffed:
     return Sniffed(value=value, low=value * (1 - spread), high=value * (1 + spread), n=9)
 
 
-def sniff_of(*names: str, taken_at: str = "2026-01-01T00:00:00+00:00", **figures: dict[str, Sniffed]) -> Sniff:
-    """Nodes alike, but for the given figures by kind and node."""
+def sniff_of(*names: str, taken_at: str = "2026-01-01T00:00:00+00:00", **figures: Any) -> Sniff:
+    """Nodes alike, but for the given figures: a dictionary by node for each kind."""
     usual = {"copied": 10e9, "multiplied": 100e9, "rate": 1.2e9, "trip": 30e-6}
     made = []
     for place, name in enumerate(names):
@@ -41,9 +41,9 @@ def who(sniff: Sniff) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("kind", ["copied", "multiplied"])
 def test_a_node_far_below_the_middle_one_is_named(kind: str) -> None:
     usual = getattr(sniff_of("a").nodes[0], kind).value
-    assert who(sniff_of(*FOUR, **{kind: {"c": figure(usual * (1 - SHARES[kind]) * 0.97)}})) == [("c", kind)]
-    assert who(sniff_of(*FOUR, **{kind: {"c": figure(usual * (1 - SHARES[kind]) * 1.03)}})) == []
-    assert who(sniff_of(*FOUR, **{kind: {"c": figure(usual * 2)}})) == []
+    for share, named in (((1 - SHARES[kind]) * 0.97, [("c", kind)]), ((1 - SHARES[kind]) * 1.03, []), (2, [])):
+        figures: dict[str, Any] = {kind: {"c": figure(usual * share)}}
+        assert who(sniff_of(*FOUR, **figures)) == named
 
 
 def test_a_node_whose_interval_reaches_the_others_is_not_named() -> None:

@@ -7,7 +7,7 @@ from harness.fabric.quota import Quota
 from harness.launch.base import SCRATCH
 from harness.rank.context import RankContext
 
-NODE, CORES = 2, 0.15
+NODE, CORES = 2, 0.1
 
 
 def run(context: RankContext) -> None:
