@@ -112,7 +112,8 @@ def validated(wildcards):
     not asked for is not run for them. Size ci has none."""
     total, found = hashlib.sha256(), Path("results/claims").glob("validation.*.json")
     for path in sorted(found) if wildcards.suite != "validation" else []:
-        total.update(b"" if path.name == "validation.ci.json" else path.read_bytes())
+        if path.name != "validation.ci.json":
+            total.update(path.read_bytes())
     return total.hexdigest()[:16]
 
 

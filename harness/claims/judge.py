@@ -264,7 +264,7 @@ class _Judging:
             rule=judged.rule if judged else unjudged, reason=reason, runs=found.runs if found else (), experiment=form.experiment,
             base=found.base if found else None, direction=claim.direction, deviations=form.deviations, control=control,
             noise_floor=estimate.floor if estimate else None, warnings=warnings, attempt=_attempt(claim),
-            label=None if self.suite.name == VALIDATION else self._findings.label(used),
+            label=self._findings.label(used) if self.suite.name != VALIDATION and claim.metric is not None and claim.metric.timing else None,
             **{"provenance": None, "gate": False, "where": None, "source": "own", **paper},
         )  # fmt: skip
         return result.model_copy(update={"validates": finding(form, result, used)})

@@ -282,7 +282,7 @@ class ClaimResult(_Form):
     attempt: Attempt | None = None
     """None for arithmetic."""
     label: Label | None = None
-    """Of emulated and simulated evidence: what suite validation says of it."""
+    """Of times on emulated and simulated evidence: what suite validation says of it. Counts need none."""
     validates: Finding | None = None
     """Suite validation alone."""
 

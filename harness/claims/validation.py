@@ -55,31 +55,33 @@ class Findings:
 
     def label(self, records: Iterable[Record]) -> Label | None:
         """Of a number that launches gave: the worst of theirs; None where all are measured, or simulated without a message: those add up a profile."""
-        upper = [record for record in records if record.evidence == "emulated" or (record.evidence == "simulated" and record.case.transport is not None)]
-        alike = {(record.case_id, record.evidence, record.machine, record.code.digest): record for record in upper}
-        labels = [self._of(record) for record in alike.values()]
+        alike = {(record.case_id, record.evidence, record.machine, record.code.digest): record.case for record in records}
+        labels = [label for (_, *stand), case in alike.items() if (label := self.of(case, *stand))]
         if not labels:
             return None
         worst = min((label.standing for label in labels), key=WORST.index)
         lines = dict.fromkeys(line for label in labels if label.standing == worst for line in label.why)
         return Label(standing=worst, why=tuple(lines))
 
-    def _of(self, record: Record) -> Label:
-        here = [result for result in self.results if _finding(result).machine in (record.machine, None)]
-        about = [result for result in here if concerns(_finding(result).form, record)]
+    def of(self, case: AnyCase, evidence: str, machine: str, code: str) -> Label | None:
+        """Of a case at a level of evidence, on a machine, by a version of the code."""
+        if evidence == "measured" or (evidence == "simulated" and case.transport is None):
+            return None
+        here = [result for result in self.results if _finding(result).machine in (machine, None)]
+        about = [result for result in here if concerns(_finding(result).form, case, evidence)]
         if not any(_finding(result).machine for result in here):
             return Label(standing="not validated here", why=(NEVER,))
         if not about:
-            return Label(standing="not validated here", why=(f"no claim of suite validation is about {record.evidence} launches like this one",))
-        same = [result for result in about if _finding(result).code == record.code.digest]
+            return Label(standing="not validated here", why=(f"no claim of suite validation is about {evidence} launches like this one",))
+        same = [result for result in about if _finding(result).code == code]
         missed = [_miss(result) for result in same if result.verdict in MISSED] + [line for result in same for line in _finding(result).below]
         if missed:
             return Label(standing="missed", why=tuple(dict.fromkeys(missed)))
         checks = dict.fromkeys(_finding(result).form.what for result in about)
-        doubts = [doubt for what in checks if (doubt := _doubt(what, about, record))]
+        doubts = [doubt for what in checks if (doubt := _doubt(what, about, case, code))]
         if doubts:
             return Label(standing="not validated here", why=tuple(doubts))
-        return Label(standing="validated", why=tuple(f"{_named(result)}: {result.rule}" for result in same if covers(_finding(result), record.case)))
+        return Label(standing="validated", why=tuple(f"{_named(result)}: {result.rule}" for result in same if covers(_finding(result), case)))
 
 
 def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> Finding | None:
@@ -111,10 +113,10 @@ def with_misses_below(results: Sequence[ClaimResult], forms: dict[str, ClaimForm
     return found
 
 
-def concerns(form: Validates, record: Record) -> bool:
-    """Whether a claim speaks of this launch."""
-    excepted = bool(form.unless) and matches(record.case, form.unless)
-    return form.evidence == record.evidence and matches(record.case, form.where) and not excepted
+def concerns(form: Validates, case: AnyCase, evidence: str) -> bool:
+    """Whether a claim speaks of such launches."""
+    excepted = bool(form.unless) and matches(case, form.unless)
+    return form.evidence == evidence and matches(case, form.where) and not excepted
 
 
 def covers(found: Finding, case: AnyCase) -> bool:
@@ -130,18 +132,18 @@ def covers(found: Finding, case: AnyCase) -> bool:
     return any(all(within(one, field) for field in _bounding(form)) for one in found.judged_on)
 
 
-def _doubt(what: str, about: Sequence[ClaimResult], record: Record) -> str:
-    """Why this check does not validate the launch; empty where it does."""
+def _doubt(what: str, about: Sequence[ClaimResult], case: AnyCase, code: str) -> str:
+    """Why this check does not validate the case; empty where it does."""
     known = [result for result in about if _finding(result).form.what == what]
     judged = [result for result in known if _finding(result).machine]
-    same = [result for result in judged if _finding(result).code == record.code.digest]
+    same = [result for result in judged if _finding(result).code == code]
     if not same:
         return f"{what}: not judged here{' with this version of the code' if judged else ''}"
     if undecided := [result for result in same if result.verdict != "reproduced"]:
         return f"{what}: {_named(undecided[0])} is {undecided[0].verdict}"
-    if any(covers(_finding(result), record.case) for result in same):
+    if any(covers(_finding(result), case) for result in same):
         return ""
-    values = ", ".join(f"{field} {getattr(record.case, field, None)}" for field in _bounding(_finding(same[0]).form))
+    values = ", ".join(f"{field} {getattr(case, field, None)}" for field in _bounding(_finding(same[0]).form))
     return f"{what}: not judged on {values}"
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from harness.commands.common import print_table, results_argument
 
 if TYPE_CHECKING:
+    from harness.claims.schema import Label
     from harness.commands.predict_question import Asked
     from harness.simulate.scaling import Point, Range, Useful
 
@@ -133,7 +134,10 @@ def _print(given: argparse.Namespace, found: Asked, points: list[Point], useful:
     print(_verdict(points, useful))
     last = points[-1]
     print(f"binds: halving the time that this resource takes shortens the step most, by the share behind it; at {last.nodes} nodes {HINTS[last.binds]}")
-    print(f"evidence: simulated; costs of messages {question.costs.source}")
+    label = _label(given, found)
+    print(f"evidence: simulated{f' ({label.words})' if label else ''}; costs of messages {question.costs.source}")
+    for line in label.why if label else ():
+        print(f"  {label.words if label else ''}: {line}")
     for words in question.costs.assumed:
         print(f"  assumed: {words}")
     print("  [in brackets]: over the uncertainty of costs and profile" + (" and all of --efficiency" if given.efficiency else ""))
@@ -144,6 +148,16 @@ def _print(given: argparse.Namespace, found: Asked, points: list[Point], useful:
         print(f"  not exchanged: {len(found.unused)} parameters that the forward pass does not use ({named})")
     if largest := _much_memory(network, points):
         print(f"  {largest}")
+
+
+def _label(given: argparse.Namespace, found: Asked) -> Label | None:
+    """What suite validation says of such predictions on this machine, at the largest number of nodes; None where nothing is exchanged."""
+    from harness.claims.validation import Findings
+    from harness.record.digest import code_digest, machine_id
+
+    costs = "fitted" if found.question.costs.source.startswith("fitted") else "stated"
+    case = found.question.case(found.nodes[-1]).model_copy(update={"costs": costs})
+    return Findings.read(given.results).of(case, "simulated", machine_id(), code_digest(case.fabric))
 
 
 def _size(found: Asked) -> str:
@@ -229,10 +243,11 @@ def _picture(given: argparse.Namespace, found: Asked, points: list[Point], usefu
 def _machine_form(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> dict[str, Any]:
     from dataclasses import asdict
 
-    question = found.question
+    question, label = found.question, _label(given, found)
     rows = [{**asdict(point), "efficiency": asdict(point.efficiency), "binds": point.binds} for point in points]
     return {
-        "evidence": "simulated", "workload": question.network.name, "parameters": question.network.parameters, "forward_flop": question.network.forward_flop,
+        "evidence": "simulated", "label": label and label.model_dump(), "workload": question.network.name, "parameters": question.network.parameters,
+        "forward_flop": question.network.forward_flop,
         "minibatch": question.minibatch, "per_node": question.per_node, "compute": found.compute, "fabric": found.fabric, "exchange": _exchange(given, found),
         "costs": question.costs.source, "assumed": list(question.costs.assumed), "points": rows, "useful": asdict(useful), "left_out": found.left_out,
         "unused_parameters": found.unused,

@@ -50,13 +50,22 @@ def printable(line: str) -> str:
     return "".join(character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in line.rstrip("\r\n"))
 
 
+def _evidence(record: Record, results: Path) -> str:
+    """With what suite validation says of it; of that suite's own launches nothing."""
+    from harness.claims.load import VALIDATION
+    from harness.claims.validation import Findings
+
+    label = None if record.case.suite == VALIDATION else Findings.read(results).label([record])
+    return record.evidence + (f" ({label.words})" if label else "")
+
+
 def _print(record: Record, folder: Path, results: Path) -> None:
     from harness.report.inputs import lines as input_lines
     from harness.report.nodes import lines as node_lines
     from harness.spec.tags import NONE, tags_of
 
     case = record.case
-    print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {record.evidence} on machine {record.machine}")
+    print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {_evidence(record, results)} on machine {record.machine}")
     print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
     print("  " + ", ".join(f"{name} {value}" for name, value in case.model_dump().items() if value is not None and name not in ("suite", "experiment", "arm")))
     print("tags: " + ", ".join(f"{axis} {tag}" for axis, tag in tags_of(case).items() if tag != NONE))

@@ -85,6 +85,7 @@ def test_a_prediction_is_shown_and_reported(folder: Path, capsys: pytest.Capture
     capsys.readouterr()
     assert main(["show", record.launch, "--results", str(folder / "results")]) == 0
     shown = capsys.readouterr().out
+    assert "simulated (not validated here) on machine" in shown
     assert "predicted in" in shown and "drawn" in shown and "stated, not measured" in shown and "no log" not in shown
     run(folder, "judge", "foretold")
     assert main(["report", str(folder / "suites" / "foretold"), "--results", str(folder / "results"), "--output", str(folder / "reports")]) == 0

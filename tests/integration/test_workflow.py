@@ -79,6 +79,17 @@ def test_a_suites_target_runs_collects_judges_and_reports_and_does_nothing_twice
     assert "run small first --size smoke" in calls(project)[7:], "another program of the suite's own is another launch"
 
 
+def test_new_verdicts_of_suite_validation_let_others_be_judged_anew_and_nothing_run(project):
+    assert snakemake(project, "small").returncode == 0
+    before = len(calls(project))
+    (project / "results/claims/validation.ci.json").write_text("size ci has no verdicts")
+    assert snakemake(project, "small").returncode == 0
+    assert calls(project)[before:] == ["report --size smoke"]
+    (project / "results/claims/validation.smoke.json").write_text("another")
+    assert snakemake(project, "small").returncode == 0
+    assert calls(project)[before + 1 :] == ["judge small --size smoke", "report --size smoke"]
+
+
 def test_a_size_runs_only_the_experiments_that_have_it(project):
     assert snakemake(project, "--config", "size=ci").returncode == 0
     assert [call for call in calls(project) if call.startswith("run")] == ["run small first --size ci"]

@@ -84,19 +84,20 @@ def test_a_miss_lowers_nothing_that_the_claim_does_not_speak_of() -> None:
 
 
 def test_other_machines_and_versions_say_nothing() -> None:
-    for other in ({"machine": "n"}, {"code": "e"}):
+    others: list[dict[str, Any]] = [{"machine": "n"}, {"code": "e"}]
+    for other in others:
         for word in ("reproduced", "not reproduced"):
             assert standing([verdict(word, **other)], emulated()) == "not validated here"
 
 
 def test_the_newest_verdict_counts() -> None:
-    later = {"latest": "2026-02-01T00:00:00Z"}
+    later: dict[str, Any] = {"latest": "2026-02-01T00:00:00Z"}
     assert standing([verdict("not reproduced"), verdict("reproduced", **later)], emulated()) == "validated"
     assert standing([verdict("not reproduced", **later), verdict("reproduced")], emulated()) == "missed"
 
 
 def test_everything_that_is_checked_of_a_level_must_hold() -> None:
-    other = {"name": "validation.shrink", "form": {**FORM, "what": "shrink", "unless": {}}}
+    other: dict[str, Any] = {"name": "validation.shrink", "form": {**FORM, "what": "shrink", "unless": {}}}
     assert standing([verdict("reproduced"), verdict("reproduced", **other)], emulated()) == "validated"
     for doubt in (verdict("inconclusive", **other), verdict("inconclusive", **other, machine=None, code="", judged_on=[])):
         assert standing([verdict("reproduced"), doubt], emulated()) == "not validated here"
@@ -125,6 +126,12 @@ def test_a_verdict_bears_the_label_of_its_launches(tmp_path: Path, word: str, wo
     write_claims(tmp_path / "results" / "claims" / "validation.smoke.json", [verdict(word, form=everywhere, judged_on=[{}])])
     result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
     assert (result.verdict, result.evidence_words(), result.lowered) == ("reproduced", words, word != "reproduced")
+
+
+def test_what_is_counted_bears_no_label(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "metric": "max_loss_difference", "unit": "1", "direction": "lower", "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}}
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
+    assert (result.verdict, result.label, result.evidence_words()) == ("reproduced", None, "emulated")
 
 
 def test_verdicts_of_another_form_are_one_line(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from harness.claims.judge import write_claims
 from harness.cli import main
 from harness.commands.predict_question import efficiency_of, nodes_of
-from harness.record.digest import machine_id
+from harness.record.digest import code_digest, machine_id
 from harness.simulate.engine import simulate
 from harness.simulate.model import CostModel, Uncertain
 from harness.simulate.scaling import Question
@@ -20,6 +21,7 @@ from harness.workloads import dnn
 from harness.workloads.networks import Network
 from harness.workloads.profile import Profile, Spread, peak_profile, write
 from harness.workloads.vgg import vgg_a
+from tests.unit.test_claims_validation import verdict
 
 NETWORK: Network = vgg_a(64, 0.25)
 FREE = CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "free")
@@ -127,6 +129,23 @@ def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.C
     text = out.read_text()
     assert text.startswith("<?xml") and "simulated" in text and "#0068a8" in text
     assert not any(stand_in in text for stand_in in ("#010101", "#020202", "#050000", "#060001")), "colours of pages only"
+
+
+def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = [*ENGINEERS, "--workload", "cd_dnn", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["label"]["standing"] == "not validated here"
+    here = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"costs": "fitted"}]}
+    missed = verdict("not reproduced", "validation.prediction", {"what": "predictions", "evidence": "simulated", "alike": ["costs"]}, **here, missed_by=0.07)
+    write_claims(tmp_path / "claims" / "validation.small.json", [missed])
+    assert main([word if word != "--json" else f"--out={tmp_path / 'p.svg'}" for word in words]) == 0
+    said = capsys.readouterr().out
+    assert "evidence: simulated (validation missed); costs of messages" in said
+    assert "  validation missed: validation.prediction (size smoke) is missed by 0.07 x" in said
+    write_claims(tmp_path / "claims" / "validation.small.json", [missed.model_copy(update={"verdict": "reproduced"})])
+    assert main(words) == 0
+    label = json.loads(capsys.readouterr().out)["label"]
+    assert label == {"standing": "not validated here", "why": ["predictions: not judged on costs stated"]}
 
 
 def test_a_module_of_the_users_own_for_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
