@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from harness.compare.schema import Comparison, PairOut, Row, SideOut
 from harness.report.numbers import nbytes, percent, significant
+from harness.stats.intervals import CONFIDENCE
 
 SHOWN = 40
 """At most so many rows: the page and the JSON have all of them."""
 _QUIET = ("no difference", "inconclusive")
-_COLUMNS = ("case", "metric", "A", "B", "unit", "B against A", "interval", "noise floor", "finding")
+_COLUMNS = ("case", "metric", "A", "B", "unit", "B against A", f"{100 * CONFIDENCE:.0f} % interval", "noise floor", "finding")
 
 
 def summary(found: Comparison) -> str:
@@ -44,7 +45,7 @@ def summary(found: Comparison) -> str:
 
 def _side(name: str, side: SideOut) -> str:
     lost = f", {side.failed} failed" if side.failed else ""
-    return f"- {name}: {side.ok} good launches{lost}, machine {', '.join(side.machines)}, {_text('; '.join(side.codes))}, from {side.first}"
+    return f"- {name}: {side.ok} good launches{lost}, machine {', '.join(side.machines)}, code {_text('; '.join(side.codes))}, from {side.first}"
 
 
 def _row(pair: PairOut, row: Row) -> Sequence[str]:
