@@ -115,7 +115,7 @@ def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
     (folder / "rank-1.log").write_text("said")
     (folder / "rendezvous" / "key").write_text("1")
     courier.last()
-    found = [_named(*link.receive()) for _ in range(7)]
+    found = [_named(*link.receive()) for _ in range(8)]
     assert found[0] == "rendezvous/key" and found[-1] == "exit-1.json"
     assert set(found) == {"rendezvous/key", "line", "rank-1.log", "rank-1.events", "rank-1.json", "params.npy", "exit-1.json"}
 

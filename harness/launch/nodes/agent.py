@@ -115,8 +115,8 @@ class Agent:
                     self.errands.done(message)
                 else:
                     courier.take(message, body)
-        except (LinkLost, OSError, ValueError):
-            pass
+        except (LinkLost, OSError, ValueError, KeyError):
+            pass  # whatever it was: nobody says any more what is to be done
         self.end()
 
     def end(self) -> None:

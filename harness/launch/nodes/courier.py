@@ -116,8 +116,10 @@ class Courier:
     def _send_log(self, name: str) -> None:
         sent, _ = self._sent.get(name, (0, 0))
         path = self.folder / name
-        if not path.exists() or path.stat().st_size <= sent:
+        if not path.exists() or (name in self._sent and path.stat().st_size <= sent):
             return
+        if name not in self._sent:
+            self.link.send("log", name=name)  # also one in which nothing will ever stand
         with path.open("rb") as log:
             log.seek(sent)
             while part := log.read(PIECE):
