@@ -9,7 +9,7 @@ from harness.launch.slow_nodes import KINDS, Kind, slow
 from harness.record.placement import ADVICE, unlike
 from harness.record.schema import PlacedNode, Placement, Record, Sniffed, SniffedNode
 
-HEAD = ("node", "switch", "address", "ranks", "cores", "machine", "copies (GB/s)", "multiplies (GFLOP/s)", "link to the next (Gbit/s)", "there and back (µs)")
+HEAD = ("node", "switch", "address", "ranks", "cores", "machine", "copies (GB/s)", "multiplies (GFLOP/s)", "link (Gbit/s)", "round trip (µs)")
 _SCALES = {"copied": 1e-9, "multiplied": 1e-9, "rate": 8e-9, "trip": 1e6}
 
 

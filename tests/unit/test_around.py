@@ -226,7 +226,7 @@ def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(tmp_path: 
     asked: list[Any] = []
     answers: list[Any] = [preflight_machine.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
 
-    def ask(group: Any, staging: Any) -> Any:
+    def ask(group: Any, staging: Any, ground: Any = None) -> Any:
         asked.append(group)
         return answers[min(len(asked), 2) - 1]
 
