@@ -18,6 +18,7 @@ from harness.launch.agreement import agreement, common, own, unequal_hosts
 from harness.launch.conditions import link_warnings
 from harness.launch.crowding import crowding, saturation
 from harness.launch.execute import Ended
+from harness.launch.nodes.allocation import options
 from harness.launch.nodes.ground import Site
 from harness.launch.preflight_experiment import failed, warnings
 from harness.launch.replay import sleeps
@@ -91,7 +92,7 @@ def compose(
         inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
         warnings=[*warnings(around.preflight), *_warnings(ended), *link_warnings(transport.get("fabric")), *disturbed, *unequal_hosts(facts)],
         code=code_version(), machine=around.machine, environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
-        transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders),
+        transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders, around.site),
         artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall, placement=around.site.placement() if around.site else None,
         sniff=around.sniff,
     )  # fmt: skip
@@ -119,10 +120,10 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
     return record.model_copy(update={"status": "failed", "failure": failure, "preflight": around.preflight, "warnings": warnings(around.preflight)})
 
 
-def command(case: AnyCase, orders: Orders) -> list[str]:
+def command(case: AnyCase, orders: Orders, site: Site | None = None) -> list[str]:
     """What a person types to run this launch again."""
     chosen = ["--size", orders.size, "--case", orders.case_id, "--launch", str(orders.plan_index), "--again"]
-    return ["scaleproof", "run", case.suite, case.experiment, *chosen]
+    return ["scaleproof", "run", case.suite, case.experiment, *chosen, *(options(site.allocation) if site else [])]
 
 
 def failure_of(sign: Sign) -> Failure:

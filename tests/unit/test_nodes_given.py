@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.launch.nodes import hosts, slurm
-from harness.launch.nodes.allocation import Allocation, Asked, given
+from harness.launch.nodes.allocation import Allocation, Asked, given, options
 from harness.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
 from harness.launch.nodes.hosts import Host
 from harness.launch.nodes.inner import command
@@ -110,6 +110,14 @@ def test_variables_stand_for_options_and_options_go_first(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
     found = given(Asked(interface="ib0"), {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"})
     assert found is not None and (found.starter, found.launcher, found.interface, len(found.hosts)) == ("ssh", "torchrun", "ib0", 2)
+
+
+def test_what_was_given_can_be_typed_again(monkeypatch):
+    monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
+    words = ["--hosts", "a:1,b", "--launcher", "torchrun", "--interface", "ib0", "--rendezvous", "c10d"]
+    found = given(Asked(hosts="a:1,b", launcher="torchrun", interface="ib0", rendezvous="c10d"), {})
+    assert found is not None and options(found) == words
+    assert options(Allocation("slurm", "lab", (Host("n1"),), "srun")) == []
 
 
 @pytest.fixture

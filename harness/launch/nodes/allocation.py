@@ -54,6 +54,14 @@ class Allocation:
         return self.starter if self.inner == "fork" else self.inner
 
 
+def options(allocation: Allocation) -> list[str]:
+    """What a person adds to `scaleproof run` for the same nodes; inside a Slurm job its nodes are known."""
+    hosts = ",".join(host.name if host.slots is None else f"{host.name}:{host.slots}" for host in allocation.hosts)
+    named = {"--hosts": hosts if allocation.kind == "hosts" else "", "--launcher": allocation.inner if allocation.inner != "fork" else ""}
+    named |= {"--interface": allocation.interface, "--rendezvous": allocation.rendezvous if allocation.inner == "torchrun" else ""}
+    return [word for option, value in named.items() if value for word in (option, value)]
+
+
 def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
     """The allocation; None: this machine alone. An option goes before its variable, hosts before Slurm. SpecError for what cannot be."""
     launcher = _one_of(asked.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")

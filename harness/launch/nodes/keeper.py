@@ -265,9 +265,11 @@ class Keeper:
         for process in self.starters:
             if process.stdin is not None:
                 process.stdin.close()
+        if any(station.code is None for station in self.stations):
+            until = time.monotonic() + ENDED_S  # what reaches for a node that is gone would only wait
         for process in self.starters:
             try:
-                process.wait(max(until - time.monotonic(), 0.5))
+                process.wait(max(until - time.monotonic(), 0.01))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
