@@ -17,6 +17,8 @@ from harness.fabric.plan import put
 
 HOME = Path("/run/scaleproof/clusters")
 FILE, LOCK = "cluster.json", ".lock"
+SAFE = 0o755
+"""Of folders above munge's key and socket, whatever the user's umask: munge refuses those into which a group may write."""
 HEAD = "head"
 """Where slurmctld runs."""
 
@@ -84,7 +86,8 @@ def clusters() -> list[SmallCluster]:
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
     """One cluster is made at a time, so that each finds a free network."""
-    HOME.mkdir(parents=True, exist_ok=True)
+    for folder in (HOME.parent, HOME):
+        folder.mkdir(mode=SAFE, exist_ok=True)
     with (HOME / LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

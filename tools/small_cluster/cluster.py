@@ -19,7 +19,7 @@ import psutil
 from harness.fabric import namespaces
 from harness.fabric.netns import keeper_command
 from harness.fabric.plan import put, take
-from harness.fabric.small_clusters import HEAD, HOME, SmallCluster, alone, clusters, read_cluster, remove
+from harness.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
 from tools.small_cluster import network
 from tools.small_cluster.files import write_files
 from tools.small_cluster.keeper import NODES, ORDERS, PATH
@@ -55,11 +55,11 @@ def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, 
     with alone():
         if (known := read_cluster(HOME / name)) and known.alive():
             raise ClusterError(
-                f"cluster {name!r} is already up with {known.nodes} nodes; `python -m tools.small_cluster down` ends it, --name NAME makes another"
+                f"cluster {name!r} is already up with {known.nodes} nodes; `python -m tools.small_cluster --name {name} down` ends it, another name makes another"
             )
         remove(HOME / name)
         cluster = SmallCluster(name, nodes, network.free_network(), cpus or os.cpu_count() or 1, rate_mbit, gpus)
-        cluster.folder.mkdir(parents=True)
+        cluster.folder.mkdir(SAFE)
         write_files(cluster)
         cluster.write()
         cluster = _start(cluster, tied)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.fabric.small_clusters import HEAD, SmallCluster
+from harness.fabric.small_clusters import HEAD, SAFE, SmallCluster
 
 LEAF = 2
 """Nodes at one switch."""
@@ -67,7 +67,7 @@ def write_files(cluster: SmallCluster) -> None:
     """All of it, into the cluster's folder."""
     folder, etc = cluster.folder, cluster.folder / "etc"
     for name in ("etc", "log", "state", "dev", *(f"spool/{node}" for node in cluster.names)):
-        (folder / name).mkdir(parents=True)
+        (folder / name).mkdir(SAFE, parents=True)
     key = etc / "munge.key"
     key.touch(mode=0o400)
     key.write_bytes(os.urandom(128))
