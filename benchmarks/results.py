@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from harness.launch.supervisor import run_plan
 from harness.record.schema import Record
@@ -117,34 +120,43 @@ def _commit(store: Store, record: Record, samples: pa.Table, planned: PlannedLau
     store.commit(folder, record.model_copy(update={**other, "artifacts": artifacts}), samples)
 
 
-def timed(folder: Path, turns: int) -> dict[str, list[float]]:
-    """Seconds of every command in a process of its own, turn by turn: with the index deleted, then with it."""
+def timed(folder: Path, turns: int) -> dict[str, Any]:
+    """Seconds of every command in a process of its own, and of its processor time, turn by turn: with the index deleted, then with it."""
     results, suite = folder / "results", str(folder / "suites" / "many")
     collect = [["collect", suite, name, "--size", "full", "--results", str(results)] for name in ("training", "collective", "transfer")]
     query = ["results", "query", "--results", str(results)]
     judge = ["judge", suite, "--size", "full", "--results", str(results)]
     one = ["results", "list", f"@launch:{next(results.glob('runs/*/*')).name}", "--results", str(results)]
     steps: dict[str, list[list[str]]] = {
-        "collect, first time": collect, "collect, again": collect, "judge": [judge], "list one launch": [one],
-        "query: launches by case": [[*query, PER_CASE]], "query: median over all samples, by case and event": [[*query, PER_STEP]],
+        "collect three experiments, first time": collect, "collect them again": collect, "judge": [judge], "list one launch": [one],
+        "query: launches by case": [[*query, PER_CASE]], "query: medians over all samples, by case and event": [[*query, PER_STEP]],
     }  # fmt: skip
-    found: dict[str, list[float]] = {name: [] for name in steps}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     for _ in range(turns):
         subprocess.run(["rm", "-rf", str(results / "index")], check=True)
         for name, commands in steps.items():
-            began = time.perf_counter()
+            began = time.perf_counter(), _processor_s()
             for command in commands:
                 subprocess.run([sys.executable, "-m", "harness", *command], check=True, stdout=subprocess.DEVNULL)
-            found[name].append(time.perf_counter() - began)
-            print(f"{name}: {found[name][-1]:.2f} s", file=sys.stderr)
-    found["launches"] = [sum(1 for _ in results.glob("runs/*/*"))]
-    return found
+            found[name].append((time.perf_counter() - began[0], _processor_s() - began[1]))
+            print(f"{name}: {found[name][-1][0]:.2f} s, {found[name][-1][1]:.2f} s of processor time", file=sys.stderr)
+    launches = pq.ParquetDataset([results / "tables" / f"many.{name}.full.parquet" for name in ("training", "collective", "transfer")]).read()
+    return {"launches": len(launches), "times": found}
 
 
-def markdown(found: dict[str, list[float]]) -> str:
+def _processor_s() -> float:
+    """Of all child processes that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def markdown(found: dict[str, Any]) -> str:
     """The table of docs/results.md."""
-    rows = [f"| {name} | {np.median(times):.2f} | {min(times):.2f} to {max(times):.2f} |" for name, times in found.items() if name != "launches"]
-    return "\n".join([f"| {found['launches'][0]:.0f} launches | median, s | |", "|---|---|---|", *rows])
+    rows = []
+    for name, times in found["times"].items():
+        wall, processor = ([one[place] for one in times] for place in (0, 1))
+        rows.append(f"| {name} | {np.median(wall):.2f} | {min(wall):.2f} to {max(wall):.2f} | {np.median(processor):.2f} |")
+    return "\n".join([f"| {found['launches']} launches | median, s | range | processor, s |", "|---|---|---|---|", *rows])
 
 
 if __name__ == "__main__":

@@ -58,9 +58,14 @@ class Store:
         return self._index.rows.get(case_id, [])
 
     def record(self, case_id: str, launch: str) -> Record | None:
-        """One record; None when it is not there or not whole."""
+        """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory for one."""
         folder = self.runs / case_id / launch
-        return self._read(folder) if folder.is_dir() else None
+        if folder not in self._known and folder.is_dir():
+            found = self._parse(folder)
+            if found is not None:
+                return found
+            self._known[folder] = None  # told once
+        return self._known.get(folder)
 
     def stamp(self, case_id: str, launch: str) -> str:
         """What changes when one of its files does; empty without an index."""
