@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ TOLERANCE = 1e-5
 
 @pytest.fixture(scope="module", autouse=True)
 def environment() -> None:
-    """No test here runs without it."""
+    """No test here runs without it; `make test` makes it."""
     found = availability("transport", "mpich")
+    if not found.available and os.environ.get("SCALEPROOF_CI"):
+        pytest.fail(f"must run in continuous integration: {found.why}")
     if not found.available:
         pytest.skip(f"not runnable here: {found.why}: {found.advice}")
 
