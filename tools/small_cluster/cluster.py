@@ -55,7 +55,7 @@ def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, 
     with alone():
         if (known := read_cluster(HOME / name)) and known.alive():
             raise ClusterError(
-                f"cluster {name!r} is already up with {known.nodes} nodes; `python -m tools.small_cluster --name {name} down` ends it, another name makes another"
+                f"cluster {name!r} is already up with {known.nodes} nodes; `python -m tools.small_cluster --name {name} down` ends it, another name another one"
             )
         remove(HOME / name)
         cluster = SmallCluster(name, nodes, network.free_network(), cpus or os.cpu_count() or 1, rate_mbit, gpus)
