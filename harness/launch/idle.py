@@ -1,4 +1,4 @@
-"""Idle time of all cores as it went while a launch ran, quarter of a second by quarter: an average over whole steps hides an exchange that filled every core."""
+"""Idle time of all cores as it went while a launch ran, by quarters of a second: an average over whole steps hides an exchange that filled every core."""
 
 from __future__ import annotations
 
