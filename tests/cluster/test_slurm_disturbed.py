@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
 def test_a_node_that_goes_in_mid_run_is_named_and_the_plan_is_finished_on_others(project: Project) -> None:
     project.submit(f"results/tables/{SUITE.name}.lost.ci.parquet")
     project.until("a first launch", lambda: len(project.finished()) >= 1)
-    project.until("the second launch runs", lambda: list(project.folder.glob("results/staging/*/rank-1.events")))
+    project.until("the second launch begins", lambda: list(project.folder.glob("results/staging/*/launch.json")))
+    time.sleep(4)  # of the 12 s that it takes
     kept, job = project.finished(), project.jobs[0]
     lost = project.nodes(job)[1]
     change(project.cluster, lost, on=False)
