@@ -222,5 +222,5 @@ def _run(
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)
-    waits = outcome.ground is not None and outcome.ground.lost and outcome.stopped
+    waits = outcome.taken or (outcome.ground is not None and outcome.ground.lost and outcome.stopped)
     return 0 if outcome.complete else NODES_LOST if waits else 1, outcome.ground

@@ -19,7 +19,7 @@ from harness.launch.compose import Surroundings, compose, disk_full, not_started
 from harness.launch.execute import Ended, execute, launch_environment, new_watch, prepare
 from harness.launch.guests import launcher_of
 from harness.launch.lock import locked
-from harness.launch.nodes.ground import Ground, Site, lost_node, machine_of, site_of, stands
+from harness.launch.nodes.ground import Ground, Site, lost_node, machine_of, site_of, stands, taken_away
 from harness.launch.preflight import Obstacle, obstacle
 from harness.launch.preflight_experiment import Preflight, failed
 from harness.launch.progress import Progress, Silent
@@ -65,6 +65,8 @@ class Outcome:
     """Nodes as they are at the end: some may be lost."""
     waiting: int = 0
     """Launches that were not tried, since too few nodes were left for them."""
+    taken: bool = False
+    """Slurm takes the nodes away: the rest was not tried."""
 
     @property
     def complete(self) -> bool:
@@ -143,7 +145,10 @@ class _Run:
                 self.outcome.waiting += 1
                 continue
             record = self._one(launch)
-            if lost := lost_node(record):
+            if why := taken_away(record, self.ground):
+                self._count(record)
+                self.outcome.taken, self.outcome.stopped = True, f"{why}; {AGAIN}"
+            elif lost := lost_node(record):
                 self._lose(record, lost)
                 todo.append(launch)
             else:

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.fabric.verbs import netdev
 from harness.launch.base import ranks_of
+from harness.launch.nodes import slurm
 from harness.launch.nodes.allocation import Allocation
 from harness.launch.nodes.roll_call import Answer, call
 from harness.record.digest import machine_id
@@ -173,6 +174,13 @@ def lost_node(record: Record) -> str:
     """The node whose loss ended a launch; empty where none did."""
     found = _LOST.search(record.failure.message) if record.failure is not None and record.failure.code == "node_lost" else None
     return found[1] if found else ""
+
+
+def taken_away(record: Record, ground: Ground | None) -> str:
+    """Why no launch can follow one that failed: Slurm is ending the job, so that its nodes are gone. Empty where that is not so."""
+    job = ground.allocation.job if ground is not None else None
+    state = slurm.taken_away(job.id) if job is not None and record.failure is not None else ""
+    return f"Slurm ends job {job.id} ({state})" if job is not None and state else ""
 
 
 def stands(site: Site | None) -> dict[str, Any]:

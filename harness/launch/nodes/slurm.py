@@ -78,6 +78,12 @@ def down(names: Sequence[str]) -> list[str]:
     return [name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))]
 
 
+def taken_away(number: str) -> str:
+    """The state of a job that Slurm is ending, as at its time limit: its steps go first, its script has some seconds more. Empty while it runs."""
+    state = _fields(_ask("scontrol", "show", "job", "-o", number, fail=False)).get("JobState", "RUNNING")
+    return "" if state == "RUNNING" else state
+
+
 def count(cpus: str) -> int:
     """Processors in `0-3,8`."""
     ends = [part.split("-") for part in cpus.split(",")]

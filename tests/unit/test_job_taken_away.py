@@ -1,0 +1,32 @@
+"""A launch that fails because Slurm is ending the job is the last one; one that fails while the job runs is not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.launch.nodes import ground, slurm
+
+
+def found(monkeypatch: pytest.MonkeyPatch, said: str, failed: bool = True) -> str:
+    monkeypatch.setattr(slurm, "_ask", lambda *command, fail=True: said)
+    record = SimpleNamespace(failure=SimpleNamespace(code="start_failed") if failed else None)
+    return ground.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=SimpleNamespace(id="7"))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "COMPLETING", "CANCELLED", "PENDING"])
+def test_a_job_that_is_no_longer_running_is_named_with_its_state(monkeypatch, state):
+    assert found(monkeypatch, f"JobId=7 JobName=x JobState={state} Reason=TimeLimit") == f"Slurm ends job 7 ({state})"
+
+
+def test_a_job_that_runs_goes_on_as_does_one_of_which_slurm_says_nothing(monkeypatch):
+    assert found(monkeypatch, "JobId=7 JobState=RUNNING Reason=None") == found(monkeypatch, "") == ""
+    assert found(monkeypatch, "JobId=7 JobState=TIMEOUT", failed=False) == ""
+
+
+def test_outside_of_slurm_nobody_is_asked(monkeypatch):
+    monkeypatch.setattr(slurm, "_ask", lambda *command, fail=True: pytest.fail("asked"))
+    record = SimpleNamespace(failure=SimpleNamespace(code="start_failed"))
+    assert ground.taken_away(record, None) == ""  # type: ignore[arg-type]
+    assert ground.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=None))) == ""  # type: ignore[arg-type]
