@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import harness
 from harness.transports import mpi
 from harness.transports.base import TransportError
+
+if TYPE_CHECKING:
+    from harness.rank.context import RankContext
 
 HOME = "SCALEPROOF_MPICH"
 """Variable that names another environment than the one that set-up makes."""
@@ -15,6 +19,7 @@ STARTED = "PMI_RANK"
 """What mpiexec gives each of its processes."""
 _ACKNOWLEDGED = 1024
 """Bytes, more than the answer of PMI-1 has."""
+SEGMENTS = "/dev/shm/mpich_shm_"
 SETTINGS = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
 ON_ONE_MACHINE = {"UCX_TLS": "self,sm"}
 """Between processes of a machine MPICH copies through memory that they share; with UCX's other ways loaded every rank would listen on all interfaces."""
@@ -31,8 +36,21 @@ def why_not() -> str:
     return f"no environment with MPICH: {home()} has no {' and no '.join(missing)}" if missing else ""
 
 
+def segments() -> set[Path]:
+    """Files of MPICH's that this process has mapped."""
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return {Path(path) for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]).startswith(SEGMENTS) and Path(path).exists()}
+
+
 class Mpich(mpi.Mpi):
     """As `mpi`, with the other library."""
+
+    def __init__(self, context: RankContext) -> None:
+        super().__init__(context)
+        # Once all ranks have mapped what they share its name is of no use any more; it would stay in /dev/shm when a rank is killed.
+        self._world.Barrier()
+        for segment in segments():
+            segment.unlink(missing_ok=True)
 
     def _need_starter(self) -> None:
         if STARTED not in os.environ:

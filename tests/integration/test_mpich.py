@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from harness.record.store import Store
 from harness.spec.plan import PlannedLaunch
 from harness.spec.registry import availability
 from harness.stats.equivalence import relative_difference
+from harness.transports.mpich import SEGMENTS
 from tests.integration._training import case_of
 from tests.integration.launches import assert_nothing_left, launches, small_case, use_faulty_program
 
@@ -57,11 +59,12 @@ def test_workers_train_as_one_does(tmp_path: Path) -> None:
 
 
 def test_a_killed_rank_ends_the_launch_and_nothing_is_left(tmp_path: Path) -> None:
-    healthy, faulty = small_case(**MPICH), small_case("faulty", **MPICH)
+    healthy, faulty, before = small_case(**MPICH), small_case("faulty", **MPICH), set(glob(f"{SEGMENTS}*"))
     with pytest.MonkeyPatch.context() as patch:
         use_faulty_program(patch, "SIGKILL", tmp_path / "faults")
         outcome = run_plan(launches([faulty, healthy]), tmp_path / "results", size="ci", deadline_s=30)
     assert_nothing_left(tmp_path / "results", outcome.launches)
+    assert set(glob(f"{SEGMENTS}*")) <= before
     failures = [Store(tmp_path / "results").load(launch)[0].failure for launch in outcome.launches]
     assert [failure and failure.code for failure in failures] == ["rank_killed", None]
 
