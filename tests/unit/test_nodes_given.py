@@ -15,7 +15,7 @@ from harness.launch.nodes.allocation import Allocation, Asked, given, options
 from harness.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
 from harness.launch.nodes.hosts import Host
 from harness.launch.nodes.inner import command
-from harness.launch.nodes.roll_call import Answer
+from harness.launch.nodes.roll_call import Answer, answers_in, told
 from harness.launch.nodes.srun import commands
 from harness.launch.nodes.variables import carried
 from harness.launch.torchrun import torchrun
@@ -141,6 +141,12 @@ def test_srun_gets_nothing_of_the_step_around_it():
     assert left == {"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "PATH": "/bin"}
     [(words, numbers)] = commands(["n1", "n3"], ["agent"], "17")
     assert numbers == [0, 1] and {"--nodelist=n1,n3", "--overlap", "--ntasks-per-node=1", "--jobid=17"} <= set(words) and words[-1] == "agent"
+
+
+def test_answers_that_run_into_each_other_are_told_apart_and_half_ones_waited_for():
+    lines = [told(answer(f"n{number + 1}"), number) for number in range(3)]
+    found = answers_in("a message of the day\n" + lines[1] + lines[0] + "\n\n" + lines[2][:-5], ["n1", "n2", "n3"])
+    assert {name: one.host for name, one in found.items()} == {"n1": "n1", "n2": "n2"}
 
 
 def test_ranks_stand_in_blocks_on_as_many_nodes_as_there_are_ranks_at_most():

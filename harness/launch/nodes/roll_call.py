@@ -119,17 +119,24 @@ def _gathered(running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path
 
 
 def _answers(out: Path, names: list[str]) -> dict[str, Answer]:
+    return answers_in(out.read_text(errors="replace"), names)
+
+
+def answers_in(text: str, names: list[str]) -> dict[str, Answer]:
+    """All answers that are whole, wherever in a line each begins: what starts agents may join their lines."""
     found = {}
-    for line in out.read_text(errors="replace").splitlines(keepends=True):
-        if line.startswith(MARK) and line.endswith("\n"):
-            said = json.loads(line.removeprefix(MARK))
-            name = names[said.pop("number")]
-            found[name] = Answer(**said)
+    for part in text.split(MARK)[1:]:
+        try:
+            said, _ = json.JSONDecoder().raw_decode(part)
+        except ValueError:
+            continue  # the rest of it is on its way
+        name = names[said.pop("number")]
+        found[name] = Answer(**said)
     return found
 
 
 def _last(path: Path) -> str:
-    said = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip() and not line.startswith(MARK)]
+    said = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip() and MARK not in line]
     return said[-1][:300] if said else ""
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 # --overlap: we may ourselves be a step of the job. --kill-on-bad-exit=0, --no-kill, --wait=0: when a node goes, the keeper wants to hear of it from the
 # others, and ends them itself. --cpu-bind=none, --mem=0: the agent's ranks take what the job has on the node.
+# Never --unbuffered, which lets lines of several nodes run into each other.
 OPTIONS = (
     "--ntasks-per-node=1", "--overlap", "--cpu-bind=none", "--mem=0", "--kill-on-bad-exit=0", "--no-kill", "--wait=0", "--mpi=none", "--export=ALL",
-    "--unbuffered", "--job-name=scaleproof",
+    "--job-name=scaleproof",
 )  # fmt: skip
 
 
