@@ -44,7 +44,7 @@ def test_a_launch_says_which_library_ran_and_by_what_path(tmp_path: Path) -> Non
             assert told["library"].startswith("MPICH 5.") and told["path"] == "shared memory"
         assert all(check.passed for check in record.checks) and record.checks
         assert all(not status.facts["sockets"]["listening"] for status in record.ranks), "no rank listens anywhere"
-        assert not {"interfaces_moved", "leftovers", "other_address"} & {warning.code for warning in record.warnings}
+        assert not {"leftovers", "other_address"} & {warning.code for warning in record.warnings}
 
 
 def test_workers_train_as_one_does(tmp_path: Path) -> None:
