@@ -33,8 +33,8 @@ Tags = dict[str, str]
 
 TRANSPORTS = {
     "tcp": "sockets", "shm": "shared-memory", "ucx": "UCX", "grpc": "gRPC", "rdma": "one-sided-RDMA", "gloo": "GLOO", "nccl": "NCCL", "torch-mpi": "MPI",
-    "ucc": "UCC", "mpi": "MPI", "mpich": "MPI", "horovod": "No-gRPC:Horovod-GLOO", "grpc+mpi": "gRPC+MPI", "grpc+shm": "gRPC+shared-memory", "grpc+rdma": "gRPC+Verbs",
-    "horovod-mpi": "No-gRPC:Horovod-MPI", "tensorflow-grpc": "gRPC", "tensorflow-mirrored": "gRPC",
+    "ucc": "UCC", "mpi": "MPI", "mpich": "MPI", "horovod": "No-gRPC:Horovod-GLOO", "grpc+mpi": "gRPC+MPI", "grpc+shm": "gRPC+shared-memory",
+    "grpc+rdma": "gRPC+Verbs", "horovod-mpi": "No-gRPC:Horovod-MPI", "tensorflow-grpc": "gRPC", "tensorflow-mirrored": "gRPC",
 }  # fmt: skip
 STRATEGIES = {
     "sync": ("DP", "all-reduce", "data"),
