@@ -32,9 +32,9 @@ experiments:
     sizes:
       ci: {launches: 6, matrix: [{arms: [tcp]}]}
 """
-SLOW = ("    end = now()\n    if share:", "    end = now()\n    share += 3.0\n    if share:")
-"""What a bad change does to harness/programs/handicap.py: every sample takes four times as long."""
-FLOOR = 0.5
+SLOW = ("    end = now()\n    if share:", "    end = now()\n    share += 30.0\n    if share:")
+"""What a bad change does to harness/programs/handicap.py: every sample takes 31 times as long."""
+FLOOR = 5.0
 """Stated, not measured: the slowdown is far above it, and whatever a busy machine does to equal launches far below."""
 OURS = {"SUITE": "tiny", "EXPERIMENT": "reduce", "SIZE": "ci", "LAUNCHES": "6", "METRICS": "--metric collective_latency", "PROFILE": "profiles/default"}
 
