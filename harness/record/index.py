@@ -24,8 +24,8 @@ from harness.record.write import RUN, SAMPLES_FILE
 
 LAUNCHES, ROWS = "launches", "samples"
 """Tables of a piece."""
-WINDOW = 1 << 17
-"""Rows that become one frame: making a frame takes half a millisecond, whatever its length, and launches that are asked for stand side by side."""
+WINDOW, WINDOWS = 1 << 17, 32
+"""Rows that become one frame, and frames that are kept (180 MB): making one takes half a millisecond and more, and plans ask for launches in any order."""
 MANY = 8
 """Pieces from which on they are put together."""
 TURN = 2000
@@ -66,7 +66,7 @@ class Index:
     def __init__(self, results: Path) -> None:
         self.runs = results / "runs"
         self._segments = Segments(results, LAUNCHES, rooms_digest("record", "spec"))
-        self._frame: tuple[Tables | None, int, int, pd.DataFrame] = (None, 0, 0, pd.DataFrame())
+        self._frames: dict[tuple[int, int], pd.DataFrame] = {}
 
     @cached_property
     def entries(self) -> dict[Key, Entry]:
@@ -115,23 +115,28 @@ class Index:
         numbers = np.repeat(np.arange(len(good), dtype=np.int32), [entry.count for _, entry in good])
         return rows.add_column(0, "launch", pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array([launch for launch, _ in good], pa.string())))
 
+    def rows(self, case_id: str) -> list[Row]:
+        """The rows of `launches` of one case, oldest first."""
+        first, last = self._of_case.get(case_id, (0, 0))
+        return sorted(self.launches.slice(first, last - first).to_pylist(), key=lambda row: str(row["started_at"]))
+
     @cached_property
-    def rows(self) -> dict[str, list[Row]]:
-        """The rows of `launches` by case, oldest first."""
-        found: dict[str, list[Row]] = {}
-        for row in self.launches.to_pylist():
-            found.setdefault(row["case"], []).append(row)
-        return {case_id: sorted(rows, key=lambda row: str(row["started_at"])) for case_id, rows in found.items()}
+    def _of_case(self) -> dict[str, tuple[int, int]]:
+        """Where a case begins and ends in `launches`, where cases stand together."""
+        found: dict[str, tuple[int, int]] = {}
+        for place, case_id in enumerate(self.launches["case"].to_pylist()):
+            found[case_id] = found.get(case_id, (place, place))[0], place + 1
+        return found
 
     def frame(self, entry: Entry) -> pd.DataFrame:
         """Its samples as a frame of pandas, a part of one that holds its neighbours too."""
-        tables, first, last, frame = self._frame
-        if tables is not entry.tables or not first <= entry.first <= entry.first + entry.count <= last:
-            first = entry.first // WINDOW * WINDOW
-            rows = entry.tables[ROWS].slice(first, max(WINDOW, entry.first + entry.count - first))
-            last, frame = first + len(rows), rows.to_pandas()
-            self._frame = entry.tables, first, last, frame
-        return frame.iloc[entry.first - first : entry.first - first + entry.count].reset_index(drop=True)
+        first, last = entry.first // WINDOW * WINDOW, entry.first + entry.count
+        key = (id(entry.tables), first)
+        if key not in self._frames or first + len(self._frames[key]) < last:
+            self._frames[key] = entry.tables[ROWS].slice(first, max(WINDOW, last - first)).to_pandas()
+            if len(self._frames) > WINDOWS:
+                del self._frames[next(iter(self._frames))]
+        return self._frames[key].iloc[entry.first - first : last - first].reset_index(drop=True)
 
     def _read(self, stamps: Mapping[Key, str]) -> Tables:
         rows, samples, first = [], [], 0

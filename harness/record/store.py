@@ -55,7 +55,7 @@ class Store:
             return [of_record(record) for record in self.records(case_id)]
         for launch in self._index.damaged.get(case_id, ()):
             self._read(self.runs / case_id / launch)  # tells why
-        return self._index.rows.get(case_id, [])
+        return self._index.rows(case_id)
 
     def record(self, case_id: str, launch: str) -> Record | None:
         """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory for one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,16 +35,19 @@ def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, M
 
     `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never ran to an end here). `version`: of the
     metrics' code; their values are kept under it from one time to the next (record/values.py)."""
-    chosen, values = _chosen(plan, store), Values(store, metrics, version)
-    rows = [_row(launch, chosen.get((launch.case.case_id, launch.plan_index)), values) | _stop(launch, stops) for launch in plan]
+    cases = {id(launch.case): launch.case for launch in plan}
+    told = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
+    planned = [(launch, told[id(launch.case)]) for launch in plan]
+    chosen, values = _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store), Values(store, metrics, version)
+    rows = [case | _row(launch, chosen.get((case["case"], launch.plan_index)), values) for launch, case in planned]
     values.keep()
     kinds = dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string()) | dict.fromkeys(_WHOLE, pa.int64()) | {"oversubscribed": pa.bool_()}
     kinds |= dict.fromkeys(("wall_s", "stop_half_width", *metrics), pa.float64())
     return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
 
 
-def _stop(launch: PlannedLaunch, stops: Stops | None) -> dict[str, Any]:
-    found = stops.case(launch.case.case_id) if stops else None
+def _stop(case_id: str, stops: Stops | None) -> dict[str, Any]:
+    found = stops.case(case_id) if stops else None
     return {"stop": found.decided, "stop_half_width": found.half_width_share} if found else {}
 
 
@@ -56,8 +59,7 @@ def write_table(table: pa.Table, path: Path) -> None:
     draft.rename(path)
 
 
-def _chosen(plan: Sequence[PlannedLaunch], store: Store) -> dict[tuple[str, int], Row]:
-    wanted = {(launch.case.case_id, launch.plan_index) for launch in plan}
+def _chosen(wanted: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
     found = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
     found = sorted((row for row in found if (row["case"], row["plan_index"]) in wanted), key=lambda row: str(row["started_at"]))
     latest = _latest(found)
@@ -82,8 +84,8 @@ def _latest(found: Sequence[Row]) -> dict[bool, Row]:
 
 
 def _row(launch: PlannedLaunch, found: Row | None, values: Values) -> dict[str, Any]:
-    case = launch.case
-    row = of_case(case) | {"case": case.case_id, "plan_index": launch.plan_index, "order": launch.order, "seed": launch.seed, "status": MISSING}
+    """What is not the case's own."""
+    row: dict[str, Any] = {"plan_index": launch.plan_index, "order": launch.order, "seed": launch.seed, "status": MISSING}
     if found is not None:
         row |= {name: found[name] for name in _OF_RECORD}
     if found is not None and found["status"] == "ok":

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 CONFIDENCE = 0.95
 
@@ -38,6 +37,8 @@ def median_interval(values: Sequence[float] | np.ndarray, confidence: float = CO
 
     Coverage 1 - 2 P(Binomial(n, 1/2) < k) holds for any continuous distribution: 6 values give [min, max] at 96.9 %, fewer give no 95 % interval.
     """
+    from scipy.stats import binom  # SciPy takes half a second, and tables of metrics ask for no interval
+
     ordered = np.sort(np.asarray(values, dtype=float))
     count = len(ordered)
     coverages = [1 - 2 * float(binom.cdf(k - 1, count, 0.5)) for k in range(1, count // 2 + 1)]
