@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from harness.launch.nodes.hosts import Host
 from harness.record.schema import Job
@@ -79,9 +80,13 @@ def down(names: Sequence[str]) -> list[str]:
 
 
 def taken_away(number: str) -> str:
-    """The state of a job that Slurm is ending, as at its time limit: its steps go first, its script has some seconds more. Empty while it runs."""
-    state = _fields(_ask("scontrol", "show", "job", "-o", number, fail=False)).get("JobState", "RUNNING")
-    return "" if state == "RUNNING" else state
+    """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is over Slurm starts no step any more,
+    though it looks at time limits only every half minute and says RUNNING until then."""
+    fields = _fields(_ask("scontrol", "show", "job", "-o", number, fail=False))
+    state, end = fields.get("JobState", "RUNNING"), fields.get("EndTime", "Unknown")
+    if state != "RUNNING":
+        return state
+    return "TIMEOUT" if end[:1].isdigit() and datetime.fromisoformat(end) <= datetime.now() else ""
 
 
 def count(cpus: str) -> int:
