@@ -62,6 +62,9 @@ LATER: dict[str, dict[str, Any]] = {
     "costs": {"fabric": "simulated", "costs": "stated"},
     "groups": {"strategy": "hybrid", "transport": "shm", "collective": "ring", "groups": 2},
     "communication": {"strategy": "sync_overlap", "communication": "main"},
+    "channels": {"fabric": "simulated", "costs": "stated", "channels": 2},
+    "bucket_order": {"fabric": "simulated", "costs": "stated", "bucket_order": "front_first"},
+    "forward_waits": {"fabric": "simulated", "costs": "stated", "forward_waits": "layer"},
     "servers": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "servers": 1},
 }
 

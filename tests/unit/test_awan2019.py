@@ -157,7 +157,7 @@ def _record(case: Any) -> Any:
 
 
 def _samples(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["event", "rank", "step", "start_ns", "end_ns", "nbytes", "warmup"])
+    return pd.DataFrame(rows, columns=["event", "rank", "step", "start_ns", "end_ns", "nbytes", "warmup"]).assign(value=float("nan"))
 
 
 def test_configurations_are_counted_by_network_and_pair_of_arms():

@@ -29,14 +29,8 @@ class Shelf:
     def __init__(self) -> None:
         self.frames: dict[str, pd.DataFrame] = {}
 
-    def samples(self, found: Any) -> Any:
-        frame = self.frames[found.launch]
-
-        class Table:
-            def to_pandas(self) -> pd.DataFrame:
-                return frame
-
-        return Table()
+    def frame(self, found: Any) -> pd.DataFrame:
+        return self.frames[found.launch]
 
 
 SHELF = Shelf()

@@ -101,11 +101,11 @@ MISTAKES = [
     # fields that do not go together
     ("gloo: {transport: gloo}", "gloo: {transport: tensorflow-grpc, framework: tensorflow, strategy: tensorflow_parameter_server, collective: ring}", "12: experiments.speed.arms.gloo.collective: strategy 'tensorflow_parameter_server' has TensorFlow exchange by itself; leave it out, or 'native'"),
     ("minibatch: 64", "minibatch: 63", "7: experiments.speed.base.minibatch: 63 does not divide over 2 ranks"),
-    ("collective: ring", "collective: native", "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree)"),
+    ("collective: ring", "collective: native", "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)"),
     ("{transport: gloo}\n", "{transport: horovod, collective: ring}\n", "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; it takes 'native'"),
     ("{transport: gloo}\n", "{transport: horovod, fusion_mib: 64, framework: tensorflow}\n", "12: experiments.speed.arms.gloo.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'"),
     ("{transport: gloo}\n", "{transport: gloo, fusion_mib: 64}\n", "12: experiments.speed.arms.gloo.fusion_mib: transport 'gloo' fuses no tensors; horovod, horovod-mpi, tensorflow-mirrored do"),
-    ("        collective: ring\n", "", "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree)"),
+    ("        collective: ring\n", "", "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)"),
     ("{transport: gloo}\n", "{transport: gloo, launcher: mpirun}\n", "12: experiments.speed.arms.gloo.launcher: transport 'gloo' needs launcher 'local', not 'mpirun'"),
     ("{transport: gloo}\n", "{transport: mpi}\n", "12: experiments.speed.arms.gloo.transport: transport 'mpi' needs launcher 'mpirun', not 'local'"),
     ("{transport: gloo}\n", "{transport: null}\n", "7: experiments.speed.base.strategy: strategy 'sync' needs a transport; only 'local_only' has none"),
