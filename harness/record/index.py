@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from harness.record.digest import rooms_digest
@@ -21,6 +20,9 @@ from harness.record.rows import OF_CASE, OF_RECORD, Row, of_record
 from harness.record.schema import SAMPLES
 from harness.record.segments import Segments
 from harness.record.write import RUN, SAMPLES_FILE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LAUNCHES, ROWS = "launches", "samples"
 """Tables of a piece."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,6 +16,9 @@ from harness.record.rows import Row, of_record
 from harness.record.schema import Record
 from harness.record.write import write_record
 from harness.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Store", "as_emulated"]
 
