@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,14 @@ def replays(case: dict[str, Any]) -> bool:
     return case.get("compute") == "replay"
 
 
-def fork_rank(folder: Path, rank: int, orders: Orders) -> int:
-    """Start one rank; returns its pid. The child never returns."""
+def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:
+    """Cores for each of the ranks of a node, neighbours together and none for two; all of them for everyone where there are fewer cores than ranks."""
+    each = len(cores) // ranks
+    return [list(cores[each * rank : each * (rank + 1)]) if each else list(cores) for rank in range(ranks)]
+
+
+def fork_rank(folder: Path, rank: int, orders: Orders, cores: Sequence[int] = ()) -> int:
+    """Start one rank, on some cores only where they are given; returns its pid. The child never returns."""
     creator = os.getpid()
     pid = os.fork()
     if pid:
@@ -68,6 +75,8 @@ def fork_rank(folder: Path, rank: int, orders: Orders) -> int:
     try:
         die_with_creator(creator)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if cores:
+            os.sched_setaffinity(0, cores)
         code = run_rank(folder, rank, orders)
     finally:
         os._exit(code)
@@ -94,12 +103,13 @@ def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> i
 
 def main() -> int:
     """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` says: its number, or with `--ranks` its place among
-    them. `--attended`: someone else on this node shows the supervisor what ranks do."""
+    them. `--attended`: someone else on this node shows the supervisor what ranks do. `--bind`: each rank has cores of its own."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--rank-from")
     arguments.add_argument("--ranks", type=int, nargs="+")
     arguments.add_argument("--attended", action="store_true")
+    arguments.add_argument("--bind", action="store_true")
     arguments.add_argument("--creator", type=int, default=os.getppid())
     given = arguments.parse_args()
     die_with_creator(given.creator)
@@ -107,11 +117,13 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     orders = read_orders(given.folder)
     import_for(orders)
-    mine = given.ranks or range(int(orders.case["ranks"]))
+    mine = list(given.ranks or range(int(orders.case["ranks"])))
+    cores = shares(sorted(os.sched_getaffinity(0)), len(mine)) if given.bind else [[] for _ in mine]
     if given.rank_from:
-        mine = [mine[int(os.environ[given.rank_from])]]
+        own = int(os.environ[given.rank_from])
+        mine, cores = [mine[own]], [cores[own]]
     mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.has_own_kernel() else None
-    ranks = {fork_rank(given.folder, rank, orders): rank for rank in mine}
+    ranks = {fork_rank(given.folder, rank, orders, some): rank for rank, some in zip(mine, cores, strict=True)}
     if mirror is not None and not given.attended:
         mirror.start({rank: pid for pid, rank in ranks.items()})
     return reap(given.folder, ranks, mirror)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,13 @@ def test_a_case_that_names_no_node_runs_on_several_and_says_where(ran):
     assert record.evidence == "emulated" and record.case.interface == "lo" and record.case.nodes == 1
     samples = Store(folder / "results").samples(record).to_pandas()
     assert sorted(samples["rank"].unique()) == [0, 1, 2, 3] and (samples["end_ns"] >= samples["start_ns"]).all()
+
+
+def test_ranks_of_one_node_are_bound_to_cores_of_their_own(ran):
+    bound = [set(rank.facts["affinity"]) for rank in ran[1]["tcp"].ranks]
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one core: nothing to share out")
+    assert bound[0] and bound[1] and not bound[0] & bound[1] and bound[2] == os.sched_getaffinity(0)
 
 
 def test_its_bytes_crossed_the_interface_between_nodes(ran):

@@ -28,9 +28,9 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
         return started(told, f"${FOLDER}")
     if header["inner"] == "torchrun":
         # By the place on the node, not by torchrun's RANK: its elastic rendezvous numbers nodes as they come.
-        worker = ["harness.rank.parent", str(folder), "--attended", "--rank-from", "LOCAL_RANK", "--ranks", *mine]
+        worker = ["harness.rank.parent", str(folder), "--bind", "--attended", "--rank-from", "LOCAL_RANK", "--ranks", *mine]
         return torchrun(header["launch"], node, ranks, header["addresses"], port, header["rendezvous"], worker)
-    return [sys.executable, "-m", "harness.rank.parent", str(folder), "--creator", str(os.getpid()), "--ranks", *mine]
+    return [sys.executable, "-m", "harness.rank.parent", str(folder), "--creator", str(os.getpid()), "--bind", "--ranks", *mine]
 
 
 def plain(host: str) -> str:

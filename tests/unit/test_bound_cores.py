@@ -1,0 +1,23 @@
+"""Cores of a node shared out between its ranks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.rank.parent import shares
+
+
+@given(st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), st.integers(1, 64))
+def test_every_rank_has_as_many_cores_and_none_has_another_ones(cores: list[int], ranks: int) -> None:
+    found = shares(cores, ranks)
+    assert len(found) == ranks
+    if ranks <= len(cores):
+        assert {len(own) for own in found} == {len(cores) // ranks}
+        assert len({core for own in found for core in own}) == ranks * (len(cores) // ranks)
+    else:
+        assert found == [cores] * ranks
+
+
+def test_neighbours_stay_together() -> None:
+    assert shares([0, 1, 2, 3, 8, 9, 10, 11], 2) == [[0, 1, 2, 3], [8, 9, 10, 11]]
