@@ -127,7 +127,7 @@ def test_from_the_first_screen_to_the_log_of_a_rank_in_four_clicks(index: Path, 
     assert "scaleproof run example throughput --size smoke" in page.locator(".copy code").inner_text()
     page.locator(".fail").get_by_role("link").click()
     line = page.locator(".log:visible li", has_text="owned").first
-    assert line.is_visible()
+    line.wait_for(state="visible")  # the browser goes to the log after the click has been told
     line.get_by_role("link").click()
     assert page.url.rpartition("#")[2].startswith("rank-")
 
