@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.claims.schema import ClaimResult
-from harness.record.schema import Code, Record
+from harness.record.schema import Code, Record, evidence_words
 from harness.report import tags, verdicts
 from harness.report.data import SuiteData
 from harness.report.numbers import nbytes
@@ -58,17 +59,34 @@ def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[t
 def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     """What a reader must know of where the numbers come from; several machines are all named."""
     records = [run.record for suite in data for run in suite.runs if run.record]
-    described = list(dict.fromkeys(_describe(record) for record in records))
-    evidence = sorted({record.evidence_words for record in records})
+    machines = _machines(records)
+    facts = [(f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values)) for name, found in machines.items() for fact, values in found.items()]
+    if records:
+        days = sorted({record.started_at[:10] for record in records})
+        facts += [("Code", _versions(records)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
+    levels = Counter(evidence_words(record.evidence, record.case.fabric, record.case.transport) for record in records)
+    evidence = ", ".join(f"{words} {count}" for words, count in sorted(levels.items()))
+    facts += [("Size", size), ("Evidence", evidence or "none yet"), ("Launches", f"{len(records)} with a record")]
     crowded = sum(record.oversubscribed for record in records)
-    facts: list[tuple[str, str]] = []
-    for name, description in described:
-        facts += [(f"{fact} ({name})" if len(described) > 1 else fact, value) for fact, value in description]
-    versions = sorted({_version(record.code) for record in records})
-    days = sorted({record.started_at[:10] for record in records})
-    facts += [("Code", "; ".join(versions)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))] if records else []
-    facts += [("Size", size), ("Evidence", ", ".join(evidence) or "none yet"), ("Launches", f"{len(records)} with a record")]
     return facts + ([("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else [])
+
+
+def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:
+    """By machine its facts, each with all values that its records have."""
+    machines: dict[str, dict[str, list[str]]] = {}
+    for name, facts in dict.fromkeys(_describe(record) for record in records):
+        for fact, value in facts:
+            values = machines.setdefault(name, {}).setdefault(fact, [])
+            if value not in values:
+                values.append(value)
+    return machines
+
+
+def _versions(records: Sequence[Record]) -> str:
+    """The versions of the code; of more than two the last one that ran, since each launch's page names its own."""
+    last = {_version(record.code): record.started_at for record in sorted(records, key=lambda record: record.started_at)}
+    newest = max(last, key=lambda version: last[version])
+    return "; ".join(sorted(last)) if len(last) <= 2 else f"{newest}, and {len(last) - 1} others; each launch names its own"
 
 
 def _version(code: Code) -> str:
