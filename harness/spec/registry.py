@@ -35,6 +35,8 @@ class Entry:
     """A transport that locks its buffers in memory: the limit `memlock` must allow it."""
     fuses: bool = False
     """A transport that fuses tensors itself where the case says `fusion_mib`."""
+    one_node: bool = False
+    """A transport through memory that ends at the node: in an allocation its cases stand on one, so that they can be arms beside others."""
     devices: str = ""
     """A folder of the kernel that has an entry for each device that the name needs."""
 
@@ -53,7 +55,7 @@ class Availability:
 
 _TRANSPORTS = {
     "tcp": Entry("harness.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
-    "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True, one_sided=True),
+    "shm": Entry("harness.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True, one_sided=True, one_node=True),
     "ucx": Entry("harness.transports.ucx:Ucx", "UCX's puts, gets and tagged messages, without CUDA", ("libucx",), point_to_point=True, one_sided=True),
     "grpc": Entry("harness.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
     "rdma": Entry(
@@ -99,7 +101,9 @@ _TRANSPORTS = {
     ),
     "horovod": Entry("harness.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False, fuses=True),
     "grpc+mpi": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, Open MPI delivers", ("grpc", "mpi4py"), True, launcher="mpirun"),
-    "grpc+shm": Entry("harness.transports.grpc_plus:GrpcPlus", "gRPC asks, one-sided writes into shared memory deliver", ("grpc",), point_to_point=True),
+    "grpc+shm": Entry(
+        "harness.transports.grpc_plus:GrpcPlus", "gRPC asks, one-sided writes into shared memory deliver", ("grpc",), point_to_point=True, one_node=True
+    ),
     "grpc+rdma": Entry(
         "harness.transports.grpc_plus:GrpcPlus",
         "gRPC asks, one-sided RDMA writes deliver",

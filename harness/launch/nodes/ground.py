@@ -17,14 +17,13 @@ from harness.launch.nodes.allocation import Allocation
 from harness.launch.nodes.roll_call import Answer, call
 from harness.record.digest import machine_id
 from harness.record.schema import PlacedNode, Placement, Record
+from harness.spec import registry
 from harness.spec.case import AnyCase
 from harness.spec.errors import SpecError
 
 _LOST = re.compile(r"\bnode (\S+): ")
 """How the keeper begins to tell of a node."""
 LOOPBACK, HOST = "lo", "host"
-ON_ONE_NODE = ("shm", "grpc+shm")
-"""Transports through memory that ends at the node: their cases stand on one, so that they can be arms beside others in one allocation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,8 @@ class Ground:
     def site(self, case: AnyCase) -> Site | tuple[str, str]:
         """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one for memory that ends there: with another
         number its launches would not be alike."""
-        count = 1 if case.transport in ON_ONE_NODE else min(len(self.nodes), case.ranks)
+        on_one = case.transport is not None and registry.entry("transport", case.transport).one_node
+        count = 1 if on_one else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
         if len(living) < count:
             return f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost", "start again with all nodes"
