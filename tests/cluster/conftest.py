@@ -1,4 +1,4 @@
-"""Small clusters for the tests of this folder: a real Slurm in namespaces, made once. Both end with this process, also when it is killed."""
+"""Small clusters for the tests of this folder: a real Slurm in namespaces, made once. They end with its last test, and with this process when it is killed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def made(nodes: int, name: str) -> Iterator[SmallCluster]:
     small.down(found)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[SmallCluster]:
     """Four nodes."""
     yield from made(4, "four")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """An experiment that meets its time limit, on two nodes of their own: a limit is a minute at least, so it is submitted before it is looked at."""
     for two in made(2, "two"):
