@@ -32,6 +32,7 @@ experiments:
     sizes:
       ci: {launches: 1, matrix: [{arms: [tcp]}]}
 """
+FORMS = {"mpijob": "mpijob-v2beta1.json", "pytorchjob": "pytorchjob-v1.json"}
 IMAGE = "registry.example/scaleproof:1"
 
 
@@ -64,10 +65,10 @@ def test_it_has_the_published_form_of_its_kind_and_its_pods_that_of_kubernetes(
     suite: str, capsys: pytest.CaptureFixture[str], kind: str, options: tuple[str, ...]
 ) -> None:
     found = rendered(capsys, suite, "--kind", kind, *options)
-    check(found, "", f"{kind}-v1.json")
+    check(found, "", FORMS[kind])
     for replica in replicas(found).values():
         check(replica["template"], "io.k8s.api.core.v1.PodTemplateSpec")
-    assert found["apiVersion"] == {"mpijob": "kubeflow.org/v2beta1", "pytorchjob": "kubeflow.org/v1"}[kind]
+    assert f"{kind}-{found['apiVersion'].removeprefix('kubeflow.org/')}.json" == FORMS[kind], "the form is of the version that the object names"
 
 
 def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +76,7 @@ def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.Cap
     for place, name in ((found["spec"], "slotsPerWorkers"), (replicas(found)["Worker"], "replica"), (replicas(found)["Worker"]["template"]["spec"], "volume")):
         place[name] = 1
         with pytest.raises(AssertionError, match=name):
-            check(found, "", "mpijob-v1.json")
+            check(found, "", FORMS["mpijob"])
         del place[name]
 
 

@@ -1,4 +1,4 @@
-"""Makes the schemas beside this file from two published packages: `python extract.py PACKAGES`, a folder with both unpacked. README.md names them."""
+"""Makes kubernetes.json and pytorchjob-v1.json from two published packages: `python extract.py PACKAGES`, a folder with both unpacked. README.md names them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def main(packages: Path) -> None:
     (mappings,) = packages.rglob("class_generator/schema/__resources-mappings.json.gz")
     with gzip.open(mappings) as file:
         kinds = json.load(file)
-    for kind in ("mpijob", "pytorchjob"):
-        (found,) = kinds[kind]
-        _write(f"{kind}-v1.json", _terse(found))
+    (found,) = kinds["pytorchjob"]
+    _write("pytorchjob-v1.json", _terse(found))
 
 
 def _closure(published: dict[str, Any], names: list[str]) -> set[str]:
