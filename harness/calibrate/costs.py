@@ -27,18 +27,26 @@ Table = tuple[np.ndarray, np.ndarray]
 """Message sizes in bytes, and s: a row per launch, a column per size."""
 
 
-def fit_costs(suite: Suite, experiment: str, size: str, store: Store) -> Costs:
-    """Every transport of an experiment with ping-pongs (program transfer) and all-reduces (program collective), from launches of one machine and code.
+def fit_costs(suite: Suite, experiment: str, size: str, store: Store) -> list[Costs]:
+    """Every transport of an experiment with ping-pongs (program transfer) and all-reduces (program collective), from launches of one code, by machine: an
+    allocation's nodes, and the one of them that makes networks of its own, are two.
 
     SpecError when there is no such launch, or when a transport's cannot be fitted."""
     pool = Pool(store, suite, experiment, size)
-    arms = dict.fromkeys(record.case.arm for record in pool.records if record.status == "ok" and record.case.program in ("transfer", "collective"))
-    found = [_transport(pool, arm, evidence) for arm in arms for evidence in pool.evidences({"arm": arm})]
+    found = [costs for machine in pool.machines if (costs := _of_machine(pool, machine, suite, experiment, size)) is not None]
     if not found:
         raise SpecError(f"no finished ping-pong or all-reduce of {suite.name} {experiment} at size {size} in {store.results}; `scaleproof run` makes them")
-    digest = next(record.code.digest for record in pool.records if record.status == "ok")
+    return found
+
+
+def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: str) -> Costs | None:
+    records = [record for record in pool.records if record.machine == machine and record.status == "ok"]
+    arms = dict.fromkeys(record.case.arm for record in records if record.case.program in ("transfer", "collective"))
+    found = [_transport(pool, arm, evidence) for arm in arms for evidence in pool.evidences({"arm": arm})]
+    if not found:
+        return None
     return Costs(
-        machine=str(pool.machine), code=digest, fitted_at=datetime.now(UTC).isoformat(timespec="seconds"), suite=suite.name, experiment=experiment,
+        machine=machine, code=records[0].code.digest, fitted_at=datetime.now(UTC).isoformat(timespec="seconds"), suite=suite.name, experiment=experiment,
         size=size, transports=tuple(found),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from harness.claims.launch import Launch
 from harness.record.schema import Evidence, Record
 from harness.record.stops import decided_plan
 from harness.record.store import Store
+from harness.record.versions import HOST, Ran, last_version
 from harness.spec.suite import Suite
 
 PARAMETERS = "parameters.npy"
@@ -20,7 +21,7 @@ ASKED_FOR = {"tracing": "none", "handicap": 0.0}
 
 
 class Pool:
-    """Launches by evidence. Of several machines or code versions only the one that ran last is used: unequal things are never compared."""
+    """Launches by evidence. Of several machines or code versions only the one that ran last is used (record/versions.py)."""
 
     def __init__(self, store: Store, suite: Suite, experiment: str, size: str) -> None:
         self.planned = decided_plan(store.results, suite, experiment, size) if size in suite.experiment(experiment).sizes else []
@@ -30,13 +31,18 @@ class Pool:
         for launch in self.planned:
             indices.setdefault(launch.case.case_id, set()).add(launch.plan_index)
         found = [record for case_id, wanted in indices.items() for record in store.records(case_id) if record.plan_index in wanted]
-        self.records = _last_version(found)
+        self.records = last_version(found, _ran)
         self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(record.status == "ok" for record in self.records)
 
     @property
     def machine(self) -> str | None:
-        """The one whose records are used; None without records."""
-        return self.records[0].machine if self.records else None
+        """The one whose records are used; of an allocation, where one node may make networks of its own beside, the allocation's. None without records."""
+        return next(iter(self.machines), None)
+
+    @property
+    def machines(self) -> list[str]:
+        """Those whose records are used, that of cases on fabric `host` first: one, or an allocation and the one of its nodes that makes networks."""
+        return list(dict.fromkeys(record.machine for record in sorted(self.records, key=lambda record: record.case.fabric != HOST)))
 
     def evidences(self, select: Mapping[str, Any]) -> list[Evidence]:
         """The levels of evidence at which the selected cases finished launches."""
@@ -90,13 +96,5 @@ def _equal(found: object, wanted: object) -> bool:
     return found in wanted if isinstance(wanted, list) else found == wanted
 
 
-def _last_version(records: list[Record]) -> list[Record]:
-    """Those that ran on the same machine with the same code as the last one that finished; predictions follow from other code than launches."""
-    simulated = [record for record in records if record.case.fabric == "simulated"]
-    if simulated and len(simulated) < len(records):
-        return _last_version([record for record in records if record.case.fabric != "simulated"]) + _last_version(simulated)
-    finished = [record for record in records if record.status == "ok"] or records
-    if not finished:
-        return []
-    last = max(finished, key=lambda record: record.started_at)
-    return [record for record in records if (record.machine, record.code.digest) == (last.machine, last.code.digest)]
+def _ran(record: Record) -> Ran:
+    return Ran(record.case.fabric, record.machine, record.code.digest, record.status, str(record.started_at))

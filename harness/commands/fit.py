@@ -37,7 +37,6 @@ def main(given: argparse.Namespace) -> int:
     from harness.calibrate.costs import fit_costs
     from harness.calibrate.jitter import fit_jitter
     from harness.simulate.jitter import write_jitter
-    from harness.simulate.store import write_costs
     from harness.spec.suite import load_suite
 
     size = size_of(given)
@@ -49,14 +48,21 @@ def main(given: argparse.Namespace) -> int:
         print(write_jitter(given.results, jitter))
     if jitter is not None and not any(case.program in ("transfer", "collective") for case in cases):
         return 0
-    costs = fit_costs(suite, given.experiment, size, open_store(given.results))
-    if (kept := _larger(given.results, costs)) is not None:
+    for costs in fit_costs(suite, given.experiment, size, open_store(given.results)):
+        _store(given.results, costs)
+    return 0
+
+
+def _store(results: Path, costs: Costs) -> None:
+    """And print; costs of a larger size stay."""
+    from harness.simulate.store import write_costs
+
+    if (kept := _larger(results, costs)) is not None:
         print(f"kept the costs that the same code measured at size {kept.size}, fitted {kept.fitted_at}; `scaleproof fit --size {kept.size}` makes them anew")
-        return 0
-    path = write_costs(given.results, costs)
+        return
+    path = write_costs(results, costs)
     print_costs(costs)
     print(path)
-    return 0
 
 
 def _larger(results: Path, costs: Costs) -> Costs | None:

@@ -13,6 +13,7 @@ from harness.record.rows import TAG, Row, of_case
 from harness.record.stops import Stops
 from harness.record.store import Store
 from harness.record.values import Metric, Values
+from harness.record.versions import Ran, last_version
 from harness.spec.tags import AXES
 
 if TYPE_CHECKING:
@@ -62,25 +63,16 @@ def write_table(table: pa.Table, path: Path) -> None:
 def _chosen(wanted: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
     found = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
     found = sorted((row for row in found if (row["case"], row["plan_index"]) in wanted), key=lambda row: str(row["started_at"]))
-    latest = _latest(found)
     chosen: dict[tuple[str, int], Row] = {}
-    for row in found:
+    for row in last_version(found, _ran):
         key = (row["case"], row["plan_index"])
-        last = latest[row["fabric"] == "simulated"]
-        same_version = (row["code"], row["machine"]) == (last["code"], last["machine"])
-        if same_version and (row["status"] == "ok" or key not in chosen or chosen[key]["status"] != "ok"):
+        if row["status"] == "ok" or key not in chosen or chosen[key]["status"] != "ok":
             chosen[key] = row
     return chosen
 
 
-def _latest(found: Sequence[Row]) -> dict[bool, Row]:
-    """The record that finished last, of launches (False) and of predictions (True), which follow from other code."""
-    latest = {}
-    for simulated in (False, True):
-        of_kind = [row for row in found if (row["fabric"] == "simulated") is simulated]
-        if of_kind:
-            latest[simulated] = ([row for row in of_kind if row["status"] == "ok"] or of_kind)[-1]
-    return latest
+def _ran(row: Row) -> Ran:
+    return Ran(row["fabric"], row["machine"], row["code"], row["status"], str(row["started_at"]))
 
 
 def _row(launch: PlannedLaunch, found: Row | None, values: Values) -> dict[str, Any]:

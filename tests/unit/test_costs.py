@@ -52,7 +52,7 @@ def example(results: Path):
 
 
 def test_every_transport_gets_what_its_launches_allow(results: Path) -> None:
-    costs = fit_costs(example(results), "costs", "smoke", Store(results))
+    [costs] = fit_costs(example(results), "costs", "smoke", Store(results))
     found = {one.arm: one for one in costs.transports}
     assert set(found) == {"tcp", "gloo", "horovod"} and costs.machine == "madeup"
     assert found["horovod"].transfer is None and found["horovod"].all_reduces[0].rounds is None
@@ -67,7 +67,7 @@ def test_every_transport_gets_what_its_launches_allow(results: Path) -> None:
 
 
 def test_stored_costs_are_read_back_and_another_form_is_named(results: Path, tmp_path: Path) -> None:
-    costs = fit_costs(example(results), "costs", "smoke", Store(results))
+    [costs] = fit_costs(example(results), "costs", "smoke", Store(results))
     assert read_costs(tmp_path, costs.machine) is None
     write_costs(tmp_path, costs)
     assert read_costs(tmp_path, costs.machine) == costs
@@ -87,7 +87,7 @@ def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(result
 
 def test_costs_of_a_larger_size_are_kept_until_the_code_changes(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]
-    larger = fit_costs(example(results), "costs", "smoke", Store(results)).model_copy(update={"size": "full"})
+    larger = fit_costs(example(results), "costs", "smoke", Store(results))[0].model_copy(update={"size": "full"})
     write_costs(results, larger)
     assert main(words) == 0 and "measured at size full" in capsys.readouterr().out
     assert read_costs(results, "madeup") == larger
