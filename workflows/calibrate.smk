@@ -8,6 +8,13 @@ rule calibrate:
         "../environment.yml"
     resources:
         machine=100,
+        # On a cluster: a node of its own, all of it.
+        mpi="srun",
+        nodes=1,
+        tasks=2,
+        cpus_per_task=1,
+        runtime=30,
+        slurm_extra=f"--exclusive {ONE_BY_ONE}",
     params:
         code=code_digest(),
     shell:

@@ -48,6 +48,10 @@ def size_of(wildcards):
     )
 
 
+# One job after the other: they would share switches, and they share the lock of results/.
+ONE_BY_ONE = "--dependency=singleton"
+
+
 def asked(what):
     """A resource of an experiment's job, by name; read by executors for clusters only. A rule that is `mpi` starts its tasks itself and has two at least."""
 
@@ -60,8 +64,7 @@ def asked(what):
             "gres": f"gpu:{request.gpus}" if request.gpus else None,
             "constraint": request.constraint,
             "runtime": request.time_limit_min,
-            # One after the other: they would share switches, and they share the lock of results/.
-            "slurm_extra": f"{'--exclusive ' * request.exclusive}--dependency=singleton",
+            "slurm_extra": f"{'--exclusive ' * request.exclusive}{ONE_BY_ONE}",
         }[what]
 
     return of

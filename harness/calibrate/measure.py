@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from harness.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
 from harness.calibrate.bounds import Bounds
 from harness.calibrate.floors import LAUNCHES, noise_floors
+from harness.launch.nodes.ground import Ground
 from harness.launch.progress import Progress
 from harness.launch.supervisor import Outcome, run_plan
 from harness.record.digest import code_digest, machine_id
@@ -50,27 +51,31 @@ def plans(comparisons: int = COMPARISONS) -> dict[str, list[PlannedLaunch]]:
     return {name: plan(calibration, name, SIZE, {case.case_id: count for case in cases[name]}) for name, count in counts.items()}
 
 
-def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable[[str], None]) -> tuple[MachineProfile, Outcome]:
-    """Measure and store the profile. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the folder."""
-    again = _measured_before(results)
+def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable[[str], None], ground: Ground | None = None) -> tuple[MachineProfile, Outcome]:
+    """Measure and store the profile: of this machine, or of the nodes of `ground` together, of which there are floors only. A calibration that was killed goes
+    on; one that ended is made anew. SpecError when another run holds the folder."""
+    machine = machine_id() if ground is None else ground.machine
+    again = _measured_before(results, machine)
     launches = _interleaved(plans(comparisons))
     bounds = Bounds()
-    _measure(bounds, BOUND_LAUNCHES // 2, say)
-    outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again)
-    _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
+    if ground is None:
+        _measure(bounds, BOUND_LAUNCHES // 2, say)
+    outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, ground=ground)
+    if ground is None:
+        _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
     floors, runs = noise_floors(launches, Store(results))
     profile = MachineProfile(
-        machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
-        bounds=bounds.found(), runs=tuple(runs),
+        machine=machine, code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
+        bounds=bounds.found() if ground is None else (), runs=tuple(runs),
     )  # fmt: skip
     write_profile(results, profile)
     return profile, outcome
 
 
-def _measured_before(results: Path) -> bool:
+def _measured_before(results: Path, machine: str) -> bool:
     """Whether a calibration with this code came to its end here; a profile of another form is as good as none."""
     try:
-        known = read_profile(results, machine_id())
+        known = read_profile(results, machine)
     except ValidationError:
         return False
     return known is not None and known.code == code_digest()

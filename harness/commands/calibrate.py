@@ -1,4 +1,4 @@
-"""Measures this machine's noise floors and bounds, with identical arms in interleaved launches. Leave the machine alone meanwhile."""
+"""Measures noise floors and bounds of this machine, or floors of nodes together, with identical arms in interleaved launches. Leave them alone meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from harness.commands.common import print_table, profile_of_this_machine, results_argument
+from harness.commands.common import allocation_arguments, ground_of_run, print_table, profile_of, results_argument
 
 if TYPE_CHECKING:
     from harness.record.machine import Bound, Floor, MachineProfile
@@ -23,6 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="list the launches and an estimate; write nothing")
     parser.add_argument("--show", action="store_true", help="print what is known of this machine; measure nothing")
     results_argument(parser)
+    allocation_arguments(parser)
 
 
 def main(given: argparse.Namespace) -> int:
@@ -49,7 +50,7 @@ def _measure(given: argparse.Namespace, comparisons: int) -> int:
     def say(text: str) -> None:
         print(f"calibrate: {text}", file=sys.stderr, flush=True)
 
-    profile, outcome = calibrate(given.results, comparisons, progress_on_terminal("calibrate"), say)
+    profile, outcome = calibrate(given.results, comparisons, progress_on_terminal("calibrate"), say, ground_of_run(given))
     print_profile(profile)
     print(given.results / "machines" / profile.machine / "profile.json")
     return 0 if outcome.complete else 1
@@ -66,9 +67,11 @@ def _show(given: argparse.Namespace) -> int:
     """1 when this machine was never calibrated."""
     from harness.record.digest import code_digest, machine_id
 
-    profile = profile_of_this_machine(given.results)
+    ground = ground_of_run(given)
+    machine = machine_id() if ground is None else ground.machine
+    profile = profile_of(machine, given.results)
     if profile is None:
-        print(f"machine {machine_id()} is not calibrated in {given.results}; type `scaleproof calibrate`", file=sys.stderr)
+        print(f"machine {machine} is not calibrated in {given.results}; type `scaleproof calibrate`", file=sys.stderr)
         return 1
     print_profile(profile)
     if profile.code != code_digest():
@@ -81,7 +84,8 @@ def print_profile(profile: MachineProfile) -> None:
     title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors"
     columns = ["metric", "program", "message", "noise floor", "spread of a launch", "found with 6 launches an arm", "with 10"]
     print_table(columns, [_floor_row(floor) for floor in profile.floors], title)
-    print_table(["bound", "size", "rate", "95 % interval", "launches", "taken"], [_bound_row(bound) for bound in profile.bounds], "upper bounds")
+    if profile.bounds:
+        print_table(["bound", "size", "rate", "95 % interval", "launches", "taken"], [_bound_row(bound) for bound in profile.bounds], "upper bounds")
 
 
 def _floor_row(floor: Floor) -> list[str]:

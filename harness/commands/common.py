@@ -111,15 +111,21 @@ def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
 
 
 def profile_of_this_machine(results: Path) -> MachineProfile | None:
-    """What calibration found out; None when it never ran here, SpecError for a file of another form."""
+    """See profile_of."""
+    from harness.record.digest import machine_id
+
+    return profile_of(machine_id(), results)
+
+
+def profile_of(machine: str, results: Path) -> MachineProfile | None:
+    """What calibration found out; None when it never ran there, SpecError for a file of another form."""
     from pydantic import ValidationError
 
-    from harness.record.digest import machine_id
     from harness.record.machine import FILE, read_profile
     from harness.spec.errors import SpecError
 
     try:
-        return read_profile(results, machine_id())
+        return read_profile(results, machine)
     except ValidationError:
-        path = results / "machines" / machine_id() / FILE
+        path = results / "machines" / machine / FILE
         raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` makes a new one") from None

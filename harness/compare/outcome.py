@@ -18,8 +18,8 @@ def outcome(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -
     if not across_machines and not any(pair.same_machine for pair in pairs):
         return "other machine", "A and B ran on different machines, so nothing counts for or against B; --across-machines lets it count"
     rows = [row for pair in pairs for row in pair.rows]
-    worse = {row.metric for row in rows if row.change == "worse"}
-    if worse and not any(row.floor for row in rows):
+    worse = {row.metric for row in rows if row.change == "worse" and row.floor is None}
+    if worse:
         why = f"{', '.join(sorted(worse))} got significantly worse, but no noise floor is known to judge it by; {without_floor(worse)}"
         return "undecided", why
     return "no regression", ""

@@ -52,6 +52,15 @@ def test_what_cannot_be_decided_is_said_in_the_summary_too(tmp_path: Path) -> No
     assert file.read_text().startswith("### Scaleproof: undecided\n\nalgbw, busbw, collective\\_latency got significantly worse, but no noise floor is known")
 
 
+def test_a_floor_of_another_metric_decides_nothing(tmp_path: Path) -> None:
+    results = two_commits(tmp_path / "results", SLOW)
+    path = results / "machines" / "m" / "profile.json"
+    profile = json.loads(path.read_text())
+    profile["floors"] = [{**floor, "program": "train"} for floor in profile["floors"]]
+    path.write_text(json.dumps(profile))
+    assert run(results) == 2
+
+
 def test_a_case_without_a_good_launch_is_named(tmp_path: Path) -> None:
     results = two_commits(tmp_path / "results", FAST)
     other = case(sizes=[2048], iterations=4, warmup=0, arm="gone")
