@@ -12,7 +12,7 @@ import pytest
 
 from harness.record.schema import Record
 from harness.record.store import Store
-from tests.integration.hosts import on_hosts, records, small
+from tests.integration.hosts import REACH, on_hosts, records, small
 from tests.integration.netns import need_netns
 
 FOUR = [small("tcp", ranks=4), small("shm", transport="shm", ranks=2), small("mpi", transport="mpi", collective="native", launcher="mpirun", ranks=4)]
@@ -99,6 +99,17 @@ def test_torchrun_starts_ranks_at_their_places(tmp_path, rendezvous):
     assert record.status == "ok", (record.failure, told["said"])
     assert record.placement is not None and record.placement.launcher == "torchrun" and [node.ranks for node in record.placement.nodes] == [[0, 1], [2]]
     assert [rank.facts["node"] for rank in record.ranks] == [0, 0, 1] and told["left"] == []
+
+
+def test_a_node_that_finds_no_way_to_the_supervisor_is_no_lost_node_and_says_what_kept_it(tmp_path):
+    barred = tmp_path / "barred"
+    barred.write_text(f'#!/bin/sh\nhost=$1; shift\nexec {REACH} "$host" "ip route replace prohibit 10.77.0.1; $*"\n')
+    barred.chmod(0o755)
+    told = on_hosts(tmp_path, [small("barred")], 2, SCALEPROOF_SSH=str(barred))
+    [record] = records(tmp_path, told)
+    assert record.failure is not None and record.failure.code == "preflight" and told["left"] == []
+    assert "start_failed: node node1: its agent found no way to the launch" in record.failure.message
+    assert "10.77.0.1" in record.failure.message and "PermissionError" in record.failure.message
 
 
 def _lost(folder: Path, fault: str, **variables: str) -> tuple[list[Record], dict[str, Any]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.launch.nodes import hosts, slurm
+from harness.launch.nodes import hosts, slurm, ssh
 from harness.launch.nodes.allocation import Allocation, Asked, given, options
 from harness.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
 from harness.launch.nodes.hosts import Host
@@ -64,6 +65,10 @@ def test_a_host_list_names_hosts_and_how_many_ranks_each_takes(text, found):
     assert [(host.name, host.slots) for host in hosts.parse(text)] == found
 
 
+def test_a_list_may_be_longer_than_a_name_of_a_file():
+    assert len(hosts.parse(",".join(f"node{number:04}:16" for number in range(2000)))) == 2000
+
+
 def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
     (tmp_path / "hosts").write_text("# all of them\na slots=4\nb:2  # the slow one\n\nc\n")
     assert [(host.name, host.slots) for host in hosts.parse(str(tmp_path / "hosts"))] == [("a", 4), ("b", 2), ("c", None)]
@@ -89,6 +94,7 @@ def test_a_wrong_host_is_one_line_that_names_it(text, said):
         (Asked(launcher="srun"), {}, "outside of a Slurm job"),
         (Asked(launcher="ssh"), {}, "without nodes: neither --hosts nor a Slurm job"),
         (Asked(hosts="a:1", launcher="local"), {}, "starts ranks on this machine alone"),
+        (Asked(hosts="a:1", launcher="srun"), {}, "launcher 'srun' takes the nodes of the Slurm job"),
         (Asked(hosts="a:1", rendezvous="etcd"), {}, "unknown rendezvous of torchrun 'etcd'"),
         (Asked(hosts="a:1"), {"PATH": ""}, "no program 'ssh'"),
     ],
@@ -134,6 +140,27 @@ def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
     assert found is not None and (found.kind, found.launcher, found.cluster) == ("slurm", "srun", "lab")
     assert found.job is not None and (found.job.id, found.job.partition, found.job.restarts) == ("17", "long", 2)
     assert [(host.name, host.slots, host.switch) for host in found.hosts] == [("n1", 2, "top.left"), ("n2", 3, "top.right"), ("n3", 3, "top.right")]
+
+
+@pytest.mark.parametrize(("around", "alone"), [({"SLURMD_NODENAME": "n1"}, True), ({}, False)])
+def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(scontrol, tmp_path, around, alone):
+    """The shell of `salloc -N1` may stay on the login node."""
+    one = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
+    (tmp_path / "scontrol").write_text(SCONTROL.format(job=one))
+    found = given(Asked(), {"SLURM_JOB_ID": "17", **around})
+    assert (found is None) == alone and (alone or (found is not None and found.launcher == "srun" and len(found.hosts) == 1))
+
+
+def test_nodes_on_which_srun_could_start_nothing_are_taken_from_its_words():
+    said = "srun: error: Task launch for StepId=7.0 failed on node n2: Communication connection failure\nsrun: error: Application launch failed: x\n"
+    assert slurm.unreached(said) == ["n2"] and slurm.unreached("srun: error: n1: task 0: Killed") == []
+
+
+def test_a_remote_line_means_the_same_to_any_login_shell(monkeypatch):
+    monkeypatch.setenv("SCALEPROOF_SSH", "reach")
+    [(words, _)] = ssh.commands(["elsewhere"], ["echo", "two words"])
+    assert words[:2] == ["reach", "elsewhere"] and words[2].startswith("exec /bin/sh -c '") and "2>/dev/null" not in words[2].partition("'")[0]
+    assert subprocess.run(["/bin/bash", "-c", words[2]], capture_output=True, text=True, check=True).stdout == "two words --node 0\n"
 
 
 def test_srun_gets_nothing_of_the_step_around_it():
@@ -233,4 +260,4 @@ def test_a_machine_knows_itself_without_a_remote_shell():
     from harness.launch.nodes import ssh
 
     [(here, _), (there, _)] = ssh.commands([socket.gethostname(), "elsewhere"], ["agent"])
-    assert here == ["agent", "--node", "0"] and there[-2] == "elsewhere" and there[-1].endswith("exec agent --node 1")
+    assert here == ["agent", "--node", "0"] and there[-2] == "elsewhere" and there[-1].endswith("exec agent --node 1'")

@@ -27,7 +27,7 @@ from harness.launch.base import node_scratch
 from harness.launch.nodes import inner
 from harness.launch.nodes.courier import Courier
 from harness.launch.nodes.errand import PLACE, Errands
-from harness.launch.nodes.link import BEAT_S, Link, LinkLost
+from harness.launch.nodes.link import BEAT_S, UNABLE, Link, LinkLost
 from harness.launch.nodes.roll_call import Answer, sees, told
 from harness.launch.nodes.variables import kept
 from harness.launch.teardown import AGENT, clean_node, owned, sweep
@@ -83,8 +83,11 @@ class Agent:
                 link.send("beat")
         except (LinkLost, Refused) as lost:
             print(f"node {self.header['hosts'][self.number]}: the keeper of the launch: {lost}", file=sys.stderr, flush=True)
-        except OSError as error:  # no room, no program
+        except OSError as error:  # no room, no program, no way to the keeper
             self.why = f"{type(error).__name__}: {error}"
+            if link is None:
+                print(f"node {self.header['hosts'][self.number]}: {self._told_on_the_way()}", file=sys.stderr, flush=True)
+                self.code = UNABLE
         finally:
             left = clean_node(launch, self.number, LEAVE_S if self.code == 0 else 0.0)
             if link is not None:
@@ -92,6 +95,9 @@ class Agent:
                     link.send("gone", left=left[:20], why=self.why, told=self.told)
                 link.close()
         return self.code
+
+    def _told_on_the_way(self) -> str:
+        return f"its agent found no way to the launch, by its scratch folder and to {self.header['keeper'][0]} port {self.header['keeper'][1]}: {self.why}"
 
     def _connect(self, launch: str) -> Link:
         address, port = self.header["keeper"]

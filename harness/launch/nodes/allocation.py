@@ -11,7 +11,7 @@ from typing import Literal
 
 from harness.launch.nodes import hosts, slurm
 from harness.launch.nodes.hosts import Host
-from harness.launch.nodes.ssh import remote_shell
+from harness.launch.nodes.ssh import is_here, remote_shell
 from harness.record.schema import Job
 from harness.spec.errors import SpecError
 from harness.spec.registry import nearest
@@ -75,7 +75,9 @@ def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
     interface = asked.interface or variables.get(INTERFACE, "")
     if inner != "fork":
         _need(str(Path(sys.executable).parent / inner), f"launcher {inner}", "type `make env`")
-    if named and launcher != "srun":
+    if named and launcher == "srun":
+        raise SpecError(f"--hosts {named}: launcher 'srun' takes the nodes of the Slurm job; leave one of both out")
+    if named:
         _need(remote_shell()[0], "launcher ssh", "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH")
         return Allocation("hosts", "", hosts.parse(named), "ssh", inner, None, interface, rendezvous)
     job = slurm.job(variables)
@@ -85,8 +87,8 @@ def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
             raise SpecError(f"launcher {launcher!r} {where}; start it by sbatch or salloc, or name nodes with --hosts a:4,b:4")
         return None
     found = slurm.hosts_of(job)
-    if len(found) == 1 and not launcher:
-        return None  # this machine, which Slurm gave
+    if len(found) == 1 and not launcher and (is_here(found[0].name) or variables.get("SLURMD_NODENAME") == found[0].name):
+        return None  # this machine, which Slurm gave; salloc may stay on the login node
     _need("srun", "launcher srun", "install Slurm's client programs")
     return Allocation("slurm", slurm.cluster(variables), found, "ssh" if launcher == "ssh" else "srun", inner, slurm.told(job), interface, rendezvous)
 

@@ -25,7 +25,7 @@ from harness.launch.nodes import slurm
 from harness.launch.nodes.courier import KEYS, send_file
 from harness.launch.nodes.files import Inbox
 from harness.launch.nodes.inner import plain
-from harness.launch.nodes.link import BEAT_S, Link, LinkLost
+from harness.launch.nodes.link import BEAT_S, UNABLE, Link, LinkLost
 from harness.launch.nodes.slurm import scrubbed
 from harness.launch.nodes.variables import carried
 from harness.rank.mirror import STACKS
@@ -125,13 +125,21 @@ class Keeper:
                 continue
             if now - self._ended_at.setdefault(index, now) > ENDED_S:
                 mine = [station for station in self.stations if station.starter == index and station.code is None and not station.over]
-                if mine:
+                if mine and process.returncode == UNABLE and all(station.link is None for station in mine):
+                    for station in mine:
+                        self._lost(station, "start_failed", self._last_words(station) or "its agent found no way to the launch; launcher.log says why")
+                elif mine:
                     self._not_there(mine, f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}")
+
+    def _last_words(self, station: Station) -> str:
+        """Of an agent that could not call: its standard error is the launch's log."""
+        start = f"node {station.name}: "
+        return next((line.removeprefix(start) for line in reversed(_text(self.folder / "launcher.log").splitlines()) if line.startswith(start)), "")
 
     def _not_there(self, stations: list[Station], how: str) -> None:
         """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows which of them are down."""
         names = [station.name for station in stations]
-        down = names if len(names) == 1 else slurm.down(names)
+        down = names if len(names) == 1 else {*slurm.down(names), *slurm.unreached(_text(self.folder / "launcher.log"))}
         for station in stations:
             if station.link is None and not down:
                 self._lost(station, "start_failed", f"no agent was started: {how}; launcher.log says why")
@@ -276,7 +284,7 @@ class Keeper:
 
 
 def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+    return path.read_text(errors="replace") if path.exists() else ""
 
 
 def main() -> int:

@@ -9,6 +9,8 @@ import threading
 from contextlib import suppress
 from typing import Any
 
+UNABLE = 3
+"""Exit code of an agent that never came to its keeper, and said why on its standard error; a remote shell that does not reach its host ends with 255."""
 BEAT_S, LOST_S = 1.0, 10.0
 """How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent (launch/watch.py): a node that is gone
 is the reason for its silent ranks."""

@@ -17,6 +17,7 @@ KEPT = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JWT", "SLURM_CLUSTER
 """What srun may read of Slurm's variables; those of an outer step (tasks, binding, memory) are about that one."""
 ASK_S = 30.0
 _FIELD = re.compile(r"(\S+?)=(\S*)")
+_UNREACHED = re.compile(r"failed on node ([^\s:]+):")
 _PART = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+)")
 
 
@@ -77,6 +78,11 @@ def down(names: Sequence[str]) -> list[str]:
     lines = _ask("scontrol", "show", "node", "-o", ",".join(names), fail=False).splitlines()
     states = {fields["NodeName"]: fields.get("State", "") for line in lines if "NodeName" in (fields := _fields(line))}
     return [name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))]
+
+
+def unreached(said: str) -> list[str]:
+    """Nodes on which srun says that it could start nothing. Slurm itself may take minutes to miss them (SlurmdTimeout)."""
+    return list(dict.fromkeys(_UNREACHED.findall(said)))
 
 
 def taken_away(number: str) -> str:

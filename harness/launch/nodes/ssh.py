@@ -27,7 +27,8 @@ def commands(names: Sequence[str], words: Sequence[str]) -> list[tuple[list[str]
     for number, name in enumerate(names):
         told = [*words, "--node", str(number)]
         line = f"cd {shlex.quote(here)} 2>/dev/null; exec {shlex.join(told)}"
-        found.append((told if is_here(name) else [*remote_shell(), name, line], [number]))
+        # A login shell may be csh, which reads that line otherwise.
+        found.append((told if is_here(name) else [*remote_shell(), name, f"exec /bin/sh -c {shlex.quote(line)}"], [number]))
     return found
 
 
