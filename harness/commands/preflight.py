@@ -56,7 +56,9 @@ def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> d
     from harness.launch.preflight_experiment import Preflight
 
     found: dict[str, dict[str, PreflightCheck]] = {}
-    with tempfile.TemporaryDirectory(prefix="scaleproof-preflight-") as staging:
+    results.mkdir(parents=True, exist_ok=True)
+    # Where launches are staged too: nodes of an allocation see it as they see those.
+    with tempfile.TemporaryDirectory(prefix=".preflight-", dir=results.resolve()) as staging:
         preflight = Preflight(results, Path(staging), ground)
         preflight.expect(cases)
         for case in {case.case_id: case for case in cases}.values():

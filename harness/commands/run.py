@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from harness.launch.nodes.ground import Ground
     from harness.launch.stopping import Sequential
+    from harness.launch.supervisor import Outcome
     from harness.record.schema import Failure, Record
     from harness.spec.case import AnyCase
     from harness.spec.plan import PlannedLaunch
@@ -58,8 +59,11 @@ def main(given: argparse.Namespace) -> int:
     codes = []
     for name, launches in plans.items():
         if launches:
-            code, ground = _run(suite, name, launches, size, given, rules.get(name), ground)
+            code, outcome = _run(suite, name, launches, size, given, rules.get(name), ground)
             codes.append(code)
+            ground = outcome.ground
+            if outcome.ended:
+                break
     return max(codes)
 
 
@@ -197,8 +201,8 @@ def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
 
 def _run(
     suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None, ground: Ground | None
-) -> tuple[int, Ground | None]:  # fmt: skip
-    """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1; and the nodes that are left."""
+) -> tuple[int, Outcome]:  # fmt: skip
+    """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1."""
     from harness.launch.progress import progress_on_terminal
     from harness.launch.stopping import fixed_number
     from harness.launch.supervisor import run_plan
@@ -223,4 +227,4 @@ def _run(
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)
     waits = outcome.taken or (outcome.ground is not None and outcome.ground.lost and outcome.stopped)
-    return 0 if outcome.complete else NODES_LOST if waits else 1, outcome.ground
+    return 0 if outcome.complete else NODES_LOST if waits else 1, outcome

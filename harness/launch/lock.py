@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,9 @@ def locked(results: Path) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             raise SpecError(f"another scaleproof (pid {file.read().strip() or 'unknown'}) is using {results}") from None
+        except OSError as error:
+            raise SpecError(f"{results}: its file system locks no files ({error.strerror}); name a folder elsewhere with --results") from None
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(f"{os.getpid()} on {socket.gethostname()}")
         file.flush()
         yield

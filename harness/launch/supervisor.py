@@ -69,6 +69,11 @@ class Outcome:
     """Slurm takes the nodes away: the rest was not tried."""
 
     @property
+    def ended(self) -> bool:
+        """Whether no other plan should be tried either: no room, no nodes, or told to stop. Launches that wait for a lost node stand in nobody's way."""
+        return bool(self.stopped) and not self.waiting
+
+    @property
     def complete(self) -> bool:
         """Whether every planned launch has an ok record."""
         return self.skipped + self.done == self.planned

@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,18 @@ def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:
     return [list(cores[each * rank : each * (rank + 1)]) if each else list(cores) for rank in range(ranks)]
 
 
+def neighbours_first(cores: Iterable[int]) -> list[int]:
+    """By package and core, so that hardware threads of one core come one after the other; by number where the kernel does not tell."""
+    return sorted(cores, key=lambda core: (_topology(core, "physical_package_id"), _topology(core, "core_id"), core))
+
+
+def _topology(core: int, name: str) -> int:
+    try:
+        return int(Path(f"/sys/devices/system/cpu/cpu{core}/topology/{name}").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
 def fork_rank(folder: Path, rank: int, orders: Orders, cores: Sequence[int] = ()) -> int:
     """Start one rank, on some cores only where they are given; returns its pid. The child never returns."""
     creator = os.getpid()
@@ -118,7 +130,7 @@ def main() -> int:
     orders = read_orders(given.folder)
     import_for(orders)
     mine = list(given.ranks or range(int(orders.case["ranks"])))
-    cores = shares(sorted(os.sched_getaffinity(0)), len(mine)) if given.bind else [[] for _ in mine]
+    cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if given.bind else [[] for _ in mine]
     if given.rank_from:
         own = int(os.environ[given.rank_from])
         mine, cores = [mine[own]], [cores[own]]

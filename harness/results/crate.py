@@ -43,7 +43,7 @@ README = """# {title}
 - `tables/` has the same as Parquet, for any other tool: {tables}.
 - `environment/` says what ran: `make env` of a clone of Scaleproof at the commit below makes it again from `requirements.lock`.
   Where a launch ran with changes to its commit, its `run.json` says so and `results/differences/` has them.
-- `suites/` are the experiments and claims. Verdicts anew, without running anything: `scaleproof judge SUITE --suites suites --results results`.
+- `suites/` are the experiments and claims. Verdicts anew, without running anything: `scaleproof judge SUITE --size SIZE --suites suites --results results`.
 
 Code: {codes}. Machines: {machines}.
 """
