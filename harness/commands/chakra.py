@@ -84,7 +84,7 @@ def _case(given: argparse.Namespace) -> TrainCase:
     (case,) = found.values()
     if not isinstance(case, TrainCase):
         raise SpecError(f"case {case.case_id} is of program {case.program!r}; a trace is a step of `train`")
-    ranks = given.ranks or case.ranks
+    ranks = case.ranks if given.ranks is None else given.ranks
     if ranks < 1:
         raise SpecError(f"--ranks {ranks}: give at least one")
     values = {name: getattr(case, name) for name in case.model_fields_set} | {"fabric": "simulated", "program": "train"}
@@ -114,7 +114,7 @@ def _replay(given: argparse.Namespace) -> int:
     values = {
         "step_s": found.step_s, "computed_s": float(found.computed[found.end.argmax()]), "exposed_s": found.exposed_s, "ranks": len(trace.ranks),
         "nodes": found.nodes, "evidence": "simulated", "cluster": cluster_of(case).name, "transport": case.transport, "algorithm": algorithm,
-        "costs": costs.source,
+        "costs": costs.source, "assumed": list(costs.assumed),
     }  # fmt: skip
     if given.json:
         print(json.dumps(values, indent=2))
@@ -123,6 +123,8 @@ def _replay(given: argparse.Namespace) -> int:
         f"step: {found.step_s * 1e3:.4g} ms, of which {found.exposed_s * 1e3:.4g} ms are exposed communication; {len(trace.ranks)} ranks, {found.nodes} nodes"
     )
     print(f"evidence: simulated; cluster {values['cluster']}, {case.transport}, {values['algorithm']}; costs of messages {costs.source}")
+    for words in costs.assumed:
+        print(f"  assumed: {words}")
     return 0
 
 
@@ -133,7 +135,7 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
 
     from harness.commands.predict_question import fabric_fields
     from harness.simulate.chakra.export import CASE
-    from harness.simulate.program import algorithm_of
+    from harness.simulate.program import ASSUMED, algorithm_of
     from harness.spec import registry
     from harness.spec.case import TrainCase, parse_case
     from harness.spec.errors import SpecError
@@ -148,7 +150,8 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     if known is None and given.fabric is None:
         raise SpecError(f"{given.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and --collective (ring) where they differ")
     transport = given.transport or (known and known.transport) or "tcp"
-    algorithm = given.collective or (algorithm_of(known) if known else "ring")
+    native = not registry.entry("transport", transport).point_to_point
+    algorithm = given.collective or (algorithm_of(known) if known and not native else ASSUMED)
     registry.entry("collective", algorithm)
     if algorithm == HIERARCHICAL:
         raise SpecError(f"--collective {HIERARCHICAL}: every rank of a trace has a node to itself; take ring")

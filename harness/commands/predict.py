@@ -210,7 +210,7 @@ def _verdict(points: list[Point], useful: Useful) -> str:
     span = f" [{useful.low or 'none'}, {useful.high}]" if (useful.low, useful.high) != (useful.value, useful.value) else ""
     text = f"worth it up to {nodes}{span}, for at least {least}" + (f"; {useful.at_end}" if useful.at_end else "")
     best = max(points, key=lambda point: point.throughput.value)
-    return text + (f"; more than {best.nodes} nodes make it slower" if best.nodes < points[-1].nodes else "")
+    return text + (f"; of the numbers asked for {best.nodes} nodes are the fastest" if best.nodes < points[-1].nodes else "")
 
 
 def _much_memory(network: Any, points: list[Point]) -> str:

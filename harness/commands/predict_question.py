@@ -72,8 +72,18 @@ def asked(given: argparse.Namespace) -> Asked:
         case = [question.case(count) for count in (nodes[0], nodes[-1])][-1]
     except ValidationError as failed:
         raise _wrong(failed) from None
-    question = Question(fields, network, cost_model(case, given.results, machine_id()), profiles, minibatch, per_node)
+    costs = cost_model(case, given.results, machine_id()).also_assumed(*_taken_for_granted(given, minibatch, nodes))
+    question = Question(fields, network, costs, profiles, minibatch, per_node)
     return Asked(question, nodes, [count for count in every if count not in nodes], unused, compute, words)
+
+
+def _taken_for_granted(given: argparse.Namespace, minibatch: int | None, nodes: list[int]) -> list[str]:
+    """What of computing nobody measured."""
+    if not (given.profile or given.peak):
+        return ["every node computes as long as every other, in every step: what `scaleproof fit` finds of that is drawn in launches of fabric simulated only"]
+    if minibatch is not None and nodes[-1] > 1:
+        return [f"{minibatch} samples on a node and {minibatch // nodes[-1]} reach the same share of the peak rate"]
+    return []
 
 
 def _no_costs() -> Any:
@@ -135,6 +145,8 @@ def _exchange(given: argparse.Namespace) -> dict[str, Any]:
     if given.strategy == "hybrid" and ":" in given.workload:
         raise SpecError("--strategy hybrid divides the fully connected layers at the end of networks of ours; it does not know those of a module")
     transport = registry.entry("transport", given.transport)
+    if transport.one_node and nodes_of(given.nodes)[-1] > 1:
+        raise SpecError(f"--transport {given.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1")
     ours = transport.point_to_point or (given.strategy in GROUPED and transport.sends)
     collective = given.collective or ("ring" if ours else "native")
     fields = {"transport": given.transport, "collective": collective, "strategy": given.strategy, "launcher": transport.launcher or "local"}

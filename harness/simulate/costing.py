@@ -38,6 +38,9 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             f"{lacking}, and stated costs are of hardware at full speed with whole tensors; type `snakemake micro`, or leave out dilation and shrink"
         )
     model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
+    if fitted is not None and case.nodes > 1 and fitted.fabric == "host" and fitted.nodes == 1:
+        where = f"{fitted.transport} over {fitted.interface}"
+        model = model.also_assumed(f"a message between nodes costs what one between two ranks of this machine does ({where})")
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program != "transfer" and case.transport is not None:
@@ -88,6 +91,7 @@ def _sure(*found: Parameter) -> bool:
 
 
 def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
+    """Of a fit over a delayed link the delay is taken out: the link adds it."""
     source = f"fitted on this machine: {found.transport} over fabric {found.fabric}, interface {found.interface}, {found.evidence}"
     split = [one for one in found.all_reduces if one.rounds] or found.all_reduces
     reduces = min(split, key=lambda one: max(one.ranks, case.ranks) / min(one.ranks, case.ranks), default=None)
@@ -99,7 +103,7 @@ def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
     gamma = reduces.rounds.gamma_s_per_byte if reduces is not None and reduces.rounds is not None else None
     return CostModel(
         upto_nbytes=tuple(one.upto_nbytes for one in parts),
-        alphas=tuple(_parameter(f"alpha {place} of {name}", one.alpha_s) for place, one in enumerate(parts)),
+        alphas=tuple(_parameter(f"alpha {place} of {name}", _without(one.alpha_s, found.link_delay_ms / 1e3)) for place, one in enumerate(parts)),
         betas=tuple(_parameter(f"beta {place} of {name}", one.beta_s_per_byte) for place, one in enumerate(parts)),
         gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(str(case.transport)).gamma,
         goodput=WIRE, source=source, assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
@@ -121,6 +125,12 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
         gamma=Uncertain(f"gamma of {name}", 0.0), goodput=WIRE, source=source,
         assumed=("alpha and beta are those of whole calls, as a ring would need them",),
     )  # fmt: skip
+
+
+def _without(one: Parameter, seconds: float) -> Parameter:
+    value, low, high = (None if bound is None else max(bound - seconds, 0.0) for bound in (one.value, one.low, one.high))
+    assert value is not None
+    return Parameter(value=value, low=low, high=high) if seconds else one
 
 
 def _parameter(name: str, found: Parameter) -> Uncertain:

@@ -27,6 +27,7 @@ def exchange_plan(case: TrainCase, network: Network) -> Plan:
     size = case.ranks // groups
     check_division(network, size)
     parameters, layers = program.parameters_of(network, case.shrink)
+    undivided = sum(one.elements for one in parameters) * ITEM
     first = len(network.layers) - len(tail(network))
     of_strips = [index for index, place in enumerate(layers) if place >= first and size > 1]
     for index in of_strips:
@@ -38,10 +39,11 @@ def exchange_plan(case: TrainCase, network: Network) -> Plan:
     found = [(some, nbytes, "all") for some, nbytes in zip(*program.bucketed(case, parameters, shared, case.ranks), strict=True)]
     if groups > 1:
         found += [(some, nbytes, "between") for some, nbytes in zip(*program.bucketed(case, parameters, of_strips, groups), strict=True)]
+    alone = sum(parameters[index].elements for index in of_strips) * ITEM if groups == 1 else 0
     found.sort(key=lambda one: -max(one[0]))
     return Plan(
         tuple(nbytes for _, nbytes, _ in found), tuple(some for some, _, _ in found), layers, tuple(float(one.elements * ITEM) for one in parameters),
-        tuple(scope for *_, scope in found), groups, case.ranks,  # type: ignore[misc]
+        tuple(scope for *_, scope in found), groups, case.ranks, float(undivided), float(alone),  # type: ignore[misc]
     )  # fmt: skip
 
 

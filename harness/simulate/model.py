@@ -59,6 +59,10 @@ class MessageCosts:
         return np.array(values)[np.searchsorted(cuts, nbytes, side="left")]
 
 
+FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
+"""Messages that cost nothing but their links."""
+
+
 @dataclass(frozen=True, slots=True)
 class CostModel:
     """Message costs with their uncertainty. `source`: where they come from, in words; `assumed`: what nobody measured."""

@@ -17,7 +17,7 @@ MBIT = 1e6 / 8
 
 class Network:
     """Links between the nodes and switches in use, both directions. `goodput`: share of a link's rate that is payload. Parallel links between the same two
-    places share what goes between them, but one message takes one of them."""
+    nodes share what goes between them, but one message takes one of them; of those to a switch one is used, as in fabric netns."""
 
     def __init__(self, cluster: Cluster, goodput: float = 1.0) -> None:
         self.cluster, self.nodes = cluster, cluster.nodes
@@ -30,7 +30,7 @@ class Network:
         for link in self._links:
             rate = UNLIMITED if link.mbit is None else link.mbit * MBIT * goodput
             for way in (link.ends, link.ends[::-1]):
-                rates[way] = rates.get(way, 0.0) + rate
+                rates[way] = rates.get(way, 0.0) + rate if self._own.keys() >= set(way) else max(rates.get(way, 0.0), rate)
                 singles[way] = max(singles.get(way, 0.0), rate)
                 delays[way] = link.delay_ms / 1000
         self._number = {way: number for number, way in enumerate(rates)}

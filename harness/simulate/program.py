@@ -81,6 +81,10 @@ class Plan:
     groups: int = 1
     """Of strategy hybrid: G groups of neighbouring ranks."""
     ranks: int = 1
+    undivided: float = 0.0
+    """Bytes of all parameters, where a rank holds strips of some; 0: the buckets hold all."""
+    alone: float = 0.0
+    """Bytes that a rank updates and nobody else holds."""
 
     def scope(self, number: int) -> Scope:
         """Ranks of bucket `number`."""
@@ -167,11 +171,12 @@ def _sync_overlap(plan: Plan, passed: Passed, update: Compute, across: bool) -> 
 def _distributed_update(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
     """Part-reduce beside the backward pass; then each rank steps its part of one bucket while that of the one before is part-broadcast."""
     reduces = [replace(one, operation="reduce_scatter", scope=plan.scope(one.number)) for one in _submits(plan)]
-    items, count, whole = _beside(plan, passed, list(reduces)), len(reduces), sum(plan.nbytes)
+    items, count, whole = _beside(plan, passed, list(reduces)), len(reduces), plan.undivided or sum(plan.nbytes)
     for one in reduces:
         items += [Wait(one.number), Compute("update", update.seconds * one.nbytes / whole / plan.sharers(one.number))]
         items.append(replace(one, number=count + one.number, operation="all_gather"))
-    return [*items, Wait()]
+    own = [Compute("update", update.seconds * plan.alone / whole)] if plan.alone else []
+    return [*items, *own, Wait()]
 
 
 def _beside(plan: Plan, passed: Passed, submits: list[Submit]) -> list[Item]:

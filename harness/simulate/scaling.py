@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from harness.simulate.engine import Options, simulate
 from harness.simulate.line import Segment
-from harness.simulate.model import CostModel, MessageCosts
+from harness.simulate.model import FREE, CostModel, MessageCosts
 from harness.simulate.predict import drawn_profile
 from harness.spec.case import TrainCase, parse_case
 from harness.spec.cluster import Cluster, Link, cluster_of, node_name
@@ -23,6 +23,9 @@ DRAWS, DRAWS_AT_END = 39, 19
 19 at either end of it, which is further than a further one would be drawn."""
 FEW = 7
 """Draws of a strategy whose simulation goes from message to message, which takes seconds on hundreds of nodes."""
+DIVIDED = ("distributed_update", "hybrid", "parameter_server")
+"""Strategies in which a node does a part of the update."""
+ENDLESS_MBIT = 1e12
 RESOURCES = {
     "compute": "a node's computing",
     "link": "the rate of the links",
@@ -131,11 +134,24 @@ class Question:
         cluster, costs = cluster_of(case), self.costs.central()
         steps = self._times(nodes)
         rates = [{index: case.minibatch / step for index, step in times.items()} for times in steps]
-        computed = [{draw: drawn(profile, draw).step_s for draw in times} for profile, times in zip(profiles, steps, strict=True)]
+        computed = [self._computed(case, profile, times) for profile, times in zip(profiles, steps, strict=True)]
         exposed = [{index: max(step - alone[index], 0.0) for index, step in times.items()} for times, alone in zip(steps, computed, strict=True)]
         speedups = [ratios(above, below) for above, below in zip(rates, self._alone, strict=True)]
         gains = {name: 1 - self._step_s(*changed) / steps[0][0] for name, changed in halved(case, profiles[0], cluster, costs).items()}
         return Point(nodes, self._batch(nodes), around(computed), around(steps), around(exposed), around(rates), around(speedups), gains)
+
+    def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
+        """s of computing in a step, by draw: of an update that nodes or servers divide, a node's own share."""
+        if case.strategy not in DIVIDED:
+            return {draw: drawn(profile, draw).step_s for draw in draws}
+        cluster = cluster_of(case)
+        endless = replace(cluster, links=tuple(Link(link.ends, ENDLESS_MBIT, 0.0) for link in cluster.links))
+        known: dict[int, float] = {}
+        profiles = {draw: drawn(profile, draw) for draw in draws}  # one object for all draws where there is nothing to draw
+        for one in profiles.values():
+            if id(one) not in known:
+                known[id(one)] = self._step_s(case, one, endless, FREE)
+        return {draw: known[id(one)] for draw, one in profiles.items()}
 
     def _times(self, nodes: int) -> list[dict[int, float]]:
         """s a step: by profile, then by draw (0: every parameter at its value)."""

@@ -52,6 +52,11 @@ def test_the_file_is_what_chakra_says(tmp_path: Path):
     assert b"\x0a\x09is_cpu_op\xd8\x01\x00" in content, "bool_val = 27"
 
 
+def test_an_all_gather_says_what_a_rank_puts_in():
+    part = Node(0, "gather", Type.COMM_COLL, (), nbytes=MB, operation=Collective.ALL_GATHER)
+    assert replayed((part,), (part,)) == pytest.approx([1.01] * 2), "as ASTRA-sim takes it: one round with each rank's part of 1 MB"
+
+
 def test_computing_overlaps_with_a_collective_and_waits_where_it_must():
     rank = (comp(0, 1e-3), reduce(1, 2 * MB, 0), comp(2, 1e-3, 0), comp(3, 1e-3, 1, 2))
     assert replayed(rank, rank) == pytest.approx([1 + 2.02 + 1] * 2), "two rounds of 1 MB beside 1 ms of computing"

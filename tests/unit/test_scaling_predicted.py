@@ -50,6 +50,16 @@ def test_a_point_is_what_the_simulator_says_of_its_case():
     assert point.speedup.value == pytest.approx(asked.point(1).step_s.value / prediction.step_s)
 
 
+@pytest.mark.parametrize("strategy", ["sync_overlap", "distributed_update"])
+def test_exposed_is_what_a_step_takes_beyond_a_nodes_own_computing(strategy: str):
+    asked = question(FREE, strategy=strategy, link_mbit=None)
+    measured = asked.profiles(asked.case(8))[0].model_copy(update={"update_s": Spread(median=0.5)})
+    point = Question(asked.fields, NETWORK, FREE, lambda case: (measured,), 64).point(8)
+    assert point.exposed_s.value == pytest.approx(0.0, abs=1e-9)
+    updated = 0.5 if strategy == "sync_overlap" else 0.5 / 8
+    assert point.compute_s.value == pytest.approx(measured.step_s - 0.5 + updated)
+
+
 def test_without_communication_costs_scaling_is_ideal_and_computing_binds():
     point = question(FREE, link_mbit=None).point(16)
     assert (point.efficiency.value, point.exposed_s.value) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-12))
@@ -178,6 +188,7 @@ def test_a_module_of_the_users_own_for_machines(tmp_path: Path, monkeypatch: pyt
         (["--workload", "vgg_a", "--input", "3x8x8"], "--input is for a torch module"),
         (["--workload", "vgg_a", "--out", "a.jpg"], "a picture ends in .png"),
         (["--workload", "vgg_a", "--least", "2"], "--least 2"),
+        (["--workload", "vgg_a", "--transport", "shm"], "--transport shm ends at the node"),
         (["--workload", "torch.nn:ReLU", "--width", "0.5"], "reduce networks of ours"),
     ],
 )
@@ -203,6 +214,7 @@ def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["points"][0]["step_s"]["value"] == pytest.approx(reckoned.step_s)
+    assert any("every node computes as long as every other" in words for words in found["assumed"])
     assert found["compute"] == "this machine, 1 thread" and any("not fitted on this machine" in words for words in found["assumed"])
 
 

@@ -169,6 +169,13 @@ def test_hybrid_sends_the_bytes_of_its_formula(groups):
     assert sent["all"] == pytest.approx(said.replicated + (said.strips if lone else 0.0), rel=1e-3)
 
 
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_divided_network_is_updated_once_by_all_ranks_together(groups):
+    case = case_of(strategy="hybrid", workload="vgg_a", ranks=4, minibatch=64, groups=groups, bucket_mib=25.0, link_mbit=None)
+    found = simulated(case, profile=profile_of(case, update=4e-3)).step_s - simulated(case).step_s
+    assert found == pytest.approx(1e-3, rel=0.02), "the widest strips are a little more than a part of a layer"
+
+
 def test_the_distributed_update_divides_the_step_and_moves_as_much_as_an_all_reduce():
     found = {}
     for strategy in ("sync_overlap", "distributed_update"):
@@ -233,7 +240,10 @@ def test_ways_are_the_shortest_and_a_message_takes_one_of_parallel_links():
     assert len(network.route(1, 3)) == 2 and network.delay_s(network.route(1, 3)) == pytest.approx(2e-3)
     assert network.capacities[network.route(0, 1)[0]] == pytest.approx(2e7)
     assert (network.most(network.route(0, 1), 0.0), network.most((), 0.0), network.most((), 1e-9)) == (pytest.approx(1e7), math.inf, pytest.approx(1e9))
-    assert network.star is None and Network(star("s", 3, 80.0, 0.0)).star is not None
+    assert network.star is None
+    doubled = Network(Cluster("tree", 2, ("left",), tuple(Link((node, "left"), 80.0, 0.0) for node in ("node0", "node0", "node1"))))
+    assert doubled.capacities[doubled.route(0, 1)[0]] == pytest.approx(1e7), "netns takes the first of parallel links to a switch"
+    assert Network(star("s", 3, 80.0, 0.0)).star is not None
 
 
 def test_ways_are_those_of_the_emulated_cluster_and_need_the_nodes_in_use():

@@ -113,8 +113,10 @@ class _Rank:
             if group is None:
                 return  # a group of one exchanges nothing
         after = [*self._stream, *self._channel]
+        # What a rank puts in, as ASTRA-sim reads it: of an all-gather its own part.
+        sharers = (len(self.groups[item.scope, int(group)]) if group is not None else self.case.ranks) if item.operation == "all_gather" else 1
         number = self._add(
-            f"{item.operation} {item.number}", Type.COMM_COLL, after, nbytes=round(item.nbytes), operation=COLLECTIVES[item.operation], group=group
+            f"{item.operation} {item.number}", Type.COMM_COLL, after, nbytes=round(item.nbytes / sharers), operation=COLLECTIVES[item.operation], group=group
         )
         self._channel, self._calls[item.number] = [number], number
         self._open.append(number)

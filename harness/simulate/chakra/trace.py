@@ -27,9 +27,9 @@ MOST_RANKS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One piece of work of one rank. `after`: ids of what must be done before. `nbytes`: of the whole array of a collective, or of a message; `peer` and
-    `tag`: of a send or a receive; `group`: of a collective, None: all ranks. Nodes that are no communication take `seconds` of the rank's one stream of
-    computing, in the order of the file as far as `after` allows."""
+    """One piece of work of one rank. `after`: ids of what must be done before. `nbytes`: that a rank puts into a collective (of an all-gather its part), or of
+    a message; `peer` and `tag`: of a send or a receive; `group`: of a collective, None: all ranks. Nodes that are no communication take `seconds` of the
+    rank's one stream of computing, in the order of the file as far as `after` allows."""
 
     id: int
     name: str
