@@ -41,7 +41,7 @@ def fit_costs(suite: Suite, experiment: str, size: str, store: Store) -> list[Co
 
 def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: str) -> Costs | None:
     records = [record for record in pool.records if record.machine == machine and record.status == "ok"]
-    arms = dict.fromkeys(record.case.arm for record in records if record.case.program in ("transfer", "collective"))
+    arms = dict.fromkeys(record.case.arm for record in records if record.case.program == "transfer" or getattr(record.case, "operation", "") == "all_reduce")
     found = [_transport(pool, arm, evidence) for arm in arms for evidence in pool.evidences({"arm": arm})]
     if not found:
         return None

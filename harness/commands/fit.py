@@ -58,7 +58,8 @@ def _store(results: Path, costs: Costs) -> None:
     from harness.simulate.store import write_costs
 
     if (kept := _larger(results, costs)) is not None:
-        print(f"kept the costs that the same code measured at size {kept.size}, fitted {kept.fitted_at}; `scaleproof fit --size {kept.size}` makes them anew")
+        again = f"`scaleproof fit {kept.suite} {kept.experiment} --size {kept.size}` makes them anew"
+        print(f"kept the costs that the same code measured at size {kept.size} ({kept.suite} {kept.experiment}, fitted {kept.fitted_at}); {again}")
         return
     path = write_costs(results, costs)
     print_costs(costs)
@@ -66,12 +67,12 @@ def _store(results: Path, costs: Costs) -> None:
 
 
 def _larger(results: Path, costs: Costs) -> Costs | None:
-    """What is known of these costs' machine from a larger size of the same experiment, measured by the same code."""
+    """What is known of these costs' machine from a larger size, of whatever suite, measured by the same code."""
     from harness.simulate.store import read_costs
     from harness.spec.suite import SIZES
 
     known = read_costs(results, costs.machine)
-    if known is None or (known.code, known.suite, known.experiment) != (costs.code, costs.suite, costs.experiment):
+    if known is None or known.code != costs.code:
         return None
     return known if SIZES.index(known.size) > SIZES.index(costs.size) else None
 

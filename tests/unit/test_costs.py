@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,17 @@ def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(result
     assert str(costs_file(results, "madeup")) in printed and "all-reduce, 2 ranks" in printed and "no ping-pong" in printed
     page = (build(results, tmp_path, "smoke", [example(results)]).parent / "costs.html").read_text()
     assert page.count("<figure") == 5 and "assumed" in page and "madeup" in page
+
+
+def test_an_experiment_without_messages_or_all_reduces_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "suites" / "example"
+    folder.mkdir(parents=True)
+    matrix = "[{arms: [tcp], set: {ranks: 2, program: collective, operation: broadcast}}]"
+    others = re.sub(r"matrix: \[\{arms: \[tcp, gloo\].*", f"matrix: {matrix}", SUITE)
+    (folder / "suite.yaml").write_text(others)
+    make(tmp_path / "results", load_suite(folder), "smoke")
+    assert main(["fit", "example", "--results", str(tmp_path / "results"), "--suites", str(tmp_path / "suites")]) == 2
+    assert "no finished ping-pong or all-reduce" in capsys.readouterr().err
 
 
 def test_costs_of_a_larger_size_are_kept_until_the_code_changes(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
