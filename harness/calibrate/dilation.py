@@ -8,15 +8,14 @@ from pathlib import Path
 from harness.calibrate.capacity import Capacity, messages_in
 from harness.record.host import memory_mib
 from harness.simulate.engine import Patterns, simulate
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
+from harness.simulate.model import FREE
 from harness.simulate.program import Pushed, Submit, exchange_plan, step_program
 from harness.spec.case import AnyCase, TrainCase
 from harness.spec.cluster import cluster_of
 from harness.spec.errors import SpecError
 from harness.spec.estimate import estimate
-from harness.workloads.networks import network_of
-from harness.workloads.profile import profile_of
+from harness.workloads.networks import Network, network_of
+from harness.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
 LOAD = 0.5
 """Share of what the machine carries with cores to spare (`paced`) that a case may offer while its links are busy."""
@@ -30,7 +29,6 @@ LEAST_MESSAGE = 16 << 10
 """Bytes that messages keep in the mean: smaller ones are mostly headers."""
 MEMORY = 0.8
 """Share of the machine's memory that a launch may take."""
-FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 """Messages that cost nothing: links alone take time."""
 
 
@@ -80,9 +78,10 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
     if any(link.mbit is None for link in cluster.links):
         raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
     true = case.model_copy(update={"dilation": 1.0, "shrink": 1.0, "steps": 1, "warmup": 0})
-    plan = exchange_plan(true, network_of(true))
+    network = network_of(true)
+    plan, nothing = exchange_plan(true, network), timeless(network, case.minibatch // case.ranks)
     patterns, nbytes, messages = Patterns(true, plan.groups), 0.0, 0.0
-    for item in step_program(true, plan, None):
+    for item in step_program(true, plan, nothing):
         if isinstance(item, Submit):
             pattern = patterns.of(item)
             nbytes, messages = nbytes + pattern.sent * item.nbytes, messages + messages_in(pattern)
@@ -92,8 +91,17 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
         profile = profile_of(true, machine)
     except SpecError:
         profile = None
-    link_s = simulate(true, None, cluster, FREE).step_s
+    link_s = simulate(true, nothing, cluster, FREE).step_s
     return Offer(nbytes, messages, link_s, simulate(true, profile, cluster, FREE).step_s if profile else link_s)
+
+
+def timeless(network: Network, batch: int) -> Profile:
+    """Of a node that computes in no time: what is exchanged between layers shows without it."""
+    none = Spread(median=0.0)
+    layers = tuple(LayerTimes(name=one.name, mac=one.mac, forward_s=none, backward_s=none, weight_s=none) for one in network.layers)
+    return Profile(
+        workload=network.name, batch=batch, framework="peak", threads=1, node="no machine", taken="no time", layers=layers, update_s=none
+    )  # fmt: skip
 
 
 def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:

@@ -28,8 +28,6 @@ TOGETHER_MBIT = 2000
 """What all nodes that look at their rates may send at once."""
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",
-    "ipv4/conf/all/rp_filter": "0",
-    "ipv4/conf/default/rp_filter": "0",
     "ipv4/fib_multipath_hash_policy": "1",
     "ipv4/tcp_congestion_control": CONGESTION,
 }
@@ -128,7 +126,9 @@ def congestion() -> str:
 
 def settle(passes_on: bool) -> None:
     """Of the node's network; one that this kernel does not have stays as it is."""
-    for name, value in (SETTINGS | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
+    # Of `all` and an interface's own the stricter one holds.
+    anywhere = {f"ipv4/conf/{place.name}/rp_filter": "0" for place in Path("/proc/sys/net/ipv4/conf").iterdir()}
+    for name, value in (SETTINGS | anywhere | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
         try:
             Path("/proc/sys/net", name).write_text(value)
         except OSError:

@@ -75,7 +75,7 @@ def remove(name: str, mount: Path = MOUNT) -> list[str]:
                     folder.rmdir()
                     break
                 time.sleep(0.02)
-    return [f"control group {group}" for group in found]
+    return [f"control group {group}" for group in found if not group.is_dir()]
 
 
 def _controllers(mount: Path) -> list[Path]:

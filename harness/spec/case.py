@@ -96,7 +96,8 @@ class CommonCase(BaseModel):
     def _interface_of_nodes(cls, values: Any) -> Any:
         if not isinstance(values, dict) or values.get("fabric") not in NODES_OF_OWN:
             return values
-        everywhere = {"nodes": values["ranks"]} if values["fabric"] != "guests" and "ranks" in values else {}
+        ranks = values.get("ranks", cls.model_fields["ranks"].get_default())
+        everywhere = {"nodes": ranks} if values["fabric"] != "guests" and isinstance(ranks, int) else {}
         return {"interface": NODES_OF_OWN[values["fabric"]], **everywhere, **values}
 
     @model_validator(mode="after")

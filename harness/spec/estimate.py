@@ -10,7 +10,7 @@ from math import ceil, inf, prod
 
 from harness.spec import registry
 from harness.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
-from harness.spec.cluster import node_type
+from harness.spec.cluster import cluster_of, node_type
 from harness.spec.emulated import shrunk
 
 FLOP_PER_CORE_S = 2e10
@@ -76,7 +76,19 @@ def _work(case: AnyCase, cores: int) -> float:
     rate = node_type(case.profile).peak_flops * case.efficiency if case.profile and case.efficiency else FLOP_PER_CORE_S
     compute = case.minibatch * network.train_flop / (rate * at_once)
     exchange = _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
+    exchange = max(exchange, _over_links(case, 4 * network.parameters))
     return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
+
+
+def _over_links(case: TrainCase, nbytes: int) -> float:
+    """What the slowest link of an emulated cluster needs for its part of an exchange, dilated: an optimal all-reduce, or the way to and from servers."""
+    if case.fabric != "netns" or case.transport is None or case.ranks < 2:
+        return 0.0
+    slowest = min((link.mbit for link in cluster_of(case).links if link.mbit), default=None)
+    if slowest is None:
+        return 0.0
+    passes = 2 * (case.ranks - 1) / (min(case.servers, case.ranks) or case.ranks if case.strategy.endswith("parameter_server") else case.ranks)
+    return case.dilation * passes * nbytes * 8 / (slowest * 1e6)
 
 
 def _rounds(case: TransferCase | CollectiveCase | OwnCase, nbytes: int) -> float:

@@ -17,6 +17,7 @@ from harness.spec.case import TrainCase, parse_case
 from harness.spec.errors import SpecError
 from harness.workloads.networks import network_of
 from harness.workloads.profile import Spread
+from harness.workloads.volumes import volume
 
 NOWHERE = Path("no such machine")
 """Without a profile links are taken to be busy all the time."""
@@ -51,6 +52,13 @@ def test_parameter_servers_offer_every_tensor_there_and_back() -> None:
     offer, network = offer_of(case, NOWHERE), network_of(case)
     assert offer.nbytes == 2 * 7 * 4 * network.parameters and offer.messages == 2 * 7 * len(network.parameter_shapes)
     assert offer.link_s > 7 * 4 * network.parameters / 1.25e9  # all of them through the server's one link
+
+
+@pytest.mark.parametrize("groups", [1, 2, 8])
+def test_activations_of_divided_layers_are_offered_too(groups: int) -> None:
+    case = case_of(strategy="hybrid", minibatch=64, groups=groups)
+    said = volume(network_of(case), 8, 64, groups)
+    assert offer_of(case, NOWHERE).nbytes == pytest.approx(8 * (said.sent + said.replicated), rel=2e-3)
 
 
 @pytest.mark.parametrize("slower", [1, 4])

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +21,7 @@ from harness.fabric.plan import put
 from harness.fabric.topology import PORTS, Network, network_of
 from harness.launch.conditions import link_warnings
 from harness.launch.mpirun import options_over
+from harness.launch.netns import InNamespaces
 from harness.rank import place
 from harness.record.schema import RankNetwork
 from harness.record.wire import carried, past_the_links
@@ -169,6 +171,19 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path):
     plan.write(tmp_path)
     assert read_plan(tmp_path) == plan
     assert plan.cluster.links[0] == Link(("node0", "switch"), 500.0, 0.24)
+
+
+def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
+    fields = {"suite": "s", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "sizes": [8]}
+    case = parse_case({**fields, "fabric": "netns", "node_cores": 0.5, "link_mbit": 100, "dilation": 4})
+    InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
+    assert read_plan(tmp_path).cores == 0.125
+
+
+def test_a_pair_that_names_no_ranks_has_two_nodes_all_the_same():
+    fields = {"suite": "s", "experiment": "e", "arm": "a", "program": "transfer", "transport": "tcp", "sizes": [8]}
+    case = parse_case({**fields, "fabric": "netns", "link_mbit": 100})
+    assert (case.ranks, case.nodes, case.interface) == (2, 2, "eth0")
 
 
 def test_mpirun_starts_ranks_on_nodes_by_a_shell_of_our_own():

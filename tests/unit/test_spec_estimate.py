@@ -44,6 +44,13 @@ def test_more_work_takes_longer(base: dict[str, Any], changed: dict[str, Any]) -
     assert estimate(case(base, **changed), {}, cores=2).seconds > estimate(case(base), {}, cores=2).seconds
 
 
+def test_slowed_links_take_the_time_that_they_need() -> None:
+    """7.6 MB there and back over 1 Mbit/s that 8 times dilated carry an eighth."""
+    links = case(TRAIN, transport="tcp", collective="ring", fabric="netns", compute="replay", link_mbit=1.0, dilation=8.0)
+    nbytes = 4 * network_of(links).parameters
+    assert estimate(links, {}).seconds > 10 * 8 * nbytes * 8 / 1e6
+
+
 def test_more_cores_help_as_far_as_there_are_ranks() -> None:
     seconds = [estimate(case(TRAIN, ranks=4), {}, cores=cores).seconds for cores in (1, 2, 4, 8)]
     assert seconds[0] > seconds[1] > seconds[2] == seconds[3]
