@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +18,7 @@ from harness.launch.agreement import agreement, common, own, unequal_hosts
 from harness.launch.conditions import link_warnings
 from harness.launch.crowding import crowding, saturation
 from harness.launch.execute import Ended
+from harness.launch.idle import IdleTrace
 from harness.launch.nodes.allocation import options
 from harness.launch.nodes.ground import Site
 from harness.launch.preflight_experiment import failed, warnings
@@ -78,7 +79,9 @@ def compose(
     if case.fabric in ("guests", "netns"):
         transport["fabric"] = take(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
-    crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"), watch.idle)
+    crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"), watch.idle if around.site is None and case.fabric != "guests" else IdleTrace())
+    if case.fabric == "guests":  # whose kernels tell of their own processors, not of this machine's
+        crowded = replace(crowded, idle=None)
     if sleeps(case):
         disturbed += saturation(crowded)
     crowded_out = around.site.oversubscribed(case.threads_per_rank) if around.site else case.ranks * case.threads_per_rank > usable_cores()

@@ -36,13 +36,16 @@ def load() -> dict[str, Any]:
 
 def pace() -> dict[str, Any]:
     """What one rank sees at the ends of its timed region (a fraction of a millisecond): MHz of the core it runs on, how its control group was throttled, ticks
-    of all cores since boot, of these the idle ones, and ns for which threads of this process waited for a core (None where the kernel does not count)."""
+    of the cores that it may use since boot, of these the idle ones, and ns for which its threads waited for a core (None where the kernel does not count)."""
     return {"mhz": _mhz(), "throttled": throttled(), **ticks(), "queued_ns": queued_ns(), "at_ns": time.monotonic_ns()}
 
 
 def ticks() -> dict[str, int | None]:
-    """Of all cores since boot: `ticks`, `idle_ticks`, and `steal_ticks` that a hypervisor took."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    """Of the cores that this process may use, since boot: `ticks`, `idle_ticks`, and `steal_ticks` that a hypervisor took."""
+    own = os.sched_getaffinity(0)
+    rows = [line.split()[:9] for line in Path("/proc/stat").read_text().splitlines() if line.startswith("cpu")]
+    mine = [[int(field) for field in row[1:]] for row in rows[1:] if int(row[0][3:]) in own]
+    fields = [sum(column) for column in zip(*mine, strict=True)]
     return {"ticks": sum(fields), "idle_ticks": fields[3] + fields[4], "steal_ticks": fields[7] if len(fields) > 7 else None}
 
 
