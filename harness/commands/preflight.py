@@ -56,9 +56,8 @@ def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> d
     from harness.launch.preflight_experiment import Preflight
 
     found: dict[str, dict[str, PreflightCheck]] = {}
-    results.mkdir(parents=True, exist_ok=True)
-    # Where launches are staged too: nodes of an allocation see it as they see those.
-    with tempfile.TemporaryDirectory(prefix=".preflight-", dir=results.resolve()) as staging:
+    # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in /tmp.
+    with tempfile.TemporaryDirectory(prefix=".scaleproof-preflight-", dir=results.resolve() if ground is not None else None) as staging:
         preflight = Preflight(results, Path(staging), ground)
         preflight.expect(cases)
         for case in {case.case_id: case for case in cases}.values():

@@ -18,7 +18,7 @@ from harness.launch.nodes.hosts import Host
 from harness.launch.nodes.inner import command
 from harness.launch.nodes.roll_call import Answer, answers_in, told
 from harness.launch.nodes.srun import commands
-from harness.launch.nodes.variables import carried
+from harness.launch.nodes.variables import carried, for_starter
 from harness.launch.torchrun import torchrun
 from harness.spec.case import parse_case
 from harness.spec.errors import SpecError
@@ -240,6 +240,8 @@ def test_a_record_names_the_node_whose_loss_ended_it():
 def test_secrets_and_what_a_node_has_for_itself_stay_here():
     variables = {"OMP_NUM_THREADS": "1", "HF_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "x", "SLURM_NTASKS": "1", "TMPDIR": "/x", "SCALEPROOF_NODE": "0"}
     assert carried(variables) == {"OMP_NUM_THREADS": "1"}
+    assert for_starter("srun", {"HF_TOKEN": "x", "TOKENIZERS_PARALLELISM": "0", "SLURM_JOB_ID": "7"}) == {"TOKENIZERS_PARALLELISM": "0", "SLURM_JOB_ID": "7"}
+    assert for_starter("ssh", {"SSH_ASKPASS": "/x", "STS_SESSION_TOKEN": "x"}) == {"SSH_ASKPASS": "/x", "STS_SESSION_TOKEN": "x"}
 
 
 def test_torchrun_meets_at_the_first_node_and_restarts_nothing():

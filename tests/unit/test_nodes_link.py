@@ -82,6 +82,11 @@ def test_a_node_may_write_nothing_of_others(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["a b.npy", "plot: x=1, y=2.png", "größe.txt", "params.npy"])
+def test_what_a_program_leaves_may_have_any_name(tmp_path, name):
+    assert Inbox(tmp_path, 1, (2, 3)).file({"name": name, **WHOLE}, b"x") == name and (tmp_path / name).read_bytes() == b"x"
+
+
 def test_a_file_in_pieces_is_seen_when_it_is_whole(tmp_path):
     inbox = Inbox(tmp_path, 1, (2, 3))
     assert inbox.file({"name": "params.npy", "first": True, "last": False}, b"one") == "" and not (tmp_path / "params.npy").exists()

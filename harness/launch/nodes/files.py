@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.rank.board import LINE
 
-_SAFE = re.compile(r"(rendezvous/)?[A-Za-z0-9_%-][A-Za-z0-9._%+-]{0,254}")
+_SAFE = re.compile(r"(rendezvous/)?[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]{0,254}")
 _OF_RANK = re.compile(r"(?:rank|exit)-(\d+)\.[a-z]+")
 _OURS = ("launch.json", "board", "launcher.log", "profile.json", "nodes.json", "record", "rendezvous", "fabric.json")
 LARGEST = 8 << 30

@@ -26,8 +26,7 @@ from harness.launch.nodes.courier import KEYS, send_file
 from harness.launch.nodes.files import Inbox
 from harness.launch.nodes.inner import plain
 from harness.launch.nodes.link import BEAT_S, UNABLE, Link, LinkLost
-from harness.launch.nodes.slurm import scrubbed
-from harness.launch.nodes.variables import carried
+from harness.launch.nodes.variables import carried, for_starter
 from harness.rank.mirror import STACKS
 from harness.rank.orders import read_orders
 from harness.transports._handshake import Refused, answer
@@ -91,7 +90,7 @@ class Keeper:
         header = json.dumps({**self.plan["header"], **told, "environment": carried(os.environ)}).encode() + b"\n"
         for index, (command, numbers) in enumerate(self.plan["starters"]):
             # It ends with the agents that it started, which end when this process does.
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=scrubbed(os.environ), start_new_session=True)
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=for_starter(command[0], os.environ), start_new_session=True)
             self.starters.append(process)
             for number in numbers:
                 self.stations[number].starter = index

@@ -18,7 +18,7 @@ from typing import Any
 import harness
 from harness.launch.nodes import srun, ssh
 from harness.launch.nodes.allocation import Allocation
-from harness.launch.nodes.slurm import scrubbed
+from harness.launch.nodes.variables import for_starter
 from harness.rank.orders import ENVIRONMENT
 from harness.record.digest import code_digest
 from harness.spec.errors import SpecError
@@ -83,7 +83,8 @@ def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path)
         for command, numbers in starters(allocation, names, launch):
             out, errors = (folder / f".{kind}-{numbers[0]}" for kind in ("out", "errors"))
             with out.open("wb") as output, errors.open("wb") as error:
-                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=error, env=scrubbed(os.environ), start_new_session=True)
+                own = for_starter(command[0], os.environ)
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=error, env=own, start_new_session=True)
             running.append((process, numbers, out, errors))
             _tell(process, asked)
         return _gathered(running, names, folder)
