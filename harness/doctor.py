@@ -239,7 +239,8 @@ def remove_leftovers(results: Path) -> list[str]:
         done += clean(launch)
     for folder in (item["what"] for item in left if item["kind"] == "small cluster"):
         small_clusters.remove(Path(folder))
-    return done + [item["what"] for item in left if item["kind"] == "small cluster" or (item["kind"] == "shared memory" and item["launch"] in dead)]
+    gone = [item["what"] for item in left if item["kind"] in ("small cluster", "shared memory") and not Path(item["what"]).exists()]
+    return list(dict.fromkeys([*done, *gone]))
 
 
 def _advice(kind: str, what: str, staged: bool) -> str:

@@ -87,7 +87,7 @@ def fastest(table: Table, bound: float) -> Choice | None:
         return None
     scale = max(limit, 1.0)
     fits = [LinearConstraint(one_each, 1, 1), LinearConstraint(memory[np.newaxis, :] / scale, -np.inf, limit / scale)]
-    answer = milp(times / times.max(), constraints=fits, integrality=np.ones(len(names)), bounds=Bounds(0, 1))
+    answer = milp(times / times.max(), constraints=fits, integrality=np.ones(len(names)), bounds=Bounds(0, 1), options={"mip_rel_gap": 0.0})
     if answer.x is None:
         return None
     return _choice(table, [name for (_, name), taken in zip(names, answer.x, strict=True) if taken > 0.5])
