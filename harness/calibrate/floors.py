@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.claims.metrics import METRICS, by_size
 from harness.claims.metrics_sizes import PER_SIZE
+from harness.launch.nodes.ground import Ground
 from harness.launch.stopping import finished_launches
 from harness.record.machine import Floor
 from harness.record.schema import Record
@@ -41,13 +42,14 @@ Paired = dict[str, dict[int, float]]
 """Value by arm and block."""
 
 
-def noise_floors(planned: Sequence[PlannedLaunch], store: Store) -> tuple[list[Floor], list[str]]:
-    """A floor per metric, program and message size, and the launches behind them. Of several transports the noisier one counts."""
+def noise_floors(planned: Sequence[PlannedLaunch], store: Store, ground: Ground | None = None) -> tuple[list[Floor], list[str]]:
+    """A floor per metric, program and message size, and the launches behind them: of this machine, or of the nodes of `ground`. Of several transports the
+    noisier one counts."""
     found: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
     counts = Counter(launch.case.case_id for launch in planned)
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
-        for record in finished_launches(case.case_id, counts[case.case_id], store):
+        for record in finished_launches(case.case_id, counts[case.case_id], store, ground):
             runs.append(record.launch)
             for key, value in values_of(record, store.samples(record).to_pandas()):
                 found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][record.plan_index] = value

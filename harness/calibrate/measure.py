@@ -63,7 +63,7 @@ def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable
     outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, ground=ground)
     if ground is None:
         _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
-    floors, runs = noise_floors(launches, Store(results))
+    floors, runs = noise_floors(launches, Store(results), ground)
     profile = MachineProfile(
         machine=machine, code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
         bounds=bounds.found() if ground is None else (), runs=tuple(runs),

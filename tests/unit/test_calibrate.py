@@ -8,15 +8,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from harness.calibrate import floors
 from harness.calibrate.floors import LAUNCHES, floor_share, spread
 from harness.calibrate.measure import _interleaved, comparisons_within, plans, suite
 from harness.cli import main
 from harness.record.digest import machine_id
 from harness.record.machine import Bound, Floor, MachineProfile, write_profile
+from harness.record.store import Store
 from tools.calibration_study import __main__ as study
 
 ROOT = Path(__file__).parents[2]
@@ -152,3 +155,11 @@ def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch
         with pytest.raises(SystemExit) as ended:
             study.main()
         assert ended.value.code == 0 and words[2] in study.ACTIONS
+
+
+def test_floors_of_several_nodes_come_from_launches_on_those_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(floors, "finished_launches", lambda case_id, count, store, ground: asked.append(ground) or [])
+    nodes: Any = object()
+    assert floors.noise_floors(plans(1)["messages"][:2], Store(tmp_path), nodes) == ([], [])
+    assert asked and all(one is nodes for one in asked)
