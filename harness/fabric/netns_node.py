@@ -32,6 +32,10 @@ SETTINGS = {
     "ipv4/tcp_congestion_control": CONGESTION,
 }
 """Below /proc/sys/net. An answer may come by another link than the question took; connections, not peers, are spread over parallel links."""
+SEND_BUFFER, RECEIVE_BUFFER = (16 << 10, 4 << 20), (128 << 10, 6 << 20)
+"""Bytes that a socket of TCP holds at first and at most, whatever this machine has: Linux's defaults (kernel documentation, networking/ip-sysctl)."""
+LEAST_SEND, LEAST_RECEIVE = 16 << 10, 32 << 10
+"""Of the latter, once shrunken: frames are not, and some must fit."""
 
 
 class Site(Protocol):
@@ -73,9 +77,9 @@ def _be(site: Site, number: int, waits: int) -> None:
         if os.read(waits, 1) != b"+":
             raise RuntimeError("the keeper went before the links were there")
         links.set_up(site.network, number, site.netem)
-        settle(number in site.network.transit())
+        settle(number in site.network.transit(), site.plan.shrink)
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
-        found = look(folder, site.network, number)
+        found = look(folder, site.network, number) | held()
         put(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()})
         if site.quota:
             site.quota.join(number)
@@ -124,11 +128,24 @@ def congestion() -> str:
     )
 
 
-def settle(passes_on: bool) -> None:
+def buffers(shrink: float) -> dict[str, str]:
+    """Settings by which a socket holds as large a part of a shrunken message as it holds of a whole one."""
+    send, receive = max(round(SEND_BUFFER[1] / shrink), LEAST_SEND), max(round(RECEIVE_BUFFER[1] / shrink), LEAST_RECEIVE)
+    return {"ipv4/tcp_wmem": f"4096 {min(SEND_BUFFER[0], send)} {send}", "ipv4/tcp_rmem": f"4096 {min(RECEIVE_BUFFER[0], receive)} {receive}"}
+
+
+def held() -> dict[str, int]:
+    """What a socket holds here at most, in bytes: the settings in effect."""
+    return {
+        name: int((Path("/proc/sys/net/ipv4") / file).read_text().split()[-1]) for name, file in (("send_buffer", "tcp_wmem"), ("receive_buffer", "tcp_rmem"))
+    }
+
+
+def settle(passes_on: bool, shrink: float) -> None:
     """Of the node's network; one that this kernel does not have stays as it is."""
     # Of `all` and an interface's own the stricter one holds.
     anywhere = {f"ipv4/conf/{place.name}/rp_filter": "0" for place in Path("/proc/sys/net/ipv4/conf").iterdir()}
-    for name, value in (SETTINGS | anywhere | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
+    for name, value in (SETTINGS | buffers(shrink) | anywhere | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
         try:
             Path("/proc/sys/net", name).write_text(value)
         except OSError:

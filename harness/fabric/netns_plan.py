@@ -22,6 +22,8 @@ class NamespacePlan:
     ranks: list[list[int]] = field(default_factory=list)
     cores: float | None = None
     """Processor time that a node gets, in cores; None: no limit."""
+    shrink: float = 1.0
+    """By so much messages are smaller than the case's, and so are the buffers of sockets."""
     cwd: str = field(default_factory=os.getcwd)
 
     @property

@@ -36,7 +36,7 @@ class InNamespaces:
             commands, module = [started(options_over(hosts, case.interface), folder), *[[]] * (case.nodes - 1)], "harness.fabric.netns_keeper"
         # Of a slowed second a node has a slowed second's part of its cores.
         quota = None if case.node_cores is None else case.node_cores / case.dilation
-        NamespacePlan(cluster, commands, ranks, quota).write(folder)
+        NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
         return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), *keeper_command(sys.executable, module, folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:

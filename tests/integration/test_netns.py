@@ -78,11 +78,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
         netns_case(arm="sixteen", ranks=16, sizes=[65536], node_cores=0.5),
         netns_case(arm="many", ranks=36, sizes=[4096], iterations=1, warmup=0),
         netns_case(arm="two each", ranks=8, nodes=4, sizes=[MIB]),
+        netns_case(arm="shrunken", ranks=2, sizes=[MIB], shrink=64),
         netns_case(arm="graph", ranks=4, sizes=[MIB], cluster=str(results / "graph.yaml")),
     ])  # fmt: skip
 
 
-NODES = {"one": 1, "four": 4, "gloo": 4, "shaped": 2, "sixteen": 16, "many": 36, "two each": 4, "graph": 4}
+NODES = {"one": 1, "four": 4, "gloo": 4, "shaped": 2, "sixteen": 16, "many": 36, "two each": 4, "shrunken": 2, "graph": 4}
 """36 nodes know 1260 neighbours, more than the 1024 that a kernel keeps of those it learned by itself, whatever namespaces they are in."""
 
 
@@ -106,6 +107,12 @@ def test_bytes_asked_pass_the_links(recorded: dict[str, tuple[Record, Path]]) ->
     for part, moved in zip(record.network, record.transport["fabric"]["moved"], strict=True):
         assert part.asked_bytes > MIB
         assert part.asked_bytes < moved["eth0"]["tx_bytes"] < 2 * part.asked_bytes
+
+
+def test_sockets_of_a_shrunken_launch_hold_less(recorded: dict[str, tuple[Record, Path]]) -> None:
+    for arm, send, receive in (("four", 4 << 20, 6 << 20), ("shrunken", 64 << 10, 96 << 10)):
+        found = recorded[arm][0].transport["fabric"]["found"]
+        assert {(node["send_buffer"], node["receive_buffer"]) for node in found} == {(send, receive)}
 
 
 def test_shared_memory_ends_at_the_node(recorded: dict[str, tuple[Record, Path]]) -> None:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.fabric import links, netns, netns_keeper, probe, quota, reach
+from harness.fabric import links, netns, netns_keeper, netns_node, probe, quota, reach
 from harness.fabric.netns import Netns
 from harness.fabric.netns_keeper import NamespaceKeeper, keep
 from harness.fabric.netns_plan import NamespacePlan, read_plan
@@ -167,7 +167,7 @@ def test_a_bucket_holds_a_millisecond_and_two_frames_at_least():
 
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path):
-    plan = NamespacePlan(slowed(load_cluster("aws_10gbe", 3), 10, 2), [["a"], [], []], [[0], [1], [2]], 0.5)
+    plan = NamespacePlan(slowed(load_cluster("aws_10gbe", 3), 10, 2), [["a"], [], []], [[0], [1], [2]], 0.5, 2)
     plan.write(tmp_path)
     assert read_plan(tmp_path) == plan
     assert plan.cluster.links[0] == Link(("node0", "switch"), 500.0, 0.24)
@@ -178,6 +178,16 @@ def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
     case = parse_case({**fields, "fabric": "netns", "node_cores": 0.5, "link_mbit": 100, "dilation": 4})
     InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).cores == 0.125
+
+
+def test_sockets_hold_as_large_a_part_of_a_shrunken_message(tmp_path):
+    assert netns_node.buffers(1) == {"ipv4/tcp_wmem": f"4096 {16 << 10} {4 << 20}", "ipv4/tcp_rmem": f"4096 {128 << 10} {6 << 20}"}
+    assert netns_node.buffers(64) == {"ipv4/tcp_wmem": f"4096 {16 << 10} {64 << 10}", "ipv4/tcp_rmem": f"4096 {96 << 10} {96 << 10}"}
+    assert netns_node.buffers(1e6) == {"ipv4/tcp_wmem": f"4096 {16 << 10} {16 << 10}", "ipv4/tcp_rmem": f"4096 {32 << 10} {32 << 10}"}
+    fields = {"suite": "s", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "sizes": [4096]}
+    case = parse_case({**fields, "fabric": "netns", "link_mbit": 100, "shrink": 8})
+    InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
+    assert read_plan(tmp_path).shrink == 8
 
 
 def test_a_pair_that_names_no_ranks_has_two_nodes_all_the_same():
