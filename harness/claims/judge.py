@@ -193,7 +193,7 @@ class _Judging:
     def _left_out(self, claim: Claim, pool: Pool, evidence: Evidence) -> list[str]:
         """Which launches that were to count do not."""
         notes = []
-        planned, finished = pool.planned_count(claim.form.select), len(pool.launches(claim.form.select, evidence))
+        planned, finished = pool.planned_count(claim.form.select, evidence), len(pool.launches(claim.form.select, evidence))
         if finished < planned:
             notes.append(f"{finished} of {planned} planned launches finished")
         if pool.left_out:

@@ -13,6 +13,7 @@ from harness.record.schema import Evidence, Record
 from harness.record.stops import decided_plan
 from harness.record.store import Store
 from harness.record.versions import HOST, Ran, last_version
+from harness.spec.plan import PlannedLaunch
 from harness.spec.suite import Suite
 
 PARAMETERS = "parameters.npy"
@@ -53,9 +54,15 @@ class Pool:
         found = {(record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence}
         return [self._launch(found[key]) for key in sorted(found)]
 
-    def planned_count(self, select: Mapping[str, Any]) -> int:
-        """How many launches of the selected cases the plan has."""
-        return sum(chosen(launch.case, select) for launch in self.planned)
+    def planned_count(self, select: Mapping[str, Any], evidence: Evidence | None = None) -> int:
+        """How many launches of the selected cases the plan has; of one level, where it is named: that at which a case finished launches, or could have."""
+        levels = {record.case_id: record.evidence for record in self._ok(select)}
+
+        def of_level(launch: PlannedLaunch) -> bool:
+            known = levels.get(launch.case.case_id)
+            return known == evidence if known else (launch.case.fabric == "simulated") == (evidence == "simulated")
+
+        return sum(chosen(launch.case, select) and (evidence is None or of_level(launch)) for launch in self.planned)
 
     def unfinished(self, select: Mapping[str, Any]) -> list[Record]:
         """Launches of the selected cases that failed or could not run here."""

@@ -5,7 +5,7 @@ A row stands for a launch's folder as it was when it was read; size and times of
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -115,7 +115,7 @@ class Index:
                 parts.append([entry.tables, entry.first, entry.first + entry.count])
         rows = pa.concat_tables([SAMPLES.empty_table(), *(tables[ROWS].slice(first, last - first) for tables, first, last in parts)]).unify_dictionaries()
         numbers = np.repeat(np.arange(len(good), dtype=np.int32), [entry.count for _, entry in good])
-        return rows.add_column(0, "launch", pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array([launch for launch, _ in good], pa.string())))
+        return rows.add_column(0, "launch", pa.DictionaryArray.from_arrays(_numbers(numbers, pa.int32()), _strings([launch for launch, _ in good])))
 
     def rows(self, case_id: str) -> list[Row]:
         """The rows of `launches` of one case, oldest first."""
@@ -186,7 +186,19 @@ def _rows_of(found: list[tuple[pa.Table, int]]) -> pa.Table:
     """These rows of these tables, in this order."""
     tables = list({id(table): table for table, _ in found}.values())
     starts = dict(zip(map(id, tables), np.cumsum([0, *map(len, tables)]).tolist(), strict=False))
-    return pa.concat_tables([_SCHEMA.empty_table(), *tables]).take(pa.array([starts[id(table)] + row for table, row in found], pa.int64()))
+    places = np.fromiter((starts[id(table)] + row for table, row in found), np.int64, len(found))
+    return pa.concat_tables([_SCHEMA.empty_table(), *tables]).take(_numbers(places, pa.int64()))
+
+
+def _numbers(values: np.ndarray, form: pa.DataType) -> pa.Array:
+    """As pa.array, which loads pandas to ask whether it was given something of it: 0.15 s of a query that takes 0.3 s."""
+    return pa.Array.from_buffers(form, len(values), [None, pa.py_buffer(values)])
+
+
+def _strings(values: Sequence[str]) -> pa.Array:
+    """In the same way; of ASCII."""
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer("".join(values).encode()))
 
 
 def _stamps(runs: Path) -> Iterator[tuple[Key, str]]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from harness.claims.schema import ClaimResult, ClaimsFile
 from harness.record.index import Index
 from harness.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from harness.claims.schema import ClaimResult
 
 TABLES = {
     "launches": "a row per record: what ran, where, when, with which code, how it ended; tags, the whole case as JSON in `fields`",
@@ -56,6 +58,8 @@ def claims(results: Path) -> pa.Table:
 
 
 def _read(path: Path) -> Sequence[ClaimResult]:
+    from harness.claims.schema import ClaimsFile  # most questions need no verdicts
+
     try:
         return ClaimsFile.model_validate_json(path.read_bytes()).claims
     except ValidationError:

@@ -18,6 +18,10 @@ from harness.workloads.profile import Profile
 
 ASSUMED = "ring"
 """What a library's own collective is taken for."""
+BY_CALLER = ("tcp", "mpi", "ucx")
+"""Transports over sockets that move a message only while a thread of the rank looks at it."""
+SOCKET = 4 << 20
+"""Bytes that a socket takes at once: Linux's default, which nodes of fabric netns have, over the case's shrink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class Plan:
     """Bytes of all parameters, where a rank holds strips of some; 0: the buckets hold all."""
     alone: float = 0.0
     """Bytes that a rank updates and nobody else holds."""
+    late: frozenset[int] = frozenset()
+    """Of parameter servers: parameters whose gradients leave when the main thread waits, not when it has them."""
 
     def scope(self, number: int) -> Scope:
         """Ranks of bucket `number`."""
@@ -108,7 +114,20 @@ def exchange_plan(case: TrainCase, network: Network) -> Plan:
         return of_hybrid(case, network)
     parameters, layers = parameters_of(network, case.shrink)
     members, nbytes = bucketed(case, parameters, range(len(parameters)), case.ranks if case.strategy == "distributed_update" else 1)
-    return Plan(nbytes, members, layers, tuple(float(one.elements * ITEM) for one in parameters), ranks=case.ranks)
+    sizes = tuple(float(one.elements * ITEM) for one in parameters)
+    return Plan(nbytes, members, layers, sizes, ranks=case.ranks, late=_late(case, sizes))
+
+
+def _late(case: TrainCase, sizes: Sequence[float]) -> frozenset[int]:
+    """A server's messages are moved by the main thread, which computes: what no socket takes at once waits for the end of the backward pass, and behind it
+    what the same server gets after."""
+    held, late = set[int](), set[int]()
+    for index in reversed(range(len(sizes) if case.transport in BY_CALLER else 0)):
+        owner = index % (case.servers or case.ranks)
+        if owner in held or sizes[index] > SOCKET / case.shrink:
+            held.add(owner)
+            late.add(index)
+    return frozenset(late)
 
 
 def parameters_of(network: Network, shrink: float) -> tuple[list[Parameter], tuple[int, ...]]:
@@ -196,13 +215,14 @@ def _beside(plan: Plan, passed: Passed, submits: list[Submit]) -> list[Item]:
 def _parameter_server(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
     items: list[Item] = []
     order = list(reversed(range(len(plan.layers))))
+    at_once = [index for index in order if index not in plan.late]
     if not passed:
-        items += [Pushed(index) for index in order]
+        items += [Pushed(index) for index in at_once]
     for place, before, after in passed:
         items.append(Compute("backward", before))
-        items += [Pushed(index) for index in order if plan.layers[index] == place]
+        items += [Pushed(index) for index in at_once if plan.layers[index] == place]
         items.append(Compute("backward", after))
-    return [*items, Served()]
+    return [*items, *(Pushed(index) for index in order if index in plan.late), Served()]
 
 
 def _submits(plan: Plan) -> Iterator[Submit]:

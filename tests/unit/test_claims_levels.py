@@ -94,6 +94,15 @@ def test_a_level_is_judged_against_the_one_below_it(tmp_path: Path, replay_ms: f
     assert (result.evidence, result.verdict, result.n) == ("emulated", verdict, 6)
     assert result.ours == pytest.approx(1 - 100 / replay_ms) and result.interval is not None
     assert "over cases: order statistics of 6" in result.rule and "furthest apart: -" in result.reason
+    assert "planned launches finished" not in result.reason, "those of the other level are not this one's"
+
+
+def test_a_missing_launch_is_counted_at_its_own_level(tmp_path: Path) -> None:
+    def finished(launch: PlannedLaunch) -> dict[str, Any] | None:
+        return None if replayed(launch) and launch.plan_index == 5 and launch.case.minibatch == 16 else replayed(launch)  # type: ignore[union-attr]
+
+    result = judged(tmp_path, CLAIM, lambda launch: 100, finished, BOTH)
+    assert "35 of 36 planned launches finished" in result.reason
 
 
 def test_a_ratio_may_stand_against_another_level(tmp_path: Path) -> None:

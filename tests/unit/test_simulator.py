@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.fabric import netns_node
 from harness.fabric.topology import network_of as network_of_links
 from harness.simulate.closed_form import hierarchical_all_reduce
 from harness.simulate.engine import simulate
@@ -16,7 +17,7 @@ from harness.simulate.jitter import Jitter
 from harness.simulate.line import Segment
 from harness.simulate.model import MessageCosts
 from harness.simulate.network import Network
-from harness.simulate.program import Submit, exchange_plan, step_program
+from harness.simulate.program import SOCKET, Submit, exchange_plan, step_program
 from harness.simulate.spans import ALL_EVENTS_OF, Prediction
 from harness.spec.case import TrainCase, parse_case
 from harness.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
@@ -189,6 +190,18 @@ def test_the_distributed_update_divides_the_step_and_moves_as_much_as_an_all_red
 def test_one_server_is_the_bottleneck_and_more_share_it():
     one, four = (simulated(case_of(strategy="parameter_server", servers=count, link_mbit=80.0)).step_s for count in (1, 4))
     assert one > 1.3 * four  # the large tensors are on two of the four
+
+
+def test_large_gradients_wait_for_the_thread_that_moves_them():
+    """tcp moves what its caller looks at, and the caller computes; gRPC has threads of its own. A tensor that a socket takes whole goes at once."""
+    fields: dict[str, Any] = {"strategy": "parameter_server", "servers": 1, "ranks": 2, "workload": "vgg_a", "image_side": 64, "link_mbit": 20000.0}
+    case = case_of(**fields)
+    caller, thread = (exchange_plan(case.model_copy(update={"transport": name}), network_of(case)) for name in ("tcp", "grpc"))
+    assert thread.late == frozenset()
+    large = [index for index, nbytes in enumerate(caller.parameters) if nbytes > SOCKET]
+    assert caller.late == frozenset(range(max(large) + 1)), "all that one server gets after the first large one is behind it"
+    assert netns_node.SEND_BUFFER[1] == SOCKET
+    assert simulated(case).step_s > 1.05 * simulated(case_of(**fields, transport="grpc")).step_s
 
 
 def test_unequal_ranks_wait_for_the_slowest_and_only_the_same_seed_repeats_it():

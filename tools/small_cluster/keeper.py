@@ -102,7 +102,7 @@ def _be(cluster: SmallCluster, name: str, waits: int) -> None:
         if os.read(waits, 1) != b"+":
             os._exit(1)
         network.set_up(cluster, name)
-        netns_node.settle(False)
+        netns_node.settle(False, shrink=1.0)
         start(f"slurmd.{name}", ["slurmd", "-D", "-N", name], log)
         while True:
             reap()
