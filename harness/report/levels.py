@@ -61,9 +61,11 @@ class Reckoned:
 
 
 def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
-    """One, when launches of `train` at several numbers of ranks have more than one level of evidence."""
+    """One, when launches of `train` at several numbers of ranks, or of one case, have more than one level of evidence."""
     timed = [run for run in data.done("train") if training(run).data == RANDOM and run.metric("throughput") is not None]
-    panels = {name: runs for name, runs in grouped(timed, network).items() if len({training(run).ranks for run in runs}) > 1}
+    networks = grouped(timed, network)
+    compared = {name: between(name, runs) for name, runs in networks.items()}
+    panels = {name: runs for name, runs in networks.items() if compared[name] or len({training(run).ranks for run in runs}) > 1}
     if len({level(run) for runs in panels.values() for run in runs}) < 2:
         return []
     pictures, curves_rows, csv, every = [], [], [], []
@@ -78,7 +80,7 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
         csv += [_csv_row(name, run, data.label([run])) for run in runs]
     caption = "Scaling at each level of evidence: throughput, speed-up over one rank at the same level, and efficiency, with intervals."
     header = ["arm", "evidence", "ranks", "throughput (samples/s) ↑", "speed-up (x) ↑", "efficiency ↑", "exposed communication (ms) ↓", "launches"]
-    pairs = [pair for name, runs in panels.items() for pair in between(name, runs)]
+    pairs = [pair for name in panels for pair in compared[name]]
     tables = [errors_table(pairs), pairs_table(pairs), Table(caption, header, curves_rows)]
     columns = ("network", "arm", "evidence", "validation", "ranks", "efficiency_of_peak", "launch", "throughput_samples_per_s", "exposed_communication_s")
     used = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]

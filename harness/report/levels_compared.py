@@ -68,10 +68,10 @@ class Pair:
 
 
 def between(name: str, runs: list[Run]) -> list[Pair]:
-    """Every two levels that have the same case. One rank that exchanges nothing is held against a measurement only: emulated and simulated it takes what
-    the same profile says."""
+    """Every two levels at which an experiment has the same case. One rank that exchanges nothing is held against a measurement only: emulated and simulated
+    it takes what the same profile says."""
     found = []
-    for same in grouped(runs, lambda run: asked(training(run))).values():
+    for same in grouped(runs, lambda run: (training(run).experiment, asked(training(run)))).values():
         alone = training(same[0]).transport is None
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
         sides = [(arm(group[0]), level(group[0]), median_rate(group)) for group in by_level.values()]

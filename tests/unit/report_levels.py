@@ -30,6 +30,16 @@ experiments:
           - {arms: [alone], set: {ranks: 1, fabric: simulated}}
           - {arms: [tcp], set: {fabric: simulated}, sweep: {ranks: [2, 4, 8]}}
           - {arms: [grpc], set: {fabric: simulated, ranks: 8}}
+  weak:
+    summary: every number of ranks with a minibatch of its own
+    base: {program: train, strategy: sync_overlap, workload: cd_dnn, width: 0.125, steps: 4, transport: tcp, collective: ring}
+    arms: {tcp: {}}
+    sizes:
+      full:
+        launches: 6
+        matrix:
+          - arms: [tcp]
+            sweep: {nodes: [{ranks: 2, minibatch: 16}, {ranks: 4, minibatch: 32}], how: [{fabric: netns, compute: replay}, {fabric: simulated}]}
   paper:
     summary: the paper's own network on its hardware, a range of efficiency
     base: {program: train, strategy: sync_overlap, workload: vgg_a, minibatch: 128, steps: 4, fabric: simulated, profile: xeon_e5_2698v3_x2}

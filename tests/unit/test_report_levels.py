@@ -40,7 +40,7 @@ def test_the_section_is_there_only_when_levels_differ(data: SuiteData, found: Se
 
 
 def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
-    runs = [run for run in data.done("train") if training(run).workload == "cd_dnn"]
+    runs = [run for run in data.done("train") if training(run).workload == "cd_dnn" and training(run).experiment == "scaling"]
     tcp = [run for run in runs if training(run).transport == "tcp" and level(run) == "simulated"]
     alone = levels.base(tcp[0], runs)
     assert {(training(run).ranks, level(run), training(run).arm) for run in alone} == {(1, "simulated", "alone")}
@@ -49,7 +49,7 @@ def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
 
 
 def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: SuiteData):
-    runs = [run for run in data.done("train") if training(run).workload == "cd_dnn" and level(run) == "simulated"]
+    runs = [run for run in data.done("train") if (training(run).experiment, level(run)) == ("scaling", "simulated")]
     by_ranks = [[run for run in runs if training(run).transport == "tcp" and training(run).ranks == ranks] for ranks in (2, 4, 8)]
     tcp = next(group for group in by_ranks if len(group) == 6)
     first = next(run for run in tcp if run.record and run.record.plan_index == 0)
@@ -76,7 +76,7 @@ def test_a_range_one_of_whose_points_has_no_interval_has_none():
 
 
 def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteData):
-    runs = [run for run in data.done("train") if training(run).workload == "cd_dnn"]
+    runs = [run for run in data.done("train") if training(run).experiment == "scaling"]
     pairs = between(network(runs[0]), runs)
     assert {(pair.upper[1], pair.lower[1], pair.ranks) for pair in pairs if pair.lower[1] == "measured"} == {
         (upper, "measured", ranks) for upper in ("emulated", "simulated") for ranks in (1, 2)
@@ -85,6 +85,12 @@ def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteDat
     for pair in pairs:
         assert pair.error == pytest.approx(pair.upper[2][0] / pair.lower[2][0] - 1)
     assert [row.cells[0].text for row in errors_table(pairs).rows] == ["simulated / measured", "simulated / emulated", "emulated / measured"]
+
+
+def test_cases_of_which_each_has_one_number_of_ranks_are_compared_too(found: Section):
+    rows = [row for row in found.tables[1].rows if "width 0.125" in row.group]
+    assert [(row.cells[0].text, row.cells[2].text) for row in rows] == [("simulated / emulated", "2"), ("simulated / emulated", "4")]
+    assert not [panel for panel in found.panels if "width 0.125" in str(panel.picture)], "one point is no curve"
 
 
 def test_the_papers_points_stand_where_workload_and_minibatch_are_theirs(data: SuiteData):
