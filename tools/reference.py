@@ -108,7 +108,7 @@ def _own(claim: dict[str, Any]) -> str:
     shown = "" if floor is None else f"{float(f'{100 * floor:.2g}'):g} %"
     label = claim.get("label")
     evidence = claim["evidence"] + (f" ({STANDING_WORDS[label['standing']]})" if label else "")
-    return f"| `{claim['id']}` | {evidence} | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict']} |"
+    return f"| `{claim['id']}` | {evidence} | {_number(claim['ours'])}{unit} | {interval} | {shown} | {claim['n']} | {claim['verdict'] or 'shown only'} |"
 
 
 def _number(value: float | str | None) -> str:
