@@ -186,7 +186,7 @@ def _point(found: Reckoned, over_ranks: bool) -> LevelPoint:
     assert found.speedup is not None
     below = found.ranks if over_ranks else 1
     value, (low, high) = found.speedup[0] / below, (None if end is None else end / below for end in found.speedup[1:])
-    words = f"{found.arm}, {found.level}, {found.ranks} ranks: {significant(value)} {bracket(low, high)}".rstrip()
+    words = f"{found.arm}, {found.level}, {found.ranks} rank{'s' if found.ranks > 1 else ''}: {significant(value)} {bracket(low, high)}".rstrip()
     return LevelPoint(found.ranks, value, low, high, words, f"runs/{found.runs[0].launch}.html")
 
 
