@@ -14,6 +14,8 @@ import pandas as pd
 from harness.record.schema import Record
 
 Result = TypeVar("Result")
+_ROOM = 1 << 62
+"""Numbers that a combination of keys may have."""
 _PLAIN = ("rank", "step", "warmup", "start_ns", "end_ns", "nbytes", "value")
 
 
@@ -74,38 +76,67 @@ def columns(record: Record, samples: pd.DataFrame) -> Columns:
 
 def offsets_of(record: Record, ranks: np.ndarray) -> np.ndarray:
     """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
-    known = record.clock_offsets
-    present, places = np.unique(ranks, return_inverse=True)
-    return np.array([known.get(int(rank), 0) for rank in present], np.int64)[places]
+    by_rank = np.zeros(record.case.ranks, np.int64)
+    for rank, offset in record.clock_offsets.items():
+        by_rank[rank] = offset
+    return by_rank[ranks]
+
+
+def distinct(small: np.ndarray) -> int:
+    """How many different values there are among whole numbers from 0 that are not large, such as ranks."""
+    return int(np.count_nonzero(np.bincount(small)))
 
 
 def numbered(*keys: np.ndarray) -> np.ndarray:
-    """One number for each combination of the keys' values, in their order: equal rows have equal numbers."""
-    number = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        values, places = np.unique(key, return_inverse=True)
-        number = number * max(len(values), 1) + places
+    """One number for each combination of the keys' values, in their order: equal rows have equal numbers, which are not dense."""
+    number, span = np.zeros(len(keys[0]), np.int64), 1
+    for key in keys if len(number) else ():
+        key = key.astype(np.int64) - int(key.min())
+        width = int(key.max()) + 1
+        if span * width > _ROOM:  # very different sizes; sorting them all is slow
+            (number, span), (key, width) = _dense(number), _dense(key)
+        number, span = number * width + key, span * width
     return number
+
+
+def _dense(key: np.ndarray) -> tuple[np.ndarray, int]:
+    values, places = np.unique(key, return_inverse=True)
+    return places, len(values)
 
 
 def place_in_group(group: np.ndarray) -> np.ndarray:
     """0, 1, ... within every run of equal numbers; equal ones stand together."""
-    if not len(group):
-        return np.empty(0, np.int64)
-    opens = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
-    return np.arange(len(group)) - np.repeat(opens, np.diff([*opens, len(group)]))
+    first, counts = _runs(group)
+    return np.arange(len(group)) - np.repeat(first, counts)
 
 
 def medians(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each group, ascending: its number, the median of its values, and how many they are."""
     order = np.lexsort((values, group))
-    found, first, counts = np.unique(group[order], return_index=True, return_counts=True)
+    first, counts = _runs(group[order])
     ordered = values[order].astype(float)
-    return found, (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2, counts
+    return group[order[first]], (ordered[first + (counts - 1) // 2] + ordered[first + counts // 2]) / 2, counts
 
 
 def largest(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of each group, ascending: its number and its largest value."""
     order = np.lexsort((values, group))
-    found, first, counts = np.unique(group[order], return_index=True, return_counts=True)
-    return found, values[order][first + counts - 1]
+    first, counts = _runs(group[order])
+    return group[order[first]], values[order[first + counts - 1]]
+
+
+def largest_by_row(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row's group: its largest value and its number of rows."""
+    order = np.lexsort((values, group))
+    first, counts = _runs(group[order])
+    top, together = np.empty_like(values), np.empty(len(group), np.int64)
+    top[order], together[order] = np.repeat(values[order[first + counts - 1]], counts), np.repeat(counts, counts)
+    return top, together
+
+
+def _runs(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where every run of equal numbers begins, and how long it is."""
+    if not len(group):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    first = np.concatenate(([0], np.flatnonzero(group[1:] != group[:-1]) + 1))
+    return first, np.diff(first, append=len(group))

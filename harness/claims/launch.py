@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from harness.claims.columns import columns, of_last_launch, offsets_of
+from harness.claims.columns import columns, distinct, of_last_launch, offsets_of
 from harness.record.schema import Record
 
 SECOND = 1e9
@@ -53,7 +53,7 @@ def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
     """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a rank lacks one of them."""
     rows = columns(record, samples)
     starts, ends = rows.timed("start"), rows.timed("end")
-    if any(len(np.unique(rows.rank[marks])) < record.case.ranks for marks in (starts, ends)):
+    if any(distinct(rows.rank[marks]) < record.case.ranks for marks in (starts, ends)):
         return None
     last = (rows.end[ends] + offsets_of(record, rows.rank[ends])).max()
     return float(last - (rows.start[starts] + offsets_of(record, rows.rank[starts])).min()) / SECOND

@@ -72,10 +72,13 @@ def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
         return None
     sent = true_bytes(case, np.array([traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic], np.int64))
-    calls = samples[(samples["event"] == case.operation) & (samples["rank"] == 0)]
-    if len(sent) < case.ranks or calls.empty:
+    rows = columns(record, samples)
+    calls = rows.of(case.operation)
+    called = rows.nbytes[calls[rows.rank[calls] == 0]]
+    if len(sent) < case.ranks or not len(called):
         return None
     # Verified calls move bytes but have no sample: every size has as many as the others.
     verified = sum(check.rank == 0 and check.name.startswith(f"{case.operation}.") for check in record.checks)
-    reduced = float(calls["nbytes"].sum()) + float(calls["nbytes"].unique().sum()) * verified / calls["nbytes"].nunique()
+    sizes = np.unique(called)
+    reduced = float(called.sum()) + float(sizes.sum()) * verified / len(sizes)
     return float(sent.max()) / (reduced * bus_factor(case.operation, case.ranks))

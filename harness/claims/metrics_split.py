@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.claims.columns import Columns, columns, largest, numbered, of_last_launch, offsets_of, place_in_group
+from harness.claims.columns import Columns, columns, largest_by_row, numbered, of_last_launch, offsets_of, place_in_group
 from harness.claims.launch import SECOND, times_count
 from harness.record.schema import Record
 from harness.spec.case import TrainCase
@@ -89,10 +89,9 @@ def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
     there[mine] = rows.start[ready[theirs]]
     offset = offsets_of(record, ranks[: len(calls)])
     there += offset
-    _, place, counts = np.unique(among, return_inverse=True, return_counts=True)
-    _, last = largest(among, there)
-    until = np.minimum(last[place] - offset, rows.end[calls]) if len(calls) else there
-    late = (counts[place] == record.case.ranks) & (until > rows.start[calls])
+    last, together = largest_by_row(among, there)
+    until = np.minimum(last - offset, rows.end[calls])
+    late = (together == record.case.ranks) & (until > rows.start[calls])
     calls, until = calls[late], until[late]
     return {int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank]) for rank in np.unique(rows.rank[calls])}
 

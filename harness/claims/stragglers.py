@@ -49,9 +49,10 @@ def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
 def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Ranks that trained, and what `rank_times` has of each."""
     parts = part_arrays(record, samples)
-    ranks, places, counts = np.unique(parts["rank"], return_inverse=True, return_counts=True)
+    counts = np.bincount(parts["rank"])
+    ranks = np.flatnonzero(counts)
     wanted = {"step": parts["step"], "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"], "imbalance": parts["imbalance"]}
-    return ranks, {name: np.bincount(places, values, len(ranks)) / counts / SECOND for name, values in wanted.items()}
+    return ranks, {name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in wanted.items()}
 
 
 def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:

@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from harness.record.digest import rooms_digest
+from harness.record.host import usable_cores
 from harness.record.read import UNREADABLE, read_content, read_form, read_samples, reason
 from harness.record.rows import OF_CASE, OF_RECORD, Row, of_record
 from harness.record.schema import SAMPLES
 from harness.record.segments import Segments
+from harness.record.side_by_side import side_by_side
 from harness.record.write import RUN, SAMPLES_FILE
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ WINDOW, WINDOWS = 1 << 17, 32
 MANY = 8
 """Pieces from which on they are put together."""
 TURN = 2000
-"""Launches that are read before a piece is written: what an interruption loses at most."""
+"""Launches that a core reads before a piece is written: what an interruption loses at most. More of them are read by all cores."""
 _PLACE: Mapping[str, pa.DataType] = {"folder": pa.string(), "stamp": pa.string(), "problem": pa.string(), "samples": pa.int64(), "first": pa.int64()}
 """`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`, `first`: how many, and from which row of the piece."""
 _SCHEMA = pa.schema([*_PLACE.items(), *OF_RECORD.items(), *OF_CASE.items()])
@@ -73,13 +75,13 @@ class Index:
     @cached_property
     def entries(self) -> dict[Key, Entry]:
         """Every launch's folder, in the order of their names."""
-        there, kept, pieces, dead = dict(_stamps(self.runs)), dict[Key, Entry](), list[str](), 0
-        for name, tables in self._segments.read():
-            pieces.append(name)
-            found = {key: entry for key, entry in _entries_of(tables) if there.get(key) == entry.stamp and key not in kept}
-            dead += len(tables.get(LAUNCHES, ())) - len(found)
-            kept |= found
+        there = dict(_stamps(self.runs))
+        kept, pieces, dead = self._kept(there)
         missing = [key for key in there if key not in kept]
+        if len(missing) > TURN:
+            side_by_side(missing, lambda share: self._add(share, there), int(usable_cores()))
+            kept, pieces, dead = self._kept(there)
+            missing = [key for key in there if key not in kept]
         for start in range(0, len(missing), TURN):
             read = self._read({key: there[key] for key in missing[start : start + TURN]})
             pieces += filter(None, [self._segments.add(read)])
@@ -87,6 +89,22 @@ class Index:
         if len(pieces) > MANY or dead > len(kept):
             kept = self._put_together(kept, pieces)
         return {key: kept[key] for key in sorted(there)}
+
+    def _kept(self, there: Mapping[Key, str]) -> tuple[dict[Key, Entry], list[str], int]:
+        """What earlier times read of the folders as they are now; the pieces that has come from; how many of their rows count no more."""
+        kept, pieces, dead = dict[Key, Entry](), list[str](), 0
+        for name, tables in self._segments.read():
+            pieces.append(name)
+            found = {key: entry for key, entry in _entries_of(tables) if there.get(key) == entry.stamp and key not in kept}
+            dead += len(tables.get(LAUNCHES, ())) - len(found)
+            kept |= found
+        return kept, pieces, dead
+
+    def _add(self, share: Sequence[Key], there: Mapping[Key, str]) -> None:
+        """Read them and write them down, as long as there is room for it."""
+        for start in range(0, len(share), TURN):
+            if not self._segments.add(self._read({key: there[key] for key in share[start : start + TURN]})):
+                return
 
     @cached_property
     def damaged(self) -> dict[str, list[str]]:
@@ -195,7 +213,7 @@ def _empty(schema: pa.Schema) -> pa.Table:
 
 
 def _numbers(values: np.ndarray, form: pa.DataType) -> pa.Array:
-    """As pa.array, which loads pandas to ask whether it was given something of it: 0.15 s of a query that takes 0.3 s. So does an empty table by its schema."""
+    """As pa.array, which loads pandas to ask whether it was given something of it, and that takes longer than most queries. So does a schema's empty table."""
     return pa.Array.from_buffers(form, len(values), [None, pa.py_buffer(values)])
 
 

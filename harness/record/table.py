@@ -40,6 +40,7 @@ def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, M
     told = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
     planned = [(launch, told[id(launch.case)]) for launch in plan]
     chosen, values = _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store), Values(store, metrics, version)
+    values.prepare([(row["case"], row["launch"]) for row in chosen.values() if row["status"] == "ok"])
     rows = [case | _row(launch, chosen.get((case["case"], launch.plan_index)), values) for launch, case in planned]
     values.keep()
     kinds = dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string()) | dict.fromkeys(_WHOLE, pa.int64()) | {"oversubscribed": pa.bool_()}

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
 
+from harness.record.host import usable_cores
 from harness.record.schema import Record
 from harness.record.segments import Segments
+from harness.record.side_by_side import side_by_side
 from harness.record.store import Store
 
 Metric = Callable[[Record, pd.DataFrame], float | None]
 KIND, TABLE = "values", "values"
 MANY = 16
 """Pieces from which on they are put together."""
+ALONE = 500
+"""Launches up to which one core computes what is not known: forking costs more."""
 _SCHEMA = pa.schema([("case", pa.string()), ("launch", pa.string()), ("stamp", pa.string()), ("values", pa.string())])
 Found = dict[str, float | None]
 
@@ -29,10 +33,28 @@ class Values:
         self._known: dict[tuple[str, str, str], str] = {}
         self._new: dict[tuple[str, str, str], str] = {}
         self._pieces: list[str] = []
+        self._load()
+
+    def _load(self) -> None:
         for name, tables in self._segments.read() if self._segments else ():
             self._pieces.append(name)
             columns = [tables[TABLE].column(column).to_pylist() for column in _SCHEMA.names]
             self._known |= {(case_id, launch, stamp): found for case_id, launch, stamp, found in zip(*columns, strict=True)}
+
+    def prepare(self, launches: Sequence[tuple[str, str]]) -> None:
+        """Compute by all cores what is not known of whole records, each a case and a launch, where it is much."""
+        unknown = [one for one in launches if (*one, self._store.stamp(*one)) not in self._known] if self._segments else []
+        if len(unknown) > ALONE:
+            side_by_side(unknown, self._write_down, int(usable_cores()))
+            self._pieces.clear()
+            self._load()
+
+    def _write_down(self, share: Sequence[tuple[str, str]]) -> None:
+        for one in share:
+            self.of(*one)
+        if self._new:
+            self._add(self._new)
+        self._new = {}
 
     def of(self, case_id: str, launch: str) -> Found:
         """The metrics' values of a whole record, by name; None where it has none."""
@@ -52,11 +74,12 @@ class Values:
 
     def keep(self) -> None:
         """Write down what is new."""
-        if not self._segments or not self._new:
-            return
         together = len(self._pieces) >= MANY
-        columns = [(*key, found) for key, found in (self._known if together else self._new).items()]
-        name = self._segments.add({TABLE: pa.Table.from_arrays([pa.array(column, pa.string()) for column in zip(*columns, strict=True)], schema=_SCHEMA)})
-        if name and together:
+        if self._new and self._add(self._known if together else self._new) and together and self._segments:
             self._segments.remove(self._pieces)
         self._new = {}
+
+    def _add(self, some: Mapping[tuple[str, str, str], str]) -> str:
+        columns = [(*key, found) for key, found in some.items()]
+        arrays = [pa.array(column, pa.string()) for column in zip(*columns, strict=True)]
+        return self._segments.add({TABLE: pa.Table.from_arrays(arrays, schema=_SCHEMA)}) if self._segments else ""
