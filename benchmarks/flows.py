@@ -1,12 +1,14 @@
 """What a node does while links are measured: `python -m benchmarks.flows TOOL PATTERN MBIT SECONDS` on every node; rates go to the shared folder.
 
-Streams of one pattern run at once, and go on while they are looked at. Tools: iperf3, and our transport tcp. Kept are the rate of each stream's payload and, of
-each node that sends, the rate of all its frames with their headers, as its token bucket counted them."""
+Streams of one pattern run at once, and go on while they are looked at. Tools: iperf3, and our transport tcp. Kept are the rate of each stream's payload; of
+each node that sends, the rate of all its frames with their headers, as its token bucket counted them; and of ours the rate at which each stream's payload
+came into its socket, read or not: of three streams that share a link, what lies unread changes by more than a link carries in a second."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +23,8 @@ from harness.fabric.plan import INTERFACE, address, put, take
 from harness.rank.context import RankContext
 from harness.rank.testing import run_some_ranks
 from harness.spec.case import parse_case
+from harness.transports._frames import Connection
+from harness.transports._handshake import connect_all
 from harness.transports.base import Handle
 from harness.transports.tcp import Tcp
 
@@ -33,11 +37,13 @@ PATTERNS: dict[str, tuple[int, list[tuple[int, int]]]] = {
 SIZE, WINDOW, LEAD_S = 1 << 17, 8, 1
 PORT = 5200
 MEET_S = 30.0
+TCP_INFO, RECEIVED = 11, 128
+"""Option of a socket, and where in the kernel's answer (struct tcp_info) the payload that came so far stands, in 8 bytes."""
 Streams = list[tuple[int, int]]
 
 
 def main() -> None:
-    """Leave Mbit/s in rate-NODE.json of the shared folder: `payload` by stream, `wire` of all that this node sent (None: it sends nothing)."""
+    """Leave Mbit/s in rate-NODE.json of the shared folder: `payload` and `came` by stream, `wire` of all that this node sent (None: it sends nothing)."""
     tool, pattern, mbit, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
     node, shared = int(os.environ["SCALEPROOF_NODE"]), Path(os.environ["SCALEPROOF_SHARED"])
     nodes, streams = PATTERNS[pattern]
@@ -51,6 +57,11 @@ def sent_bytes() -> int:
         index = route.link_lookup(ifname=INTERFACE)[0]
         bucket = next(queue for queue in route.get_qdiscs(index=index) if queue.get("kind") == "tbf")
         return int(bucket.get("stats2").get("TCA_STATS_BASIC")["bytes"])
+
+
+def came_bytes(opened: socket.socket) -> int:
+    """Payload that came into a socket since it was opened, read or not."""
+    return int.from_bytes(opened.getsockopt(socket.IPPROTO_TCP, TCP_INFO, RECEIVED + 8)[RECEIVED:], sys.byteorder)
 
 
 def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
@@ -79,7 +90,7 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
     for server in servers:
         server.kill()
         server.wait()
-    return {"payload": found, "wire": _wire(moments) if clients else None}
+    return {"payload": found, "wire": _wire(moments) if clients else None, "came": {}}
 
 
 def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
@@ -95,7 +106,8 @@ def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, sha
 
 
 def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, into: Path) -> None:
-    transport = Tcp.connect(context)
+    sockets = connect_all(context)
+    transport = Tcp(context.rank, context.world_size, {peer: Connection(peer, opened) for peer, opened in sockets.items()}, context.post)
     out, sources = [target for source, target in streams if source == context.rank], [source for source, target in streams if target == context.rank]
     busiest = max(sum(target == node for _, target in streams) for node in range(context.world_size))
     # Behind the last moment a tail: else what lay unread at the first one would have drained by then.
@@ -106,6 +118,7 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
     under_way: dict[tuple[str, int], deque[Handle]] = {way: deque() for way in ways}
     transport.barrier()
     moments: list[tuple[float, int]] = []
+    came: list[list[int]] = []
     for number in range(end):
         for (way, peer), handles in under_way.items():
             if len(handles) == WINDOW:
@@ -113,11 +126,17 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
             handles.append(transport.send(buffer, peer) if way == "send" else transport.recv(buffer, peer))
         if number in (lead, count):
             moments.append((time.monotonic(), sent_bytes()))
+            came.append([came_bytes(sockets[source]) for source in sources])
     for handles in under_way.values():
         for handle in handles:
             handle.wait()
-    payload = {f"{source}-{context.rank}": (count - lead) * SIZE * 8 / 1e6 / (moments[1][0] - moments[0][0]) for source in sources}
-    put(into, {"payload": payload, "wire": _wire(moments) if out else None})
+    mbit_s = 8 / 1e6 / (moments[1][0] - moments[0][0])
+    names = [f"{source}-{context.rank}" for source in sources]
+    payload = dict.fromkeys(names, (count - lead) * SIZE * mbit_s)
+    put(into, {
+        "payload": payload, "wire": _wire(moments) if out else None,
+        "came": {name: (after - before) * mbit_s for name, before, after in zip(names, *came, strict=True)},
+    })  # fmt: skip
     transport.barrier()
     transport.close()
 

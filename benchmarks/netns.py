@@ -86,7 +86,7 @@ def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list
 
 def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
     """Mbit/s through the busiest link (of several the slowest), payload and frames with their headers, and the share of this machine's cores that stayed idle.
-    Frames are counted where they leave a node; towards one node they come from several, and are reckoned from the payload, all of them being full."""
+    Frames are counted where they leave a node; towards one node they come from several, and are reckoned from the payload that came, all of them being full."""
     nodes, streams = PATTERNS[pattern]
     with tempfile.TemporaryDirectory(prefix="scaleproof-netns-") as name:
         before = psutil.cpu_times()
@@ -100,7 +100,8 @@ def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
     into = {target: [source for source, other in streams if other == target] for _, target in streams}
     goodput = min(sum(rates[f"{source}-{target}"] for source in sources) for target, sources in into.items())
     several = any(len(sources) > 1 for sources in into.values())
-    wire = goodput * FRAME / PAYLOAD if several else min(each["wire"] for each in told if each["wire"])
+    came = {stream: rate for each in told for stream, rate in each["came"].items()} or rates
+    wire = sum(came.values()) * FRAME / PAYLOAD if several else min(each["wire"] for each in told if each["wire"])
     return {"goodput_mbit": goodput, "wire_mbit": wire, "idle": (after.idle - before.idle) / (sum(after) - sum(before))}
 
 
