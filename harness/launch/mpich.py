@@ -1,20 +1,43 @@
-"""Ranks started by MPICH's mpiexec on this machine, in the environment that has it, one parent process each."""
+"""Ranks started by MPICH's mpiexec, in the environment that has it, one parent process each."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.rank.orders import Orders
-from harness.transports.mpich import ON_ONE_MACHINE, STARTED, home
+from harness.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home
 
 
-def started(ranks: int, words: list[str]) -> list[str]:
-    """mpiexec, and what each of its processes runs in the Python beside it."""
+def options(ranks: int) -> list[str]:
+    """What mpiexec is told: that many ranks on this machine, not bound to cores."""
     # Inside a batch job it would otherwise start them by the job's own means.
-    options = ["-launcher", "fork", "-rmk", "user", "-hosts", "localhost", "-bind-to", "none", "-n", str(ranks)]
-    return [str(home() / "bin" / "mpiexec"), *options, str(home() / "bin" / "python"), *words]
+    return ["-launcher", "fork", "-rmk", "user", "-hosts", "localhost", "-bind-to", "none", "-n", str(ranks)]
+
+
+def options_over(hosts: Mapping[str, int], interface: str, agent: str, folder: Path) -> list[str]:
+    """The same on several nodes, each a host's name and its number of ranks, reached on an interface; `agent` stands for the remote shell. mpiexec takes one
+    word for it, a script in `folder`, and says -x to it, which is for ssh."""
+    script = folder / "mpich-agent"
+    script.write_text(f'#!/bin/sh\n[ "$1" = -x ] && shift\nexec {agent} "$@"\n')
+    script.chmod(0o700)
+    reach = ["-launcher", "ssh", "-launcher-exec", str(script), "-rmk", "user", "-iface", interface]
+    places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
+    # Without -genvnone every node's processes would get the first node's variables in place of their own.
+    return [*reach, "-hosts", places, "-genvnone", "-bind-to", "none", "-n", str(sum(hosts.values()))]
+
+
+def started(options: list[str], words: list[str]) -> list[str]:
+    """mpiexec, and what each of its processes runs."""
+    return [str(home() / "bin" / "mpiexec"), *options, *words]
+
+
+def parent(folder: Path | str) -> list[str]:
+    """What starts one rank, in the Python beside mpiexec. A folder's name that begins with $ is a variable, which differs between nodes."""
+    words = [str(home() / "bin" / "python"), "-m", "harness.rank.parent", str(folder), "--rank-from", STARTED]
+    return ["/bin/sh", "-c", " ".join(["exec", *words, "--attended"])] if isinstance(folder, str) else words
 
 
 class Mpich:
@@ -22,9 +45,9 @@ class Mpich:
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """mpiexec tied to the supervisor's life; each of its processes forks the rank whose number it got."""
-        words = ["-m", "harness.rank.parent", str(folder), "--rank-from", STARTED]
-        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), *started(int(orders.case["ranks"]), words)]
+        return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), *started(options(int(orders.case["ranks"])), parent(folder))]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """The path of the bytes."""
-        return dict(ON_ONE_MACHINE)
+        case = orders.case
+        return between_nodes(case["interface"]) if case["fabric"] == "netns" and case["nodes"] > 1 else dict(ON_ONE_MACHINE)

@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.fabric.netns import keeper_command
 from harness.fabric.netns_plan import NamespacePlan
 from harness.fabric.topology import network_of
+from harness.launch import mpich, mpirun
 from harness.launch.base import Launcher, ranks_of
-from harness.launch.mpirun import options_over, started
 from harness.launch.on_nodes import Ran, one_per_node, run_on_nodes
 from harness.rank.orders import Orders
 from harness.spec import registry
@@ -20,7 +20,7 @@ from harness.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
 class InNamespaces:
-    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them in their nodes; `mpirun` runs on the first node."""
+    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun` and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
@@ -31,9 +31,9 @@ class InNamespaces:
         cluster = slowed(cluster_of(case), case.dilation, case.shrink)
         ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]
         commands, module = list[list[str]](), "harness.rank.nodes"
-        if self.launcher == "mpirun":
+        if self.launcher != "local":
             hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
-            commands, module = [started(options_over(hosts, case.interface), folder), *[[]] * (case.nodes - 1)], "harness.fabric.netns_keeper"
+            commands, module = [_started(self.launcher, hosts, case.interface, folder), *[[]] * (case.nodes - 1)], "harness.fabric.netns_keeper"
         # Of a slowed second a node has a slowed second's part of its cores.
         quota = None if case.node_cores is None else case.node_cores / case.dilation
         NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
@@ -43,6 +43,13 @@ class InNamespaces:
         """That of the launcher inside."""
         inner: Launcher = registry.load("launcher", self.launcher)()
         return inner.environment(folder, orders)
+
+
+def _started(launcher: str, hosts: dict[str, int], interface: str, folder: Path) -> list[str]:
+    """What the first node runs: it starts the ranks of all of them."""
+    if launcher == "mpich":
+        return mpich.started(mpich.options_over(hosts, interface, mpirun.REACH, folder), mpich.parent(folder))
+    return mpirun.started(mpirun.options_over(hosts, interface), folder)
 
 
 def run_in_namespaces(

@@ -25,8 +25,6 @@ def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) ->
             return f"{kind} {name}: {found.why}", found.advice
     if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():
         return "launcher mpirun: no mpirun beside this Python", "type `make env`"
-    if case.launcher == "mpich" and (case.fabric != "host" or ground is not None):
-        return "launcher mpich starts ranks on this machine only", "use transport `mpi` over several nodes"
     of_kind: dict[str, object] = {"guest": case.guest} if case.fabric == "guests" else {}
     of_kind |= {"cluster": slowed(cluster_of(case), case.dilation, case.shrink)} if case.fabric == "netns" else {}
     if ground is not None and case.fabric == "host":

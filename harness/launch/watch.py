@@ -47,7 +47,8 @@ class Sign:
         """Signs that cannot be the consequence of another rank's failure come first, then the earliest."""
         if self.code == "rank_killed":
             return (3 if self.signal in _ABORTS else 0), self.at_ns
-        order = {"rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
+        # A node that is gone is no rank's doing, and what started the ranks of all nodes may end the others before anyone tells of it.
+        order = {"node_lost": -1, "rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
         return (5 if self.code in BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
 
 

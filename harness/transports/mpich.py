@@ -20,9 +20,15 @@ STARTED = "PMI_RANK"
 _ACKNOWLEDGED = 1024
 """Bytes, more than the answer of PMI-1 has."""
 SEGMENTS = "/dev/shm/mpich_shm_"
-SETTINGS = ("UCX_TLS", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
+SETTINGS = ("UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
 ON_ONE_MACHINE = {"UCX_TLS": "self,sm"}
 """Between processes of a machine MPICH copies through memory that they share; with UCX's other ways loaded every rank would listen on all interfaces."""
+_OVER_TCP = {"UCX_TLS": "self,tcp", "MPIR_CVAR_NOLOCAL": "1"}
+
+
+def between_nodes(interface: str) -> dict[str, str]:
+    """Over TCP on one interface, as transport `mpi` does it, also between two ranks of one node."""
+    return {**_OVER_TCP, "UCX_NET_DEVICES": interface}
 
 
 def home() -> Path:
@@ -63,7 +69,8 @@ class Mpich(mpi.Mpi):
         return f"MPICH {self._mpi.Get_library_version().split()[2]}, mpi4py {mpi.mpi4py_version()}"
 
     def _path(self) -> mpi.Path:
-        return "shared memory" if self._settings() == ON_ONE_MACHINE else "library's choice"
+        found = self._settings()
+        return "shared memory" if found == ON_ONE_MACHINE else "socket" if _OVER_TCP.items() <= found.items() else "library's choice"
 
     def close(self) -> None:
         """See Mpi.close; and tell mpiexec that this process is done. MPICH does so when C's exit handlers run, which a rank of ours ends without: mpiexec

@@ -25,6 +25,7 @@ from harness.rank.context import RankContext
 from harness.rank.testing import run_ranks
 from harness.spec import registry
 from harness.spec.case import NATIVE, TrainCase, parse_case
+from harness.transports.mpich import ON_ONE_MACHINE, home
 from tests.integration.conformance import process_set
 from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
 
@@ -157,9 +158,8 @@ def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subproc
     Board(results / "board", case.ranks).close()
     words, arguments = ["-m", "tests.integration.conformance.under_mpirun"], [function, case.model_dump_json(), str(results)]
     if case.launcher == "mpich":
-        environment = os.environ | mpich.Mpich().environment(results, None)  # type: ignore[arg-type]
-        command = mpich.started(case.ranks, [*words, *arguments])
-        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
+        command = mpich.started(mpich.options(case.ranks), [str(home() / "bin" / "python"), *words, *arguments])
+        return subprocess.run(command, cwd=ROOT, env=os.environ | ON_ONE_MACHINE, capture_output=True, text=True, timeout=timeout_s, check=False)
     command = [
         str(Path(sys.executable).parent / "mpirun"),
         "-n",

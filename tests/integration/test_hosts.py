@@ -15,7 +15,12 @@ from harness.record.store import Store
 from tests.integration.hosts import REACH, on_hosts, records, small
 from tests.integration.netns import need_netns
 
-FOUR = [small("tcp", ranks=4), small("shm", transport="shm", ranks=2), small("mpi", transport="mpi", collective="native", launcher="mpirun", ranks=4)]
+MPI = {"mpi": "mpirun", "mpich": "mpich"}
+"""Transports, and the launchers that they need."""
+FOUR = [
+    small("tcp", ranks=4), small("shm", transport="shm", ranks=2),
+    *(small(library, transport=library, collective="native", launcher=launcher, ranks=4) for library, launcher in MPI.items()),
+]  # fmt: skip
 TRAIN = small(
     "train", program="train", strategy="sync", transport="gloo", collective="native", workload="dnn_digits", minibatch=12, steps=3, data="digits",
 )  # fmt: skip
@@ -73,11 +78,13 @@ def test_ranks_that_share_memory_stand_on_one_node(ran):
     assert record.placement is not None and [(node.name, node.ranks) for node in record.placement.nodes] == [("node0", [0, 1])]
 
 
-def test_mpirun_starts_its_ranks_on_every_node(ran):
-    record = ran[1]["mpi"]
+@pytest.mark.parametrize("library", MPI)
+def test_mpi_starts_its_ranks_on_every_node(ran, library):
+    record = ran[1][library]
     assert record.status == "ok", record.failure
-    assert {rank.facts["node"] for rank in record.ranks} == {0, 1, 2}
+    assert [rank.facts["node"] for rank in record.ranks] == [0, 0, 1, 2]
     assert all(check.passed for check in record.checks) and record.checks
+    assert {rank["path"] for rank in record.transport["ranks"]} == {"socket"}
 
 
 def test_training_gives_every_node_the_same_parameters_and_keeps_its_logs(ran):
@@ -112,8 +119,8 @@ def test_a_node_that_finds_no_way_to_the_supervisor_is_no_lost_node_and_says_wha
     assert "10.77.0.1" in record.failure.message and "PermissionError" in record.failure.message
 
 
-def _lost(folder: Path, fault: str, **variables: str) -> tuple[list[Record], dict[str, Any]]:
-    cases = [small("long", iterations=500_000), small("two", ranks=2), small("three")]
+def _lost(folder: Path, fault: str, fields: dict[str, Any] | None = None, **variables: str) -> tuple[list[Record], dict[str, Any]]:
+    cases = [small("long", iterations=500_000, **(fields or {})), small("two", ranks=2), small("three")]
     told = on_hosts(folder, cases, 3, fault, **variables)
     return records(folder, told), told
 
@@ -131,6 +138,13 @@ def test_a_node_whose_processes_are_killed_is_lost_by_name_and_the_run_goes_on(t
     found, told = _lost(tmp_path, "kill", SCALEPROOF_STREAM="1")
     _went_on(found, told)
     assert [left for left in told["left"] if not left.startswith("node2: /dev/shm/")] == [], "memory of a node that is gone is swept at the next roll call"
+
+
+@pytest.mark.parametrize("library", MPI)
+def test_a_node_lost_under_mpi_ends_the_launch_by_its_name(tmp_path, library):
+    found, told = _lost(tmp_path, "kill", {"transport": library, "collective": "native", "launcher": MPI[library]})
+    _went_on(found, told)
+    assert [left for left in told["left"] if not left.startswith("node2: /dev/shm/")] == []
 
 
 def test_a_node_without_a_cable_is_lost_and_ends_its_ranks_by_itself(tmp_path):

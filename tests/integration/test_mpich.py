@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.launch.preflight import obstacle
 from harness.launch.supervisor import run_plan
 from harness.record.store import Store
 from harness.spec.plan import PlannedLaunch
@@ -67,8 +66,3 @@ def test_a_killed_rank_ends_the_launch_and_nothing_is_left(tmp_path: Path) -> No
     assert set(glob(f"{SEGMENTS}*")) <= before
     failures = [Store(tmp_path / "results").load(launch)[0].failure for launch in outcome.launches]
     assert [failure and failure.code for failure in failures] == ["rank_killed", None]
-
-
-def test_on_nodes_it_says_what_to_use() -> None:
-    found = obstacle(small_case(**MPICH, fabric="netns"))
-    assert found == ("launcher mpich starts ranks on this machine only", "use transport `mpi` over several nodes")

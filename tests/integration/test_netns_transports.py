@@ -19,7 +19,7 @@ from tests.integration.netns import need_netns, netns_case
 
 MIB = 1 << 20
 SEED = 1000
-REDUCING = ("tcp", "grpc", "gloo", "horovod", "ucx", "mpi", "horovod-mpi", "tensorflow-grpc", "tensorflow-mirrored")
+REDUCING = ("tcp", "grpc", "gloo", "horovod", "ucx", "mpi", "mpich", "horovod-mpi", "tensorflow-grpc", "tensorflow-mirrored")
 DIGITS: dict[str, Any] = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 8, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05}
 TRAINING = ("tcp", "gloo", "mpi", "tcp hierarchical")
 TWO_EACH: dict[str, Any] = {"ranks": 4, "nodes": 2, "transport": "tcp"}

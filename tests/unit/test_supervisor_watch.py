@@ -32,6 +32,7 @@ def killed(rank: int, at: int, number: int) -> Sign:
         ([Sign("rank_raised", 0, 2, ""), Sign("rank_raised", 1, 1, "")], 1),
         ([Sign("check_failed", 1, 1, ""), Sign("rendezvous_timeout", 0, 0, "")], 1),
         ([killed(0, 2, signal.SIGSEGV), killed(1, 1, signal.SIGKILL)], 1),
+        ([killed(0, 1, signal.SIGKILL), Sign("start_failed", 2, 1, ""), Sign("node_lost", 1, 2, "")], 1),
     ],
 )
 def test_the_root_cause_is_what_no_other_failure_explains(signs: list[Sign], cause: int) -> None:

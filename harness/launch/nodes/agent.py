@@ -74,7 +74,7 @@ class Agent:
             courier = Courier(folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number)
             threading.Thread(target=self._listen, args=(link, courier), name="listen", daemon=True).start()
             self.variables = self._variables(scratch, folder, courier.clock())
-            if self.header["inner"] == "mpirun":
+            if self.header["inner"] in inner.BY_FIRST_NODE:
                 self.errands = Errands(link, scratch / ERRANDS)
             link.send("ready", port=self._free_port())
             self._wait(link)

@@ -1,4 +1,4 @@
-"""How an agent starts the ranks of its node: by one parent that forks them, or by the processes of mpirun or torchrun, a parent for each."""
+"""How an agent starts the ranks of its node: by one parent that forks them, or by the processes of mpirun, mpiexec or torchrun, a parent for each."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.launch.mpirun import options, options_over, started
+from harness.launch import mpich, mpirun
 from harness.launch.torchrun import torchrun
 
 FOLDER = "SCALEPROOF_FOLDER"
 """The launch's folder as a node has it: where files are sent every node has its own."""
+BY_FIRST_NODE = ("mpirun", "mpich")
+"""What one node runs to start the ranks of all."""
 ERRAND = f"{sys.executable} -m harness.launch.nodes.errand"
 
 
@@ -20,17 +22,25 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
     """What the agent of a node runs; None where another node's command starts what runs here."""
     ranks: list[list[int]] = header["ranks"]
     mine = [str(rank) for rank in ranks[node]]
-    if header["inner"] == "mpirun":
+    if header["inner"] in BY_FIRST_NODE:
         if node:
             return None
         hosts = {plain(host): len(some) for host, some in zip(header["hosts"], ranks, strict=True)}
-        told = options(len(ranks[0]), scratch) if len(hosts) == 1 else options_over(hosts, header["interface"], ERRAND)
-        return started(told, f"${FOLDER}")
+        return _by_mpi(header["inner"], hosts, header["interface"], scratch)
     if header["inner"] == "torchrun":
         # By the place on the node, not by torchrun's RANK: its elastic rendezvous numbers nodes as they come.
         worker = ["harness.rank.parent", str(folder), "--bind", "--attended", "--rank-from", "LOCAL_RANK", "--ranks", *mine]
         return torchrun(header["launch"], node, ranks, header["addresses"], port, header["rendezvous"], worker)
     return [sys.executable, "-m", "harness.rank.parent", str(folder), "--creator", str(os.getpid()), "--bind", "--ranks", *mine]
+
+
+def _by_mpi(library: str, hosts: Mapping[str, int], interface: str, scratch: Path) -> list[str]:
+    """What starts the ranks of all nodes."""
+    one = sum(hosts.values()) if len(hosts) == 1 else 0
+    if library == "mpich":
+        told = mpich.options(one) if one else mpich.options_over(hosts, interface, ERRAND, scratch)
+        return mpich.started(told, mpich.parent(f"${FOLDER}"))
+    return mpirun.started(mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, ERRAND), f"${FOLDER}")
 
 
 def plain(host: str) -> str:

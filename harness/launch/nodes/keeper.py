@@ -24,7 +24,7 @@ from harness.fabric.plan import put, take
 from harness.launch.nodes import slurm
 from harness.launch.nodes.courier import KEYS, send_file
 from harness.launch.nodes.files import Inbox
-from harness.launch.nodes.inner import plain
+from harness.launch.nodes.inner import BY_FIRST_NODE, plain
 from harness.launch.nodes.link import BEAT_S, UNABLE, Link, LinkLost
 from harness.launch.nodes.variables import carried, for_starter
 from harness.rank.mirror import STACKS
@@ -242,7 +242,7 @@ class Keeper:
     def _pass_on(self, station: Station, message: dict[str, Any]) -> None:
         """An errand to the agent of the node that it names."""
         other = next((other for other in self.stations if plain(other.name) == message["host"] and other.link is not None), None)
-        if other is not None and other.link is not None and self.plan["header"]["inner"] == "mpirun":
+        if other is not None and other.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
             with suppress(LinkLost):
                 other.link.send("errand", number=message["number"], asker=station.number, line=message["line"])
         elif station.link is not None:

@@ -10,9 +10,11 @@ from harness.fabric.plan import put
 from harness.fabric.verbs import netdev
 from harness.launch.mpirun import Mpirun
 from harness.launch.nodes.ground import Site, address_towards
+from harness.launch.nodes.inner import BY_FIRST_NODE
 from harness.launch.nodes.keeper import FILE
 from harness.launch.nodes.roll_call import starters
 from harness.rank.orders import Orders
+from harness.transports.mpich import ON_ONE_MACHINE, between_nodes
 
 
 class OverNodes:
@@ -24,7 +26,7 @@ class OverNodes:
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """Writes nodes.json; the keeper's life hangs on the supervisor's."""
         site, hosts = self.site, [node.name for node in self.site.nodes]
-        inner = "mpirun" if self.launcher == "mpirun" else site.allocation.inner
+        inner = self.launcher if self.launcher in BY_FIRST_NODE else site.allocation.inner
         header = {
             "hosts": hosts, "addresses": site.addresses, "ranks": site.ranks, "streamed": site.streamed, "inner": inner,
             "interface": netdev(site.interface), "rendezvous": site.allocation.rendezvous, "world": int(orders.case["ranks"]),
@@ -37,5 +39,7 @@ class OverNodes:
         return [sys.executable, "-m", "harness.rank.tie", str(os.getpid()), sys.executable, "-m", "harness.launch.nodes.keeper", str(folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
-        """That of mpirun, which may start the ranks."""
+        """That of what starts the ranks."""
+        if self.launcher == "mpich":
+            return between_nodes(netdev(self.site.interface)) if len(self.site.nodes) > 1 else dict(ON_ONE_MACHINE)
         return Mpirun().environment(folder, orders)
