@@ -100,11 +100,8 @@ def errors_table(pairs: Sequence[Pair]) -> Table:
             if found:
                 worst = max(found, key=lambda pair: abs(pair.error))
                 cells = [Cell(f"{upper} / {lower}"), Cell(str(len(found))), Cell(percent(float(np.median([abs(pair.error) for pair in found]))))]
-                rows.append(
-                    Row(
-                        "", [*cells, Cell(_signed(worst.error)), Cell(f"{worst.upper[0]}, {worst.ranks} rank{'s' if worst.ranks > 1 else ''}, {worst.network}")]
-                    )
-                )
+                where = f"{worst.upper[0]}, {worst.ranks} rank{'s' if worst.ranks > 1 else ''}, {worst.network}"
+                rows.append(Row("", [*cells, Cell(_signed(worst.error)), Cell(where)]))
     caption = "Errors between levels of evidence: throughput of the first over that of the second, less 1, over the cases that both have."
     return Table(caption, ["levels", "cases", "median of |error| ↓", "largest error ↓", "where"], rows)
 
