@@ -18,7 +18,7 @@ from harness.workloads.profile import Profile
 
 ASSUMED = "ring"
 """What a library's own collective is taken for."""
-BY_CALLER = ("tcp", "mpi", "ucx")
+BY_CALLER = ("tcp", "mpi", "mpich", "ucx")
 """Transports over sockets that move a message only while a thread of the rank looks at it."""
 SOCKET = 4 << 20
 """Bytes that a socket takes at once: Linux's default, which nodes of fabric netns have, over the case's shrink."""
