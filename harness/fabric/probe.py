@@ -17,11 +17,15 @@ ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS = 20
 STREAM_S, LEAD_S = 0.3, 0.1
 """How long a rate is looked at, and for how long TCP may find it before: with a delay it starts slowly."""
+LEAD_FRAMES, FRAMES = 3, 12
+"""Of either at least so many full frames: two go at once, from the bucket, however slow a link is."""
 LONGEST_S = 1.5
 """How long a stream may last where the machine does not carry the rate."""
 MEET_S = 90.0
 ANSWER_S, ANSWERS_S = 1.0, 20.0
 """How long an answer is waited for, three times the set round trip at the least; and all of them together."""
+PAYLOAD = 1448
+"""Bytes of a full segment of TCP in an Ethernet frame."""
 _CHUNK = 1 << 16
 
 
@@ -105,9 +109,10 @@ def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
 
 def _rate(peer: str, mbit: float) -> float | None:
     """Mbit/s of payload that arrived: what STREAM_S gives at the set rate, over TCP."""
-    lead, left = (int(mbit * 1e6 / 8 * seconds) for seconds in (LEAD_S, LEAD_S + STREAM_S))
+    lead, more = (max(int(mbit * 1e6 / 8 * seconds), frames * PAYLOAD) for seconds, frames in ((LEAD_S, LEAD_FRAMES), (STREAM_S, FRAMES)))
+    left = lead + more
     block = memoryview(bytes(_CHUNK))
-    with suppress(OSError), socket.create_connection((peer, STREAM_PORT), 10.0) as connection:
+    with suppress(OSError), socket.create_connection((peer, STREAM_PORT), ANSWERS_S) as connection:
         connection.sendall(lead.to_bytes(8, "little"))
         until = time.monotonic() + LONGEST_S
         while left > 0 and time.monotonic() < until:

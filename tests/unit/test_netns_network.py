@@ -37,8 +37,11 @@ def ring(nodes: int) -> Cluster:
     return Cluster("ring", nodes, (), tuple(Link((f"node{node}", f"node{(node + 1) % nodes}"), 100.0, 0.5) for node in range(nodes)))
 
 
+TRUNK = Link(("left", "right"), 50.0, 1.0)
+
+
 def two_switches(*more: Link) -> Cluster:
-    edges = (Link(("node0", "left"), 100.0, 0.0), Link(("node1", "right"), 100.0, 0.0), Link(("left", "right"), 50.0, 1.0))
+    edges = (Link(("node0", "left"), 100.0, 0.0), Link(("node1", "right"), 100.0, 0.0), TRUNK)
     return Cluster("two", 2, ("left", "right"), (*edges, *more))
 
 
@@ -78,6 +81,14 @@ def test_nodes_pass_on_where_nothing_else_leads():
     assert [len(network.way(0, to)) for to in (1, 2, 3)] == [1, 2, 1]
     assert network.transit()
     assert walk(network, 0, 3) == ["node0", "node3"]
+
+
+def test_nodes_that_look_at_their_ways_at_once_share_no_link():
+    thin = Cluster("thin", 4, ("left", "right"), (*(Link((f"node{node}", "left" if node % 2 else "right"), 100.0, 0.0) for node in range(4)), TRUNK))
+    assert network_of(thin).apart(10) == {0, 1}, "one way through the trunk in each direction"
+    assert network_of(star("star", 6, 100.0, 0.0)).apart(10) == set(range(6)) and network_of(star("star", 6, 100.0, 0.0)).apart(2) == {0, 1}
+    assert network_of(ring(4)).apart(10) == set(range(4))
+    assert network_of(star("star", 6, 1.0, 0.0)).apart(10, either=True) == {0, 2, 4}
 
 
 def test_switches_are_taken_before_other_nodes():
