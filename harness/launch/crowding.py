@@ -33,6 +33,8 @@ class Crowding:
     """Lateness of replayed passes over their length."""
     full: float | None = None
     """Share of the time in which less than IDLE was idle, by the supervisor's quarters of a second."""
+    quota: float | None = None
+    """Time for which the supervisor's control group waited for its quota of processor time, over the timed region: idle cores may be barred to a container."""
 
 
 def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None], trace: IdleTrace) -> Crowding:
@@ -49,7 +51,8 @@ def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[
     late = [found["late_ns"] / found["planned_ns"] for found in lates if found and found["planned_ns"]]
     regions = [(start["at_ns"], end["at_ns"]) for pace in paces if (start := (pace or {}).get("start")) and (end := (pace or {}).get("end"))]
     full = [share for region in regions if (share := trace.full_share(*region, IDLE)) is not None]
-    rounded = [None if not values else round(pick(values), 4) for values, pick in ((idle, min), (queued, max), (late, max), (full, max))]
+    quota = [share for region in regions if (share := trace.quota_share(*region)) is not None]
+    rounded = [None if not values else round(pick(values), 4) for values, pick in ((idle, min), (queued, max), (late, max), (full, max), (quota, max))]
     return Crowding(*rounded)
 
 
@@ -67,5 +70,7 @@ def saturation(found: Crowding) -> list[Warning]:
         reasons.append(f"replayed passes ended {found.late:.0%} of their length too late, at most {LATE:.0%} may be")
     if found.full is not None and found.full > FULL:
         reasons.append(f"for {found.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so")
-    advice = "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), or end what else runs here"
+    if found.quota is not None and found.quota > FULL:
+        reasons.append(f"for {found.quota:.0%} of the time it waited for the quota of its control group, at most {FULL:.0%} may be so")
+    advice = "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), end what else runs here, or raise a container's quota"
     return [Warning(code="saturated", message="; ".join(reasons), advice=advice)] if reasons else []

@@ -75,7 +75,7 @@ def test_a_replayed_launch_is_emulated_loads_no_framework_and_keeps_its_profile(
     everything = [*record.environment["libraries"], *(name for status in record.ranks for name in (*status.facts["packages"], *status.facts["libraries"]))]
     assert not [name for name in everything if "torch" in name or "tensorflow" in name]
     assert Profile.model_validate_json((store.folder(record) / "profile.json").read_bytes()) == profile
-    assert record.environment["replay"]["taken"] == "made up" and set(record.environment["load"]["crowding"]) == {"idle", "queued", "late", "full"}
+    assert record.environment["replay"]["taken"] == "made up" and set(record.environment["load"]["crowding"]) == {"idle", "queued", "late", "full", "quota"}
     assert not (store.samples(record).to_pandas()["event"] == "loss").any()
     again = run_plan(launches([record.case]), tmp_path, size="ci", deadline_s=60.0)
     keep_profile(tmp_path, batch=4, scale=2.0)

@@ -225,6 +225,16 @@ def test_an_exchange_that_fills_the_cores_is_found_where_the_average_hides_it() 
     assert "for 25% of the time less than 10% of the cores was idle" in saturation(found)[0].message
 
 
+def test_waiting_for_a_quota_saturates_though_cores_are_idle() -> None:
+    second = 10**9
+    trace = IdleTrace([(at * second, at * 2 * HZ, at * HZ) for at in range(5)], [0, 0, 100_000, 300_000, 300_000])
+    assert trace.quota_share(second, 3 * second) == 0.15 and trace.quota_share(second // 2, second) == 0.0 and trace.quota_share(0, 5 * second) == 0.075
+    assert trace.quota_share(4 * second, 5 * second) is None, "one look is none"
+    assert IdleTrace(trace.seen, [None] * 5).quota_share(0, second) is None
+    region = [{"start": {"at_ns": second}, "end": {"at_ns": 3 * second}}]
+    assert "for 15% of the time it waited for the quota" in saturation(crowding(region, [], trace))[0].message
+
+
 def test_each_way_to_saturate_the_cores_is_told_and_a_quiet_launch_has_no_warning() -> None:
     quiet = Crowding(idle=0.5, queued=0.02, late=0.01)
     assert saturation(quiet) == saturation(Crowding()) == []
