@@ -76,9 +76,9 @@ def columns(record: Record, samples: pd.DataFrame) -> Columns:
 
 def offsets_of(record: Record, ranks: np.ndarray) -> np.ndarray:
     """What to add to each row's times in ns to bring them to rank 0's clock: 0 where a launch has not measured it."""
-    by_rank = np.zeros(record.case.ranks, np.int64)
+    by_rank = np.zeros(max(record.case.ranks, int(ranks.max(initial=0)) + 1), np.int64)
     for rank, offset in record.clock_offsets.items():
-        by_rank[rank] = offset
+        by_rank[rank : rank + 1] = offset
     return by_rank[ranks]
 
 

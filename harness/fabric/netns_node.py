@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.fabric import links, namespaces, reach
+from harness.fabric.lookers import lookers, slowest
 from harness.fabric.netns_plan import NamespacePlan
 from harness.fabric.node import run_program
 from harness.fabric.plan import ADDRESS, NODE, address, put
@@ -24,9 +25,6 @@ Command = Callable[[int], int]
 """What a node runs, in its first process: its number to an exit code."""
 CONGESTION = "cubic"
 """Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace by a queue that is not there."""
-TOGETHER_MBIT, SLOW_MBIT, LEAST_MBIT = 2000, 10, 0.2
-"""What all nodes that look at their rates may send at once; the rate below which answers to one stream wait behind another one the other way; and the least
-rate that is looked at: below it TCP sends again what only waits its turn."""
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",
     "ipv4/fib_multipath_hash_policy": "1",
@@ -96,17 +94,14 @@ def _be(site: Site, number: int, waits: int) -> None:
 
 
 def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
-    """What the way to the next node gives, beside what was set. Rates are looked at from so many nodes only as this machine can serve at once, none of
-    which shares a link with another."""
+    """What the way to the next node gives, beside what was set; the rate only from `lookers`."""
     nodes = network.cluster.nodes
     if nodes == 1:
         return {}
-    way = network.way(number, (number + 1) % nodes)
-    back = network.way((number + 1) % nodes, number)
-    mbit = min((link.mbit for link in way if link.mbit), default=None)
-    looks = mbit is not None and mbit >= LEAST_MBIT and number in network.apart(max(int(TOGETHER_MBIT // mbit), 1), mbit < SLOW_MBIT)
-    rtt_ms = sum(link.delay_ms for link in way + back)
-    return probe(folder, nodes, number, mbit, rtt_ms, looks) | {"set_rtt_ms": rtt_ms, "set_mbit": mbit}
+    peer = (number + 1) % nodes
+    mbit = slowest(network, number, peer)
+    rtt_ms = sum(link.delay_ms for link in network.way(number, peer) + network.way(peer, number))
+    return probe(folder, nodes, number, mbit, rtt_ms, number in lookers(network)) | {"set_rtt_ms": rtt_ms, "set_mbit": mbit}
 
 
 def run(folder: Path, plan: NamespacePlan, number: int) -> int:

@@ -64,24 +64,14 @@ class Network:
         found = next(way for way in self.ways[number] if way.to == to)
         return [self.links[link] for link in found.links]
 
-    def apart(self, most: int, either: bool = False) -> set[int]:
-        """Nodes, at most so many, whose ways to the next node share no link in the same direction, or in `either`: what one finds is not another's doing."""
-        found, taken = set[int](), set[tuple[int, str]]()
-        for number in range(self.cluster.nodes):
-            steps = self._steps(number, (number + 1) % self.cluster.nodes, either)
-            if len(found) < most and not taken & steps:
-                found.add(number)
-                taken |= steps
-        return found
-
-    def _steps(self, number: int, to: int, either: bool) -> set[tuple[int, str]]:
-        """Links of a way, each with the place at which it is entered; for `either` direction without."""
-        place, steps = node_name(number), set[tuple[int, str]]()
+    def steps(self, number: int, to: int) -> list[tuple[int, str]]:
+        """Links of a way by number, each with the place at which it is entered."""
+        place, found = node_name(number), list[tuple[int, str]]()
         for link in next(way for way in self.ways[number] if way.to == to).links:
-            steps.add((link, "" if either else place))
+            found.append((link, place))
             one, other = self.ends[link]
             place = other.place if one.place == place else one.place
-        return steps
+        return found
 
     def transit(self) -> set[int]:
         """Nodes that pass on what is not for them."""

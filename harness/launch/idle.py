@@ -4,7 +4,10 @@ filled every core."""
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
 from harness.record.cgroups import throttled
 from harness.record.pace import ticks
@@ -13,40 +16,51 @@ WINDOW_S = 0.25
 """25 of the kernel's ticks a core."""
 
 
+class Look(NamedTuple):
+    """A moment of the monotonic clock; what /proc/stat said then of all cores; for how many microseconds this process's control group had waited for its quota:
+    the sum over cores, and the most it can be by the clock (None: the kernel does not tell)."""
+
+    at_ns: int
+    ticks: int
+    idle_ticks: int
+    waited_us: tuple[int, int] | None = None
+
+
 @dataclass(slots=True)
 class IdleTrace:
-    """What /proc/stat said at times of the monotonic clock in ns: (time, ticks of all cores, the idle ones); and at the same times for how many microseconds
-    this process's control group had waited for its quota."""
+    """Looks in their order."""
 
-    seen: list[tuple[int, int, int]] = field(default_factory=list)
-    waited_us: list[int | None] = field(default_factory=list)
+    seen: list[Look] = field(default_factory=list)
 
     def look(self) -> None:
         """Call at least every WINDOW_S."""
-        found = ticks()
+        found, waited = ticks(), throttled()
         total, idle = found["ticks"], found["idle_ticks"]
         if total is not None and idle is not None:
-            self.seen.append((time.monotonic_ns(), total, idle))
-            self.waited_us.append((throttled() or {}).get("us"))
+            self.seen.append(Look(time.monotonic_ns(), total, idle, (waited["us"], waited["most_us"]) if waited else None))
 
     def full_share(self, start_ns: int, end_ns: int, least_idle: float) -> float | None:
         """Share of a region's time that lies in windows in which less than `least_idle` of all cores' time was idle; None where no window lies in it."""
-        inside, full = 0, 0
-        for (begin, total, idle), (end, next_total, next_idle) in zip(self.seen, self.seen[1:], strict=False):
-            overlap = min(end, end_ns) - max(begin, start_ns)
-            if overlap <= 0 or next_total <= total:
-                continue
-            inside += overlap
-            full += overlap if (next_idle - idle) / (next_total - total) < least_idle else 0
+        inside, full = 0.0, 0.0
+        for first, last, overlap in self._windows(start_ns, end_ns):
+            if last.ticks > first.ticks:
+                inside += overlap
+                full += overlap if (last.idle_ticks - first.idle_ticks) / (last.ticks - first.ticks) < least_idle else 0
         return full / inside if inside else None
 
     def quota_share(self, start_ns: int, end_ns: int) -> float | None:
-        """Share of the time for which the control group waited for its quota (a core's wait counts as much as that of all), by looks in a region and up to two
-        WINDOW_S beside it; None where the kernel does not tell."""
-        beside = round(2 * WINDOW_S * 1e9)
-        looks = zip(self.seen, self.waited_us, strict=False)
-        known = [(at, waited) for (at, _, _), waited in looks if waited is not None and start_ns - beside <= at <= end_ns + beside]
-        if len(known) < 2:
-            return None
-        (began, before), (ended, after) = known[0], known[-1]
-        return (after - before) * 1e3 / (ended - began)
+        """Share of a region's time for which the control group waited for its quota, at most, by windows that lie in it in whole or part; None where the kernel
+        does not tell."""
+        inside, waited = 0.0, 0.0
+        for first, last, overlap in self._windows(start_ns, end_ns):
+            if first.waited_us is not None and last.waited_us is not None:
+                inside += overlap
+                least = min(after - before for before, after in zip(first.waited_us, last.waited_us, strict=True))
+                waited += overlap * min(1e3 * least / (last.at_ns - first.at_ns), 1.0)
+        return waited / inside if inside else None
+
+    def _windows(self, start_ns: int, end_ns: int) -> Iterator[tuple[Look, Look, int]]:
+        """Neighbouring looks between which a part of a region lies, and how many ns of it."""
+        for first, last in pairwise(self.seen):
+            if (overlap := min(last.at_ns, end_ns) - max(first.at_ns, start_ns)) > 0:
+                yield first, last, overlap

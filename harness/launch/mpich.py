@@ -10,6 +10,9 @@ from pathlib import Path
 from harness.rank.orders import Orders
 from harness.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home
 
+EXTRA = "HYDRA_LAUNCHER_EXTRA_ARGS"
+"""What mpiexec puts between the remote shell and the host."""
+
 
 def options(ranks: int) -> list[str]:
     """What mpiexec is told: that many ranks on this machine, not bound to cores."""
@@ -17,21 +20,19 @@ def options(ranks: int) -> list[str]:
     return ["-launcher", "fork", "-rmk", "user", "-hosts", "localhost", "-bind-to", "none", "-n", str(ranks)]
 
 
-def options_over(hosts: Mapping[str, int], interface: str, agent: str, folder: Path) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, reached on an interface; `agent` stands for the remote shell. mpiexec takes one
-    word for it, a script in `folder`, and says -x to it, which is for ssh."""
-    script = folder / "mpich-agent"
-    script.write_text(f'#!/bin/sh\n[ "$1" = -x ] && shift\nexec {agent} "$@"\n')
-    script.chmod(0o700)
-    reach = ["-launcher", "ssh", "-launcher-exec", str(script), "-rmk", "user", "-iface", interface]
+def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
+    """The same on several nodes, each a host's name and its number of ranks, over an interface; `started` says by what a node is reached."""
+    # It calls this Python with ssh's -x, which for Python concerns the first line of a file only, then with the words of EXTRA.
+    reach = ["-launcher", "ssh", "-launcher-exec", sys.executable, "-rmk", "user", "-iface", interface]
     places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
     # Without -genvnone every node's processes would get the first node's variables in place of their own.
     return [*reach, "-hosts", places, "-genvnone", "-bind-to", "none", "-n", str(sum(hosts.values()))]
 
 
-def started(options: list[str], words: list[str]) -> list[str]:
-    """mpiexec, and what each of its processes runs."""
-    return [str(home() / "bin" / "mpiexec"), *options, *words]
+def started(options: list[str], words: list[str], agent: str = "") -> list[str]:
+    """mpiexec, and what each of its processes runs. `agent`: a module of ours that runs a command line on another node. A batch job may have words for its own
+    remote shell in EXTRA."""
+    return ["env", f"{EXTRA}={f'-m {agent}' if agent else ''}", str(home() / "bin" / "mpiexec"), *options, *words]
 
 
 def parent(folder: Path | str) -> list[str]:

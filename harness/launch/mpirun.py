@@ -18,12 +18,13 @@ def options(ranks: int, folder: Path) -> list[str]:
     return ["-n", str(ranks), "--oversubscribe", "--bind-to", "none", *path]
 
 
-REACH = f"{sys.executable} -m harness.fabric.reach"
+REACH = "harness.fabric.reach"
+"""Module of ours that stands for the remote shell between nodes of one keeper."""
 
 
 def options_over(hosts: Mapping[str, int], interface: str, agent: str = REACH) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; `agent` stands for the remote shell."""
-    daemons = {"plm": "ssh", "plm_ssh_agent": agent, "plm_ssh_no_tree_spawn": "1", "prte_if_include": interface}
+    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; module `agent` stands for the remote shell."""
+    daemons = {"plm": "ssh", "plm_ssh_agent": f"{sys.executable} -m {agent}", "plm_ssh_no_tree_spawn": "1", "prte_if_include": interface}
     path = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", interface]
     places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
     told = [word for name, value in daemons.items() for word in ("--prtemca", name, value)]

@@ -48,7 +48,7 @@ class InNamespaces:
 def _started(launcher: str, hosts: dict[str, int], interface: str, folder: Path) -> list[str]:
     """What the first node runs: it starts the ranks of all of them."""
     if launcher == "mpich":
-        return mpich.started(mpich.options_over(hosts, interface, mpirun.REACH, folder), mpich.parent(folder))
+        return mpich.started(mpich.options_over(hosts, interface), mpich.parent(folder), mpirun.REACH)
     return mpirun.started(mpirun.options_over(hosts, interface), folder)
 
 

@@ -28,18 +28,29 @@ def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[s
 
 
 def throttled(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, int] | None:
-    """How often and for how many microseconds the group had to wait because its quota was used up; None where the kernel does not tell."""
-    for path in _statistics(mount, own):
+    """How often this group and those above it had to wait because a quota was used up, and how many microseconds: the kernel's sum over all cores (`us`), and
+    by the clock at most (`most_us`: a period of the quota each time). None where the kernel does not tell."""
+    found: dict[str, int] | None = None
+    for path, period_us in _statistics(mount, own):
         values = dict(line.split() for line in (_text(path) or "").splitlines() if len(line.split()) == 2)
         if "nr_throttled" in values:
+            times = int(values["nr_throttled"])
             waited_us = int(values["throttled_usec"]) if "throttled_usec" in values else int(values.get("throttled_time", 0)) // 1000
-            return {"times": int(values["nr_throttled"]), "us": waited_us}
-    return None
+            here = {"times": times, "us": waited_us, "most_us": times * period_us}
+            found = {name: value + (found[name] if found else 0) for name, value in here.items()}
+    return found
 
 
 @functools.cache
-def _statistics(mount: Path, own: Path) -> list[Path]:
-    return [folder / "cpu.stat" for folder in _folders("cpu", mount, own)]
+def _statistics(mount: Path, own: Path) -> list[tuple[Path, int]]:
+    """With the length of a quota's period; 100 ms is the kernel's own where no file says it."""
+    return [(folder / "cpu.stat", _period_us(folder)) for folder in _folders("cpu", mount, own)]
+
+
+def _period_us(folder: Path) -> int:
+    together = _text(folder / "cpu.max")
+    period = together.split()[-1] if together else _text(folder / "cpu.cfs_period_us")
+    return int(period) if period and period.isdigit() else 100_000
 
 
 def memory_left(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> int | None:

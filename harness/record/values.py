@@ -38,6 +38,8 @@ class Values:
     def _load(self) -> None:
         for name, tables in self._segments.read() if self._segments else ():
             self._pieces.append(name)
+            if TABLE not in tables:
+                continue  # another process put it together with others
             columns = [tables[TABLE].column(column).to_pylist() for column in _SCHEMA.names]
             self._known |= {(case_id, launch, stamp): found for case_id, launch, stamp, found in zip(*columns, strict=True)}
 
@@ -45,7 +47,7 @@ class Values:
         """Compute by all cores what is not known of whole records, each a case and a launch, where it is much."""
         unknown = [one for one in launches if (*one, self._store.stamp(*one)) not in self._known] if self._segments else []
         if len(unknown) > ALONE:
-            side_by_side(unknown, self._write_down, int(usable_cores()))
+            side_by_side(sorted(unknown), self._write_down, int(usable_cores()))
             self._pieces.clear()
             self._load()
 
@@ -73,9 +75,9 @@ class Values:
         return found
 
     def keep(self) -> None:
-        """Write down what is new."""
+        """Write down what is new; put pieces together where they are many."""
         together = len(self._pieces) >= MANY
-        if self._new and self._add(self._known if together else self._new) and together and self._segments:
+        if (self._new or together) and self._add(self._known if together else self._new) and together and self._segments:
             self._segments.remove(self._pieces)
         self._new = {}
 

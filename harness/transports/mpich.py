@@ -23,6 +23,8 @@ SEGMENTS = "/dev/shm/mpich_shm_"
 SETTINGS = ("UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
 ON_ONE_MACHINE = {"UCX_TLS": "self,sm"}
 """Between processes of a machine MPICH copies through memory that they share; with UCX's other ways loaded every rank would listen on all interfaces."""
+_NETMOD = "ucx"
+"""The first of those that the wheel is built with."""
 _OVER_TCP = {"UCX_TLS": "self,tcp", "MPIR_CVAR_NOLOCAL": "1"}
 
 
@@ -69,8 +71,11 @@ class Mpich(mpi.Mpi):
         return f"MPICH {self._mpi.Get_library_version().split()[2]}, mpi4py {mpi.mpi4py_version()}"
 
     def _path(self) -> mpi.Path:
-        found = self._settings()
-        return "shared memory" if found == ON_ONE_MACHINE else "socket" if _OVER_TCP.items() <= found.items() else "library's choice"
+        found = {"MPIR_CVAR_CH4_NETMOD": _NETMOD} | self._settings()
+        found.pop("UCX_NET_DEVICES", None)  # says which, not how
+        if found.pop("MPIR_CVAR_CH4_NETMOD") != _NETMOD:
+            return "library's choice"
+        return "shared memory" if found == ON_ONE_MACHINE else "socket" if found == _OVER_TCP else "library's choice"
 
     def close(self) -> None:
         """See Mpi.close; and tell mpiexec that this process is done. MPICH does so when C's exit handlers run, which a rank of ours ends without: mpiexec

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.fabric import links, netns, netns_keeper, netns_node, probe, quota, reach
+from harness.fabric.lookers import lookers
 from harness.fabric.netns import Netns
 from harness.fabric.netns_keeper import NamespaceKeeper, keep
 from harness.fabric.netns_plan import NamespacePlan, read_plan
@@ -85,10 +86,21 @@ def test_nodes_pass_on_where_nothing_else_leads():
 
 def test_nodes_that_look_at_their_ways_at_once_share_no_link():
     thin = Cluster("thin", 4, ("left", "right"), (*(Link((f"node{node}", "left" if node % 2 else "right"), 100.0, 0.0) for node in range(4)), TRUNK))
-    assert network_of(thin).apart(10) == {0, 1}, "one way through the trunk in each direction"
-    assert network_of(star("star", 6, 100.0, 0.0)).apart(10) == set(range(6)) and network_of(star("star", 6, 100.0, 0.0)).apart(2) == {0, 1}
-    assert network_of(ring(4)).apart(10) == set(range(4))
-    assert network_of(star("star", 6, 1.0, 0.0)).apart(10, either=True) == {0, 2, 4}
+    assert lookers(network_of(thin)) == {0, 1}, "one way through the trunk in each direction"
+    assert lookers(network_of(ring(4))) == set(range(4))
+    found = {mbit: lookers(network_of(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)}
+    assert found == {100.0: set(range(6)), 800.0: {0, 1}, 5000.0: {0}, 1.0: {0, 2, 4}, 0.1: set()}
+
+
+def test_a_slow_way_shares_no_link_with_a_fast_one():
+    """Nodes 1 and 4 stream over b to c, node 4 slowly for its own link's sake."""
+    at, rates = "abcbac", (100.0, 12.0, 12.0, 12.0, 5.0, 100.0)
+    edges = [Link((f"node{node}", place), mbit, 0.0) for node, (place, mbit) in enumerate(zip(at, rates, strict=True))]
+    network = network_of(Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0))))
+    chosen = lookers(network)
+    assert 1 in chosen and 4 not in chosen
+    directed = [set(network.steps(node, (node + 1) % 6)) for node in chosen]
+    assert sum(map(len, directed)) == len(set().union(*directed))
 
 
 def test_switches_are_taken_before_other_nodes():

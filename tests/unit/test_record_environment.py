@@ -75,10 +75,11 @@ def test_limits_of_a_control_group_version_2_are_the_tightest_on_the_way_up(tmp_
     (inner / "memory.current").write_text("400")
     (inner / "cpuset.cpus.effective").write_text("0-3")
     (inner / "cpu.stat").write_text("usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 7000\n")
+    (tmp_path / "pod" / "cpu.stat").write_text("nr_throttled 3\nthrottled_usec 900000\n")
     own = tmp_path / "self"
     own.write_text("0::/pod/container\n")
     assert limits(tmp_path, own) == {"version": 2, "cpu_max": 1.5, "memory_max": 1000, "cpuset": "0-3"}
-    assert memory_left(tmp_path, own) == 600 and throttled(tmp_path, own) == {"times": 2, "us": 7000}
+    assert memory_left(tmp_path, own) == 600 and throttled(tmp_path, own) == {"times": 5, "us": 907_000, "most_us": 500_000}
 
 
 def test_limits_of_a_control_group_version_1(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from harness.claims.launch import times_count
 from harness.claims.metrics_train import step_s, throughput
 from harness.launch.crowding import Crowding, crowding, saturation
-from harness.launch.idle import IdleTrace
+from harness.launch.idle import IdleTrace, Look
 from harness.launch.progress import Lines
 from harness.launch.supervisor import run_plan
 from harness.record.pace import HZ
@@ -215,7 +215,7 @@ def test_crowding_is_that_of_the_worst_rank_and_unknown_where_it_was_not_seen() 
 def test_an_exchange_that_fills_the_cores_is_found_where_the_average_hides_it() -> None:
     second = 10**9
     # A step of 4 s computes, that is sleeps, for 3 s with all idle, and exchanges for 1 s with nothing idle: 75 % idle in all.
-    trace = IdleTrace([(at * second, at * 2 * HZ, idle * 2 * HZ) for at, idle in enumerate([0, 1, 2, 3, 3, 4, 5, 6, 6])])
+    trace = IdleTrace([Look(at * second, at * 2 * HZ, idle * 2 * HZ) for at, idle in enumerate([0, 1, 2, 3, 3, 4, 5, 6, 6])])
     assert trace.full_share(0, 8 * second, 0.1) == pytest.approx(0.25)
     assert trace.full_share(0, 3 * second, 0.1) == 0 and trace.full_share(3 * second, 4 * second, 0.1) == 1
     assert IdleTrace().full_share(0, second, 0.1) is None
@@ -227,10 +227,16 @@ def test_an_exchange_that_fills_the_cores_is_found_where_the_average_hides_it() 
 
 def test_waiting_for_a_quota_saturates_though_cores_are_idle() -> None:
     second = 10**9
-    trace = IdleTrace([(at * second, at * 2 * HZ, at * HZ) for at in range(5)], [0, 0, 100_000, 300_000, 300_000])
-    assert trace.quota_share(second, 3 * second) == 0.15 and trace.quota_share(second // 2, second) == 0.0 and trace.quota_share(0, 5 * second) == 0.075
-    assert trace.quota_share(4 * second, 5 * second) is None, "one look is none"
-    assert IdleTrace(trace.seen, [None] * 5).quota_share(0, second) is None
+
+    def looks(*waited: tuple[int, int] | None) -> IdleTrace:
+        return IdleTrace([Look(at * second, at * 2 * HZ, at * HZ, told) for at, told in enumerate(waited)])
+
+    trace = looks(*((us, us) for us in (0, 0, 100_000, 300_000, 900_000)))
+    assert trace.quota_share(second, 3 * second) == pytest.approx(0.15) and trace.quota_share(second // 2, second) == 0.0
+    assert trace.quota_share(4 * second, 5 * second) is None, "no two looks lie around it"
+    assert looks(None, None).quota_share(0, second) is None
+    on_32_cores = looks(*((at * 1_600_000, at * 100_000) for at in range(5)))
+    assert on_32_cores.quota_share(0, 4 * second) == pytest.approx(0.1), "one period each second, however many cores waited"
     region = [{"start": {"at_ns": second}, "end": {"at_ns": 3 * second}}]
     assert "for 15% of the time it waited for the quota" in saturation(crowding(region, [], trace))[0].message
 

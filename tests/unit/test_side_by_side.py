@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 
 from harness.record import index as index_module
@@ -40,11 +43,49 @@ def test_shares_are_done_once_each_and_by_processes_of_their_own(tmp_path: Path)
         for item in share:
             (tmp_path / str(item)).write_text(str(os.getpid()))
 
+    before = psutil.Process().children()
     side_by_side(range(8), work, CORES)
+    assert psutil.Process().children() == before
     done = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
     assert sorted(done, key=int) == [str(item) for item in range(8)] and len(set(done.values())) == CORES and done["0"] == os.getpid()
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert psutil.Process().children() == before
+
+
+@pytest.mark.parametrize("cores", [0, 1])
+def test_one_core_or_less_does_all_of_it_here(cores: int) -> None:
+    done: list[int] = []
+    side_by_side(range(5), done.extend, cores)
+    side_by_side([], done.extend, cores)
+    assert done == list(range(5))
+
+
+def test_where_no_process_can_be_forked_the_share_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "fork", refused)
+    done: list[int] = []
+    side_by_side(range(4), done.extend, 2)
+    assert done == [0, 1]
+
+
+def test_a_helper_ends_with_whom_it_helps(tmp_path: Path) -> None:
+    def work(share: Sequence[int]) -> None:
+        (tmp_path / str(share[0])).write_text(str(os.getpid()))
+        os.read(os.pipe()[0], 1)  # for ever
+
+    middle = os.fork()
+    if middle == 0:
+        side_by_side(range(2), work, 2)
+    until = time.monotonic() + 10
+    while len(told := [path.read_text() for path in tmp_path.iterdir()]) < 2 or not all(told):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.kill(middle, signal.SIGKILL)
+    os.waitpid(middle, 0)
+    while any(psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE for pid in told):
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_a_failure_here_ends_the_helpers(tmp_path: Path) -> None:
@@ -53,10 +94,10 @@ def test_a_failure_here_ends_the_helpers(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         os.read(os.pipe()[0], 1)  # for ever
 
+    before = psutil.Process().children()
     with pytest.raises(KeyboardInterrupt):
         side_by_side(range(2), work, 2)
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert psutil.Process().children() == before
 
 
 def test_many_launches_are_read_and_collected_as_few_are(results: Path) -> None:

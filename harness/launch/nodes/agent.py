@@ -139,9 +139,9 @@ class Agent:
 
     def _work(self, folder: Path, scratch: Path, link: Link, courier: Courier) -> None:
         """Run the node's command to its end, telling meanwhile that this node is there."""
+        os.environ.update(self.variables)  # where MPICH is, and this node's place, stand there
         command = inner.command(self.header, self.number, folder, scratch, self.port)
         if self.header["inner"] != "fork":
-            os.environ.update(self.variables)  # what mirrors finds its place by it
             Mirror(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
         process = None if command is None else subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL)
         courier.start()

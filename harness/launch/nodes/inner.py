@@ -15,7 +15,7 @@ FOLDER = "SCALEPROOF_FOLDER"
 """The launch's folder as a node has it: where files are sent every node has its own."""
 BY_FIRST_NODE = ("mpirun", "mpich")
 """What one node runs to start the ranks of all."""
-ERRAND = f"{sys.executable} -m harness.launch.nodes.errand"
+ERRAND = "harness.launch.nodes.errand"
 
 
 def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, port: int) -> list[str] | None:
@@ -38,8 +38,8 @@ def _by_mpi(library: str, hosts: Mapping[str, int], interface: str, scratch: Pat
     """What starts the ranks of all nodes."""
     one = sum(hosts.values()) if len(hosts) == 1 else 0
     if library == "mpich":
-        told = mpich.options(one) if one else mpich.options_over(hosts, interface, ERRAND, scratch)
-        return mpich.started(told, mpich.parent(f"${FOLDER}"))
+        told = mpich.options(one) if one else mpich.options_over(hosts, interface)
+        return mpich.started(told, mpich.parent(f"${FOLDER}"), ERRAND)
     return mpirun.started(mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, ERRAND), f"${FOLDER}")
 
 
