@@ -27,16 +27,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(given: argparse.Namespace) -> int:
-    """Write the pages, print the index's path; what is not collected or judged yet is named on stderr."""
+    """Write the pages, print the index's path; what is not collected or judged yet is named on stderr, suites that nobody has begun in one line."""
     size = size_of(given)
     suites = suites_of(given.suite, given.suites)
 
     from harness.report.build import build
 
+    unbegun = []
     for suite in suites:
-        for command, path in _needed(suite, size, given.results):
-            if not path.exists():
-                print(f"warning: {path} is missing; `scaleproof {command} --size {size}` makes it", file=sys.stderr)
+        needed = list(_needed(suite, size, given.results))
+        missing = [(command, path) for command, path in needed if not path.exists()]
+        if len(missing) == len(needed) and not given.suite:
+            unbegun.append(suite.name)
+            continue
+        for command, path in missing:
+            print(f"warning: {path} is missing; `scaleproof {command} --size {size}` makes it", file=sys.stderr)
+    if unbegun:
+        print(f"nothing of size {size} yet: {', '.join(unbegun)}; `snakemake NAME --config size={size}` runs one", file=sys.stderr)
     print(build(given.results, given.output, size, suites))
     return 0
 

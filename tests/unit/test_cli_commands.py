@@ -155,6 +155,18 @@ def test_a_dry_run_shows_the_fields_that_differ(folder: Path) -> None:
     assert changing(load_suite("x").experiment("speed").size("ci").cases) == ["ranks", "sizes"]
 
 
+def test_a_report_names_suites_that_nobody_has_begun_in_one_line_and_gaps_of_the_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "suites" / "z").mkdir()
+    (folder / "suites" / "z" / "suite.yaml").write_text(SUITE.replace("suite: x", "suite: z"))
+    assert main(["collect", "x", "speed", "--size", "ci"]) == 0
+    assert main(["report", "--size", "ci"]) == 0
+    gap, unbegun = capsys.readouterr().err.splitlines()[-2:]
+    assert gap == "warning: results/claims/x.ci.json is missing; `scaleproof judge x --size ci` makes it"
+    assert unbegun == "nothing of size ci yet: z; `snakemake NAME --config size=ci` runs one"
+    assert main(["report", "z", "--size", "ci"]) == 0
+    assert capsys.readouterr().err.count("warning: ") == 2, "a suite that was asked for by name is told of whole"
+
+
 def test_a_log_cannot_steer_the_terminal() -> None:
     assert printable("\x1b[2Jgone\x07\tend\r\n") == "\ufffd[2Jgone\ufffd\tend"
 
