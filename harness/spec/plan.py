@@ -36,12 +36,12 @@ def plan(suite: Suite, experiment_name: str, size: str, repetitions: Mapping[str
     shuffler = random.Random(order_seed(suite.name, experiment_name, size))
     programs = str(programs_folder(suite.folder).absolute())
     launches: list[PlannedLaunch] = []
-    counts = {case.case_id: (repetitions or {}).get(case.case_id, chosen.launches) for case in chosen.cases}
+    counts = {id(case): (repetitions or {}).get(case.case_id, chosen.launches) for case in chosen.cases}  # an id is a digest, slow for every launch
     for index in range(max(counts.values(), default=0)):
         block = list(chosen.cases)
         shuffler.shuffle(block)
         seed, first = _number(f"launch/{suite.name}/{experiment_name}/{index}"), index * len(block)
-        launches += [PlannedLaunch(case, index, seed, first + place, programs) for place, case in enumerate(block) if index < counts[case.case_id]]
+        launches += [PlannedLaunch(case, index, seed, first + place, programs) for place, case in enumerate(block) if index < counts[id(case)]]
     return launches
 
 
