@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.record.pace import HZ
-from harness.record.schema import RankNetwork, Warning
+from harness.record.schema import LINK, RankNetwork, Warning
 from harness.record.wire import Carried, background, carried, shared, unseen
 from harness.spec import registry
 from harness.spec.case import NODES_OF_OWN, AnyCase
@@ -101,7 +101,7 @@ def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
         if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
             wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")
     advice = "end what else runs here, set a lower rate, or take what was found for the link's: it is in the record"
-    return [_warning("link", f"before the ranks started links gave: {'; '.join(wrong)}", advice)] if wrong else []
+    return [_warning(LINK, f"before the ranks started links gave: {'; '.join(wrong)}", advice)] if wrong else []
 
 
 def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:

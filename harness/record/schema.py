@@ -213,6 +213,8 @@ class Sniff(_Part):
 
 EXCLUDING = ("saturated",)
 """Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands for."""
+LINK = "link"
+"""Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
 
 def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
@@ -261,10 +263,12 @@ class Record(_Part):
 
     @property
     def evidence_words(self) -> str:
-        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was dilated and shrunk; what counts not."""
+        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was dilated and shrunk; whether its links
+        gave what was set; what counts not."""
         words = [evidence_words(self.evidence, self.case.fabric, self.case.transport)]
         if emulated(self.case):
             words += [f"{name} {value:g}" for name, value in (("dilation", self.case.dilation), ("shrink", self.case.shrink)) if value != 1]
+        words += ["links missed"] if any(warning.code == LINK for warning in self.warnings) else []
         return ", ".join([*words, *([f"excluded: {self.excluded}"] if self.excluded else [])])
 
     @property

@@ -15,6 +15,7 @@ import pytest
 
 from harness.claims.launch import times_count
 from harness.claims.metrics_train import step_s, throughput
+from harness.launch.conditions import link_warnings
 from harness.launch.crowding import Crowding, crowding, saturation
 from harness.launch.idle import IdleTrace, Look
 from harness.launch.progress import Lines
@@ -262,6 +263,10 @@ def test_a_launch_that_saturated_the_cores_counts_in_no_metric_and_says_so() -> 
 def test_what_was_dilated_and_shrunk_stands_beside_the_evidence() -> None:
     slow = record({**CASE, "fabric": "netns", "dilation": 8, "shrink": 64}, evidence="emulated")
     assert slow.evidence_words == "emulated, dilation 8, shrink 64"
+    missed = link_warnings({"found": [{"set_mbit": 100.0, "mbit": 60.0}]})
+    assert slow.model_copy(update={"warnings": missed}).evidence_words == "emulated, dilation 8, shrink 64, links missed"
+    held = link_warnings({"found": [{"set_mbit": 100.0, "mbit": 95.6}]})
+    assert held == [] and "missed" not in slow.model_copy(update={"warnings": held}).evidence_words
     assert record({**CASE, "fabric": "simulated", "dilation": 8}, evidence="simulated").evidence_words == "simulated"
     assert np.isnan(asleep()[0].accuracy(NoData.test))
 
