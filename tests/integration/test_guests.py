@@ -191,6 +191,33 @@ def test_a_cable_that_is_pulled_and_put_back(tmp_path: Path) -> None:
     assert ran.output[0].strip() == "[True, True, True] True", (ran.output, ran.log)
 
 
+LOOKS = """
+import errno, os, pathlib, socket, time
+peer = ("10.77.0.2", "10.77.0.1")[int(os.environ["SCALEPROOF_NODE"])]
+sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sending.setblocking(False)
+until, wrong = time.monotonic() + 10, []
+while time.monotonic() < until:
+    for number in range(4):
+        try:
+            sending.sendto(bytes(1400), (peer, 5000))
+        except OSError:
+            pass
+    for number in range(40):
+        try:
+            os.stat(f"/missing-{number}-{time.monotonic_ns()}")
+        except OSError as error:
+            if error.errno != errno.ENOENT:
+                wrong.append(errno.errorcode[error.errno])
+print(wrong)
+"""
+
+
+def test_what_a_call_says_is_not_the_error_of_a_packet_sent_meanwhile() -> None:
+    ran = run_in_guests([PYTHON, "-c", LOOKS], nodes=2, link_mbit=MBIT, link_delay_ms=DELAY_MS)
+    assert ran.output == ["[]\n", "[]\n"], ran.log
+
+
 def test_a_killed_keeper_takes_its_nodes_with_it() -> None:
     code = "from harness.launch.guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
