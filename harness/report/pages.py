@@ -43,7 +43,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= {"significant": numbers.significant, "exact": numbers.exact, "nbytes": numbers.nbytes, "anchor": anchor, "shown": _shown}
-        self._environment.filters |= {"marks": tags.marks, "axes": tags.axes}
+        self._environment.filters |= {"marks": tags.marks, "axes": tags.axes, "told": verdicts.told}
         self._environment.globals |= {
             "size": size, "suites": suites, "small": size in NO_RESULT, "bracket": numbers.bracket, "marks": verdicts.PROVENANCE,
             "version": harness.__version__,

@@ -14,6 +14,9 @@ from harness.report.figures.dots import Dot
 from harness.report.figures.style import Look, key_mark
 from harness.report.numbers import significant
 
+LONGEST_LINE = 60
+"""Characters of a cell that stay on one line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -30,6 +33,11 @@ class Cell:
 
     text: str
     interval: str = ""
+
+    @property
+    def is_long(self) -> bool:
+        """A list of values, over several lines."""
+        return len(self.text) > LONGEST_LINE
 
 
 @dataclass(frozen=True, slots=True)

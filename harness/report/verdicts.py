@@ -30,6 +30,23 @@ MEANING = {
     NOT_JUDGED: "shown only: context, or a size without verdicts",
 }
 
+LONGEST_RULE = 160
+"""Characters of a rule that a table shows whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A rule in words as a table shows it: what was found, and below, folded, every point of a range or every step that it rests on."""
+
+    finding: str
+    rests_on: tuple[str, ...]
+
+
+def told(rule: str) -> Told:
+    """Short ones whole."""
+    finding, *rests_on = rule.split("; ")
+    return Told(finding, tuple(rests_on)) if len(rule) > LONGEST_RULE else Told(rule, ())
+
 
 @dataclass(frozen=True, slots=True)
 class Count:

@@ -54,3 +54,11 @@ def test_levels_are_named_and_marks_say_their_values(page_file: Path, browser: B
     assert box is not None and all(text["x"] + text["width"] <= box["x"] + box["width"] + 1 for text in texts), "nothing is cut off"
     assert complaints == []
     page.context.close()
+
+
+def test_tables_of_levels_fit_a_laptop(page_file: Path, browser: Browser) -> None:
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.goto(page_file.as_uri())
+    wide = "[...document.querySelectorAll('#levels .scroll')].map((each) => each.scrollWidth - each.clientWidth)"
+    assert page.evaluate(wide) == [0, 0, 0]
+    page.context.close()

@@ -152,6 +152,15 @@ def test_nothing_is_wider_than_a_telephone(index: Path, watched: Watched, name: 
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, target.name
 
 
+def test_a_long_rule_is_folded_behind_its_finding(index: Path, watched: Watched) -> None:
+    watched.page.goto(index.as_uri())
+    rule = watched.page.locator("table.claims td.rule", has=watched.page.locator("details.rests")).first
+    points = rule.locator("li").first
+    assert not points.is_visible()
+    rule.locator("summary").click()
+    assert points.is_visible()
+
+
 def background(page: Page) -> int:
     """How light the page is, 0 to 255."""
     found: str = page.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -88,13 +88,17 @@ def example(root: Path) -> tuple[Path, Suite]:
     return results, suite
 
 
+RANGE = "".join(f"; efficiency 0.{point}, cluster fdr: 6.{point} in [6.1, 6.9]: all of it within 20 % of 6.5" for point in range(4, 8))
+
+
 def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimResult:
-    """A claim with everything that a page can show of one."""
+    """A claim with everything that a page can show of one; the first was judged over a range."""
     interval = IntervalOut(low=1.5 + number, high=1.7 + number, coverage=0.969, method="order statistics")
     return ClaimResult(
         id=f"example.claim{number}", suite="example", size="smoke", kind="claim" if verdict else "context", origin="paper",
         statement=f"Statement {number} {HOSTILE}", metric="throughput", published=6.5, ours=1.6 + number, interval=interval, n=6, unit="x",
-        evidence="measured", verdict=verdict, rule=f"all of it within 20 % of 6.5; number {number}", reason="because", runs=runs, experiment="throughput",
+        evidence="measured", verdict=verdict, rule=f"all of it within 20 % of 6.5; number {number}" + RANGE * (not number), reason="because", runs=runs,
+        experiment="throughput",
         base=BaseOut(select={"ranks": 1}, value=10.0, unit="samples/s", n=6), provenance="paper", gate=True, direction="higher", where="abstract",
         source="the paper", deviations=(Deviation(kind="scale", text="two ranks"),),
         control=ControlOut(statement="no exchange", ours=1.0, interval=None, n=6, shows_effect=False),

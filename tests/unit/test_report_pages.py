@@ -15,8 +15,9 @@ from harness.report.csvs import FIRST
 from harness.report.data import STATUSES, anchor, load
 from harness.report.glossary import render
 from harness.report.run import HEAD, TAIL, logs
+from harness.report.verdicts import told
 from harness.spec.suite import Suite
-from tests.unit.report_results import example
+from tests.unit.report_results import claim, example
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +110,16 @@ def test_every_claim_has_its_place_with_its_rule(made: tuple[Path, Suite, Path])
     page = (made[2] / "example.html").read_text()
     for number in range(8):
         assert page.count(f'id="claim-example.claim{number}"') == 1
-        assert f"all of it within 20 % of 6.5; number {number}" in page
+        assert f"number {number}" in page
+
+
+def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
+    rule = claim("reproduced", 0, ()).rule
+    found = told(rule)
+    assert (found.finding, "; ".join([found.finding, *found.rests_on])) == ("all of it within 20 % of 6.5", rule)
+    for name in ("index.html", "example.html"):
+        page = (made[2] / name).read_text()
+        assert all(f"<li>{each}</li>" in page for each in found.rests_on)
 
 
 def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:
