@@ -26,8 +26,8 @@ def run_ranks(case: AnyCase, body: Callable[[RankContext], None], timeout_s: flo
         Board(folder / "board", case.ranks).close()
         launch_id, token = secrets.token_hex(8), secrets.token_hex(16)
         pids = [_fork(case, rank, folder, launch_id, token, body) for rank in range(case.ranks)]
-        _join(pids, time.monotonic() + timeout_s)
-        return [_outcome(folder / f"error-{rank}", folder / f"ok-{rank}") for rank in range(case.ranks)]
+        ended = _join(pids, time.monotonic() + timeout_s)
+        return [_outcome(folder, rank, ended.get(pid)) for rank, pid in enumerate(pids)]
 
 
 def run_some_ranks(case: AnyCase, ranks: Sequence[int], shared: Path, address: str, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
@@ -37,8 +37,8 @@ def run_some_ranks(case: AnyCase, ranks: Sequence[int], shared: Path, address: s
         folder = Path(name)
         Board(folder / "board", case.ranks).close()
         pids = [_fork(case, rank, folder, "test", "test", body, shared / "rendezvous", address) for rank in ranks]
-        _join(pids, time.monotonic() + timeout_s)
-        return [_outcome(folder / f"error-{rank}", folder / f"ok-{rank}") for rank in ranks]
+        ended = _join(pids, time.monotonic() + timeout_s)
+        return [_outcome(folder, rank, ended.get(pid)) for rank, pid in zip(ranks, pids, strict=True)]
 
 
 def _fork(
@@ -64,17 +64,26 @@ def _fork(
         os._exit(code)
 
 
-def _join(pids: list[int], deadline: float) -> None:
-    left = set(pids)
-    while left and time.monotonic() < deadline:
-        left -= {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0]}
+def _join(pids: list[int], deadline: float) -> dict[int, int]:
+    """Exit codes of those that ended in time, negative where a signal ended them."""
+    ended = dict[int, int]()
+    while len(ended) < len(pids) and time.monotonic() < deadline:
+        for pid in set(pids) - set(ended):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                ended[pid] = os.waitstatus_to_exitcode(status)
         time.sleep(0.005)
-    for pid in left:
+    for pid in set(pids) - set(ended):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+    return ended
 
 
-def _outcome(error: Path, ok: Path) -> str:
-    if ok.exists():
+def _outcome(folder: Path, rank: int, code: int | None) -> str:
+    if (folder / f"ok-{rank}").exists():
         return ""
-    return error.read_text() if error.exists() else "did not finish in time"
+    if (error := folder / f"error-{rank}").exists():
+        return error.read_text()
+    if code is None:
+        return "did not finish in time"
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code} and no word"

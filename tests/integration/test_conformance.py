@@ -82,7 +82,8 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
             process = mpirun(fault, case_of(variant, 3), results, SET_S)
             assert process.returncode != 0 and time.monotonic() - start < START_S + LOSS_S, process.stderr
             return
-        run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
+        said = run_ranks(case_of(variant, 3), partial(getattr(process_set, fault), results=results), SET_S)
+        assert said[:2] == ["", ""]
         for rank in range(2):
             outcome, seconds = json.loads((results / f"{rank}.loss").read_text())
             assert outcome == "PeerLost" and seconds < LOSS_S, f"{variant}: rank {rank} saw {outcome} after {seconds:.1f} s"

@@ -74,14 +74,15 @@ def a_peer_leaves(context: RankContext, results: Path) -> None:
 
 
 def _go_on_without(context: RankContext, results: Path, leave: Callable[[Collectives], None]) -> None:
-    """All but the last rank keep reducing and write down what came of it and after how many seconds."""
+    """All but the last rank keep reducing and write down what came of it and after how many seconds: what the last one has finished, others may not have."""
     group = open_group(context)
     buffer = np.ones(10_007, np.float32)
-    group.all_reduce(buffer).wait()
-    if context.rank == context.world_size - 1:
-        leave(group)
     start, outcome = time.monotonic(), "no error"
     try:
+        group.all_reduce(buffer).wait()
+        if context.rank == context.world_size - 1:
+            leave(group)
+        start = time.monotonic()
         while time.monotonic() - start < LOSS_S:
             group.all_reduce(buffer).wait()
     except TransportError as error:
