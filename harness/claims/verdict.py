@@ -15,6 +15,8 @@ from harness.stats.predictions import METHODS, TEST
 from harness.stats.summary import Trend
 
 Position = Literal["inside", "outside", "straddles"]
+CONTROL = "the control"
+"""How a rule's words on its negative control begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +110,12 @@ def accepted(rule: Rule, published: float | None, direction: Direction | None) -
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
     """The verdict with what the negative control says: one that shows the effect too takes away what a positive verdict rests on."""
     if control is None:
-        return Outcome(outcome.verdict, f"{outcome.rule}; the control could not be judged: nothing was measured")
+        return Outcome(outcome.verdict, f"{outcome.rule}; {CONTROL} could not be judged: nothing was measured")
     if not control.holds:
         told = "decides nothing" if control.verdict == "inconclusive" else "does not show the effect"
-        return Outcome(outcome.verdict, f"{outcome.rule}; the control {told}: {control.rule}")
+        return Outcome(outcome.verdict, f"{outcome.rule}; {CONTROL} {told}: {control.rule}")
     positive = outcome.verdict in ("reproduced", "direction only")
-    words = f"{outcome.rule}; {'but ' if positive else ''}the control shows the effect too: {control.rule}"
+    words = f"{outcome.rule}; {'but ' if positive else ''}{CONTROL} shows the effect too: {control.rule}"
     return Outcome("inconclusive" if positive else outcome.verdict, words)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from harness.claims.schema import ClaimResult, Verdict
+from harness.claims.verdict import CONTROL
 
 NOT_JUDGED = "not judged"
 ORDER: tuple[str, ...] = (*get_args(Verdict), NOT_JUDGED)
@@ -43,9 +44,12 @@ class Told:
 
 
 def told(rule: str) -> Told:
-    """Short ones whole."""
-    finding, *rests_on = rule.split("; ")
-    return Told(finding, tuple(rests_on)) if len(rule) > LONGEST_RULE else Told(rule, ())
+    """Short ones whole. What the control shows belongs to the finding: it can take a verdict away."""
+    if len(rule) <= LONGEST_RULE:
+        return Told(rule, ())
+    finding, *clauses = rule.split("; ")
+    control = [clause for clause in clauses if clause.removeprefix("but ").startswith(CONTROL)]
+    return Told("; ".join([finding, *control]), tuple(clause for clause in clauses if clause not in control))
 
 
 @dataclass(frozen=True, slots=True)

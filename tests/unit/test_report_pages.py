@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.claims.schema import Verdict
+from harness.claims.verdict import Outcome, with_control
 from harness.report.build import build
 from harness.report.csvs import FIRST
 from harness.report.data import STATUSES, anchor, load
@@ -120,6 +122,14 @@ def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Pat
     for name in ("index.html", "example.html"):
         page = (made[2] / name).read_text()
         assert all(f"<li>{each}</li>" in page for each in found.rests_on)
+
+
+@pytest.mark.parametrize(("verdict", "words"), [("reproduced", "but the control shows the effect too"), ("inconclusive", "the control decides nothing")])
+def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, words: str) -> None:
+    control = Outcome("inconclusive" if verdict == "inconclusive" else "reproduced", "3 in [2, 4]: all of it at least 2")
+    found = told(with_control(Outcome("reproduced", claim("reproduced", 0, ()).rule), control).rule)
+    assert words in found.finding
+    assert len(found.rests_on) == 5 and not any("control" in each for each in found.rests_on)
 
 
 def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:
