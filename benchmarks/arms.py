@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.spec import registry
-from harness.spec.case import NATIVE, CollectiveCase, TransferCase, parse_case
+from scaleproof.spec import registry
+from scaleproof.spec.case import NATIVE, CollectiveCase, TransferCase, parse_case
 
 SIZES = (1 << 10, 64 << 10, 1 << 20, 64 << 20)
 RANKS = (2, 4)

@@ -19,14 +19,14 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from harness.fabric.plan import INTERFACE, address, put, take
-from harness.rank.context import RankContext
-from harness.rank.testing import run_some_ranks
-from harness.spec.case import parse_case
-from harness.transports._frames import Connection
-from harness.transports._handshake import connect_all
-from harness.transports.base import Handle
-from harness.transports.tcp import Tcp
+from scaleproof.fabric.plan import INTERFACE, address, put, take
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_some_ranks
+from scaleproof.spec.case import parse_case
+from scaleproof.transports._frames import Connection
+from scaleproof.transports._handshake import connect_all
+from scaleproof.transports.base import Handle
+from scaleproof.transports.tcp import Tcp
 
 PATTERNS: dict[str, tuple[int, list[tuple[int, int]]]] = {
     "pair": (2, [(0, 1)]),

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm, transport_arms
-from harness.launch.supervisor import run_plan
-from harness.record.store import Store
-from harness.spec import registry
-from harness.spec.case import CollectiveCase, TransferCase
-from harness.spec.plan import PlannedLaunch
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.store import Store
+from scaleproof.spec import registry
+from scaleproof.spec.case import CollectiveCase, TransferCase
+from scaleproof.spec.plan import PlannedLaunch
 
 DEADLINE_S = 120.0
 PEER_TIMEOUT_S = 180.0
@@ -87,7 +87,7 @@ def launch_medians(samples: pa.Table, operation: str) -> Sizes:
 
 
 def _bound(measured: Measured) -> None:
-    found = _peer("harness.calibrate.memory", *map(str, SIZES))
+    found = _peer("scaleproof.calibrate.memory", *map(str, SIZES))
     measured.samples[Arm(BOUND, 2, "all_reduce")].append(_sizes(found["all_reduce"]))
     measured.samples[Arm(BOUND, 1, "copy")].append(_sizes(found["copy"]))
 

@@ -17,12 +17,12 @@ from typing import Any
 import psutil
 
 from benchmarks.flows import PATTERNS
-from harness.fabric.links import FRAME, MTU
-from harness.fabric.plan import take
-from harness.launch.netns import run_in_namespaces
-from harness.record.digest import machine_id
-from harness.spec.cluster import star
-from harness.stats.intervals import median_interval
+from scaleproof.fabric.links import FRAME, MTU
+from scaleproof.fabric.plan import take
+from scaleproof.launch.netns import run_in_namespaces
+from scaleproof.record.digest import machine_id
+from scaleproof.spec.cluster import star
+from scaleproof.stats.intervals import median_interval
 
 TOOLS = ("iperf3", "tcp")
 PAYLOAD = MTU - 20 - 32

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.record.write import SAMPLES_FILE
-from harness.spec.plan import PlannedLaunch, plan
-from harness.spec.suite import Suite, load_suite
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.record.write import SAMPLES_FILE
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite, load_suite
 
 LAUNCHES = 10_000
 REPETITIONS = 50
@@ -137,7 +137,7 @@ def timed(folder: Path, turns: int) -> dict[str, Any]:
         for name, commands in steps.items():
             began = time.perf_counter(), _processor_s()
             for command in commands:
-                subprocess.run([sys.executable, "-m", "harness", *command], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run([sys.executable, "-m", "scaleproof", *command], check=True, stdout=subprocess.DEVNULL)
             found[name].append((time.perf_counter() - began[0], _processor_s() - began[1]))
             print(f"{name}: {found[name][-1][0]:.2f} s, {found[name][-1][1]:.2f} s of processor time", file=sys.stderr)
     launches = pq.ParquetDataset([results / "tables" / f"many.{name}.full.parquet" for name in ("training", "collective", "transfer")]).read()

@@ -12,10 +12,10 @@ from typing import Any
 
 from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, Arm
 from benchmarks.interleaved import Measured, median_rate
-from harness.record.digest import code_digest
-from harness.record.environment import environment
-from harness.spec.units import format_bytes
-from harness.stats.bootstrap import ratio, ratio_interval
+from scaleproof.record.digest import code_digest
+from scaleproof.record.environment import environment
+from scaleproof.spec.units import format_bytes
+from scaleproof.stats.bootstrap import ratio, ratio_interval
 
 SCHEMA_VERSION = 1
 MIB = 1 << 20

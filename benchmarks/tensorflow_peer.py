@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import SIZES
-from harness.rank.tie import die_with_creator
+from scaleproof.rank.tie import die_with_creator
 
 ITERATIONS = 6
 WARMUP = 2

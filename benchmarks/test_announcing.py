@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.collectives.group import Group
-from harness.rank.board import Board
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import parse_case
-from harness.stats.bootstrap import ratio, ratio_interval
+from scaleproof.collectives.group import Group
+from scaleproof.rank.board import Board
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.stats.bootstrap import ratio, ratio_interval
 
 NBYTES, CALLS, TURNS, WARMUP = 4096, 200, 40, 400
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.spec.case import TrainCase, parse_case
-from harness.workloads.data import open_data
-from harness.workloads.inputs.training import training_inputs
-from harness.workloads.networks import check_workload
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.workloads.data import open_data
+from scaleproof.workloads.inputs.training import training_inputs
+from scaleproof.workloads.networks import check_workload
 
 SEED = 20
 BASE = {"program": "train", "suite": "bench", "experiment": "inputs", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 3, "minibatch": 64}

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.launch.supervisor import run_plan
-from harness.rank.recorder import Recorder, now
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.plan import PlannedLaunch
-from harness.stats.bootstrap import ratio, ratio_interval
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.rank.recorder import Recorder, now
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.stats.bootstrap import ratio, ratio_interval
 
 PAIRS = 450
 CASE = {

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from harness.simulate.engine import Options, simulate
-from harness.simulate.jitter import Jitter
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
-from harness.simulate.program import Submit, exchange_plan, step_program
-from harness.simulate.schedules import pattern_of
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.cluster import cluster_of
-from harness.workloads.networks import network_of
-from harness.workloads.profile import peak_profile
+from scaleproof.simulate.engine import Options, simulate
+from scaleproof.simulate.jitter import Jitter
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.program import Submit, exchange_plan, step_program
+from scaleproof.simulate.schedules import pattern_of
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.cluster import cluster_of
+from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.profile import peak_profile
 
 COSTS = MessageCosts((Segment(None, 30e-6, 0.0),), 1e-10, 0.94)
 ARMS: dict[str, tuple[str, int, Options, Jitter | None]] = {

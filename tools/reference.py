@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from harness.claims.schema import STANDING_WORDS
+from scaleproof.claims.schema import STANDING_WORDS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
@@ -57,9 +57,9 @@ def unpack(into: Path) -> None:
 
 def pages() -> None:
     """Build the report of the reference run, and its picture."""
-    from harness.report.build import build
-    from harness.report.picture import picture
-    from harness.spec.suite import list_suites, load_suite
+    from scaleproof.report.build import build
+    from scaleproof.report.picture import picture
+    from scaleproof.spec.suite import list_suites, load_suite
 
     with tempfile.TemporaryDirectory(prefix="scaleproof-reference-") as name:
         unpack(Path(name))

@@ -3,10 +3,10 @@ import shutil
 import sys
 from pathlib import Path
 
-import harness
-from harness.record.digest import code_digest, machine_id
-from harness.spec.suite import FILE, SIZES, list_suites, load_suite
-from harness.workloads.profile import replayed
+import scaleproof
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.spec.suite import FILE, SIZES, list_suites, load_suite
+from scaleproof.workloads.profile import replayed
 
 # `.venv/bin/snakemake` without an activated environment finds the command beside it.
 if not shutil.which("scaleproof"):
@@ -137,7 +137,7 @@ def fitted(suites, size):
 
 def digest_of(*rooms):
     """Digest of some rooms of the harness: Snakemake does not see a change inside a package that its rules call."""
-    package, total = Path(harness.__file__).parent, hashlib.sha256()
+    package, total = Path(scaleproof.__file__).parent, hashlib.sha256()
     for path in sorted(
         path
         for room in rooms

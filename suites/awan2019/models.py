@@ -7,12 +7,12 @@ from itertools import product
 
 import pandas as pd
 
-from harness.claims.launch import SECOND, Launch, timed
-from harness.claims.metrics import Metric
-from harness.claims.metrics_sizes import by_size
-from harness.claims.metrics_train import throughput
-from harness.record.schema import Record
-from harness.spec.case import CollectiveCase, OwnCase, TrainCase
+from scaleproof.claims.launch import SECOND, Launch, timed
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_sizes import by_size
+from scaleproof.claims.metrics_train import throughput
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import CollectiveCase, OwnCase, TrainCase
 
 GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")
 """Arms of the classes gRPC and gRPC+X. `tensorflow_mirrored`, an all-reduce over gRPC, is of no class: the paper has parameter servers there."""

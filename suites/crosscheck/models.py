@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import timed, wall_s
-from harness.claims.metrics import Metric
-from harness.record.schema import Record
-from harness.spec.case import OwnCase, TrainCase
+from scaleproof.claims.launch import timed, wall_s
+from scaleproof.claims.metrics import Metric
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import OwnCase, TrainCase
 
 SECOND = 1e9
 GIGA = 1e9

@@ -14,15 +14,15 @@ from typing import Any
 
 import pandas as pd
 
-from harness.claims.launch import Launch
-from harness.claims.metrics import Metric
-from harness.claims.schema import PublishedRow
-from harness.record.schema import Record
-from harness.spec import registry
-from harness.spec.case import TrainCase
-from harness.workloads.layers import Conv
-from harness.workloads.networks import INPUT, Layer, Network
-from harness.workloads.volumes import closed_form_groups, volume
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.schema import PublishedRow
+from scaleproof.record.schema import Record
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.workloads.layers import Conv
+from scaleproof.workloads.networks import INPUT, Layer, Network
+from scaleproof.workloads.volumes import closed_form_groups, volume
 
 FLOAT = 4
 """Bytes of a float32."""

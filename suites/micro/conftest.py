@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.spec.suite import SIZES, load_suite
+from scaleproof.spec.suite import SIZES, load_suite
 from suites.micro.bench.launches import FOLDER, Launches, points
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.claims.launch import SECOND, Launch, clock_offsets, timed
-from harness.claims.metrics import Metric, by_size
-from harness.record.schema import Record
-from harness.simulate.costs import predict
-from harness.simulate.line import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
-from harness.simulate.rounds import rounds_of
-from harness.spec.case import NATIVE, CollectiveCase, OwnCase, TransferCase
+from scaleproof.claims.launch import SECOND, Launch, clock_offsets, timed
+from scaleproof.claims.metrics import Metric, by_size
+from scaleproof.record.schema import Record
+from scaleproof.simulate.costs import predict
+from scaleproof.simulate.line import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
+from scaleproof.simulate.rounds import rounds_of
+from scaleproof.spec.case import NATIVE, CollectiveCase, OwnCase, TransferCase
 
 GIGA = 1e9
 LARGE = 64 << 10

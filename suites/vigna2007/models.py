@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from harness.claims.launch import timed
-from harness.claims.metrics import Metric
-from harness.claims.schema import PublishedRow
-from harness.record.schema import Record
+from scaleproof.claims.launch import timed
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.schema import PublishedRow
+from scaleproof.record.schema import Record
 
 SECOND = 1e9
 """Nanoseconds."""

@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from harness.claims.launch import Launch, timed
-from harness.claims.metrics import Metric
-from harness.claims.metrics_train import throughput
-from harness.claims.schema import PublishedRow
-from harness.record.schema import Record
-from harness.spec import registry
-from harness.spec.case import TrainCase
-from harness.workloads.networks import Network
+from scaleproof.claims.launch import Launch, timed
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.metrics_train import throughput
+from scaleproof.claims.schema import PublishedRow
+from scaleproof.record.schema import Record
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.workloads.networks import Network
 
 SECOND = 1e9
 MIB = 1 << 20

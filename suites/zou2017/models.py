@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from harness.claims.launch import Launch, timed, times_count
-from harness.claims.metrics import Metric
-from harness.claims.schema import PublishedRow
-from harness.record.schema import Record
-from harness.spec.case import OwnCase
-from harness.workloads.networks import Network
+from scaleproof.claims.launch import Launch, timed, times_count
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.schema import PublishedRow
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import OwnCase
+from scaleproof.workloads.networks import Network
 
 SECOND = 1e9
 FLOAT = 4

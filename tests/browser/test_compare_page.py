@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from harness.compare.build import Question, build
-from harness.compare.selection import select
-from harness.report.compare import write
+from scaleproof.compare.build import Question, build
+from scaleproof.compare.selection import select
+from scaleproof.report.compare import write
 from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
 from tests.unit.compare_records import FAST, SLOW, calibrate, code, launches
 from tests.unit.records import case

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from harness.report import suite as suite_page
-from harness.report.data import load
-from harness.report.pages import Pages
-from harness.report.picture import ARGUMENTS, chromium
+from scaleproof.report import suite as suite_page
+from scaleproof.report.data import load
+from scaleproof.report.pages import Pages
+from scaleproof.report.picture import ARGUMENTS, chromium
 from tests.unit.report_levels import levels_example
 
 

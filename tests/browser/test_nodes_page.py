@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harness.launch.slow_nodes import check
-from harness.record.schema import Warning
-from harness.record.store import Store
-from harness.record.write import RUN
-from harness.report.build import build
+from scaleproof.launch.slow_nodes import check
+from scaleproof.record.schema import Warning
+from scaleproof.record.store import Store
+from scaleproof.record.write import RUN
+from scaleproof.report.build import build
 from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
 from tests.unit.records import placed
 from tests.unit.report_results import example

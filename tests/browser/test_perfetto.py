@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from harness.cli import main
-from harness.launch.supervisor import run_plan
-from harness.record.store import Store
+from scaleproof.cli import main
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.store import Store
 from tests.browser.test_report import browser  # noqa: F401
 from tests.integration.launches import launches, small_case
 

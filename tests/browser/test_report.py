@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from harness.report.build import build
-from harness.report.picture import ARGUMENTS, chromium
+from scaleproof.report.build import build
+from scaleproof.report.picture import ARGUMENTS, chromium
 from tests.unit.report_results import HOSTILE, example
 
 TIMEOUT_MS = 10_000
@@ -229,5 +229,5 @@ def test_pages_can_be_read_without_javascript(index: Path, browser: Browser) -> 
 
 def test_a_picture_of_a_page_is_a_png(index: Path, tmp_path: Path) -> None:
     target = tmp_path / "docs" / "report.png"
-    subprocess.run([sys.executable, "-m", "harness.report.picture", str(index), str(target), "--width", "800", "--height", "600"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "scaleproof.report.picture", str(index), str(target), "--width", "800", "--height", "600"], check=True, timeout=60)
     assert target.read_bytes().startswith(b"\x89PNG")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.fabric.small_clusters import SmallCluster
+from scaleproof.fabric.small_clusters import SmallCluster
 from tests.cluster.on_slurm import SUITE, Project
 from tools.small_cluster import cluster as small
 

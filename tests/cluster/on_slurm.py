@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.fabric.small_clusters import SmallCluster
-from harness.record.schema import Record
-from harness.record.store import Store
+from scaleproof.fabric.small_clusters import SmallCluster
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
 from tools.small_cluster.cluster import ask, environment
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.fabric.small_clusters import SmallCluster
-from harness.spec.suite import load_suite
+from scaleproof.fabric.small_clusters import SmallCluster
+from scaleproof.spec.suite import load_suite
 from tests.cluster.on_slurm import ROOT, Project
 from tools.small_cluster.cluster import ask
 

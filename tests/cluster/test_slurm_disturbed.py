@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.fabric.small_clusters import SmallCluster
+from scaleproof.fabric.small_clusters import SmallCluster
 from tests.cluster.on_slurm import SUITE, Project, each_once
 from tools.small_cluster.cluster import ask, change
 

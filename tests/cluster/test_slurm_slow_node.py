@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.fabric.quota import Quota
-from harness.fabric.small_clusters import SmallCluster
-from harness.launch.slow_nodes import CODE
-from harness.record.store import Store
-from harness.report.nodes import lines
+from scaleproof.fabric.quota import Quota
+from scaleproof.fabric.small_clusters import SmallCluster
+from scaleproof.launch.slow_nodes import CODE
+from scaleproof.record.store import Store
+from scaleproof.report.nodes import lines
 from tests.cluster.on_slurm import ROOT, WITHIN_S
 from tools.small_cluster.cluster import environment
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import doctor
-from harness.fabric.small_clusters import SmallCluster
+from scaleproof import doctor
+from scaleproof.fabric.small_clusters import SmallCluster
 from tools.small_cluster import cluster as small
 from tools.small_cluster.__main__ import main
 

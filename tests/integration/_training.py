@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.recorder import read_events
-from harness.rank.testing import run_ranks
-from harness.spec.case import TrainCase, parse_case
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import read_events
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec.case import TrainCase, parse_case
 
 BASE = {
     "suite": "test", "experiment": "test", "arm": "test", "program": "train", "ranks": 1, "strategy": "local_only", "workload": "dnn_digits",

@@ -8,11 +8,11 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.fabric import kernels
-from harness.fabric.guests import Guests
-from harness.fabric.plan import INTERFACE
-from harness.launch.teardown import processes
-from harness.spec.case import parse_case
+from scaleproof.fabric import kernels
+from scaleproof.fabric.guests import Guests
+from scaleproof.fabric.plan import INTERFACE
+from scaleproof.launch.teardown import processes
+from scaleproof.spec.case import parse_case
 
 
 def need_guests() -> None:

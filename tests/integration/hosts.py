@@ -14,19 +14,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.fabric.plan import LINKS, put
-from harness.launch.netns import run_in_namespaces
-from harness.launch.nodes.allocation import Asked, given
-from harness.launch.nodes.ground import ground_of
-from harness.launch.supervisor import Outcome, run_plan
-from harness.rank.board import Board
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.cluster import node_name, star
+from scaleproof.fabric.plan import LINKS, put
+from scaleproof.launch.netns import run_in_namespaces
+from scaleproof.launch.nodes.allocation import Asked, given
+from scaleproof.launch.nodes.ground import ground_of
+from scaleproof.launch.supervisor import Outcome, run_plan
+from scaleproof.rank.board import Board
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.cluster import node_name, star
 from tests.integration.launches import launches
 
-REACH = f"{sys.executable} -m harness.fabric.reach"
+REACH = f"{sys.executable} -m scaleproof.fabric.reach"
 GONE_S = 25.0
 """From a fault to the end of the last process on any node: 10 s without a word, and some to end."""
 
@@ -34,7 +34,7 @@ GONE_S = 25.0
 def on_hosts(folder: Path, cases: Sequence[dict[str, Any]], nodes: int, fault: str = "", slots: int = 2, **variables: str) -> dict[str, Any]:
     """What the supervisor told: `launches` of its runs, one list each, and `left`: what was left on nodes when it had ended."""
     names = ",".join(f"{node_name(node)}:{slots}" for node in range(nodes))
-    own = {"SCALEPROOF_HOSTS": names, "SCALEPROOF_SSH": REACH, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
+    own = {"SCALEPROOF_HOSTS": names, "SCALEPROOF_SSH": REACH, "PYTHONPATH": str(Path(__file__).parents[2] / "harness"), **variables}
     command = ["env", *(f"{name}={value}" for name, value in own.items()), sys.executable, "-m", "tests.integration.hosts"]
     first = [*command, str(folder / "results"), json.dumps(list(cases)), fault]
     ran = run_in_namespaces([first, *[[] for _ in range(nodes - 1)]], star("hosts", nodes, 1000.0, 0.0), timeout_s=150.0)

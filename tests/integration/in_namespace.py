@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.record.store import Store
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
 from tests.integration.launches import launches, small_case
 
 OTHER = ["link set lo up", "link add around0 type veth peer name around1", "link set around1 up", "address add 10.99.0.1/24 dev around0", "link set around0 up"]

@@ -13,13 +13,14 @@ from typing import Any
 import psutil
 import pytest
 
-import harness
-from harness.launch.supervisor import run_plan
-from harness.launch.teardown import end_processes, processes, shared_memory
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.plan import PlannedLaunch
+import scaleproof
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.launch.teardown import end_processes, processes, shared_memory
+from scaleproof.paths import IMPORT_ROOT
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import PlannedLaunch
 
 WITHIN_S = 10.0
 """From a fault to the end of its launch, once the fault can be seen."""
@@ -41,7 +42,7 @@ def launches(cases: list[Any], repetitions: int = 1) -> list[PlannedLaunch]:
 def use_faulty_program(patch: pytest.MonkeyPatch, fault: str, folder: Path) -> None:
     """From now on ranks run faulty_program.py."""
     folder.mkdir(exist_ok=True)
-    for name, value in {"PYTHONPATH": f"{FAULTY}{os.pathsep}{Path(harness.__file__).parents[1]}", "FAULT": fault, "FAULT_FOLDER": str(folder)}.items():
+    for name, value in {"PYTHONPATH": f"{FAULTY}{os.pathsep}{IMPORT_ROOT}", "FAULT": fault, "FAULT_FOLDER": str(folder)}.items():
         patch.setenv(name, value)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.fabric.netns import Netns
-from harness.fabric.plan import INTERFACE
-from harness.spec.case import parse_case
-from harness.spec.registry import entry
+from scaleproof.fabric.netns import Netns
+from scaleproof.fabric.plan import INTERFACE
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.registry import entry
 
 
 def need_netns() -> None:

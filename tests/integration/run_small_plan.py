@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.spec.errors import SpecError
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.spec.errors import SpecError
 from tests.integration.launches import Timekeeper, launches, small_case
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.record.store import Store
+from scaleproof.record.store import Store
 from tests.integration.launches import assert_nothing_left
 
 ROOT = Path(__file__).parents[2]
@@ -39,8 +39,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def scaleproof(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, "-m", "harness", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), **environment}
+    return subprocess.run([sys.executable, "-m", "scaleproof", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
 
 
 def files(folder: Path) -> set[str]:
@@ -125,8 +125,8 @@ def test_a_closed_pipe_is_no_traceback(folder: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "run", "x", "--dry-run"],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=writing, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "scaleproof", "run", "x", "--dry-run"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "harness")}, stdout=writing, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     os.close(writing)
     assert process.communicate(timeout=60)[1] == ""
@@ -135,8 +135,8 @@ def test_a_closed_pipe_is_no_traceback(folder: Path) -> None:
 
 def test_help_comes_at_once(folder: Path) -> None:
     """No command imports anything heavy to say what it is."""
-    modules = "import sys, harness.cli; harness.cli.build_parser(); print(*sorted(sys.modules))"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    modules = "import sys, scaleproof.cli; scaleproof.cli.build_parser(); print(*sorted(sys.modules))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "harness")}
     loaded = set(subprocess.run([sys.executable, "-c", modules], env=env, capture_output=True, text=True, check=True).stdout.split())
     assert not loaded & {"pydantic", "numpy", "yaml", "rich", "pandas", "torch", "psutil"}
     assert scaleproof(folder, "--help").returncode == 0
@@ -164,8 +164,10 @@ def test_a_launch_that_fails_ends_the_command_with_1(folder: Path) -> None:
 
 def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> None:
     (folder / "suites/x/suite.yaml").write_text(SUITE.replace("launches: 2", "launches: 50"))
-    argv = [sys.executable, "-m", "harness", "run", "x"]
-    process = subprocess.Popen(argv, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    argv = [sys.executable, "-m", "scaleproof", "run", "x"]
+    process = subprocess.Popen(
+        argv, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "harness")}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     until = time.monotonic() + 60
     while not list((folder / "results").glob("runs/*/*/run.json")) and time.monotonic() < until:
         time.sleep(0.02)

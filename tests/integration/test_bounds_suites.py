@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims.metrics import suite_metrics
-from harness.cli import main
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.plan import plan
-from harness.spec.suite import load_suite
+from scaleproof.claims.metrics import suite_metrics
+from scaleproof.cli import main
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
 from tests.integration.launches import assert_nothing_left
 from tests.integration.netns import need_netns
 

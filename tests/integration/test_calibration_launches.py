@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness.calibrate import measure
-from harness.calibrate.floors import LAUNCHES
-from harness.cli import main
-from harness.record.digest import machine_id
-from harness.record.machine import Bound, read_profile, write_profile
-from harness.record.stops import read_stops
-from harness.spec.case import TransferCase
+from scaleproof.calibrate import measure
+from scaleproof.calibrate.floors import LAUNCHES
+from scaleproof.cli import main
+from scaleproof.record.digest import machine_id
+from scaleproof.record.machine import Bound, read_profile, write_profile
+from scaleproof.record.stops import read_stops
+from scaleproof.spec.case import TransferCase
 
 SUITE = """\
 suite: x

@@ -16,8 +16,8 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from harness.record.digest import machine_id
-from harness.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.record.digest import machine_id
+from scaleproof.record.machine import Floor, MachineProfile, write_profile
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "ci" / "scaleproof.yml"
@@ -33,7 +33,7 @@ experiments:
       ci: {launches: 6, matrix: [{arms: [tcp]}]}
 """
 SLOW = ("    end = now()\n    if share:", "    end = now()\n    share += 30.0\n    if share:")
-"""What a bad change does to harness/programs/handicap.py: every sample takes 31 times as long."""
+"""What a bad change does to harness/scaleproof/programs/handicap.py: every sample takes 31 times as long."""
 FLOOR = 5.0
 """Stated, not measured: the slowdown is far above it, and whatever a busy machine does to equal launches far below."""
 OURS = {"SUITE": "tiny", "EXPERIMENT": "reduce", "SIZE": "ci", "LAUNCHES": "6", "METRICS": "--metric collective_latency", "PROFILE": "profiles/default"}
@@ -116,7 +116,7 @@ def stated_floor(results: Path) -> None:
 
 def test_on_one_runner_a_slower_change_fails(clones: Path) -> None:
     stated_floor(clones / "change" / "results")
-    code = clones / "change" / "harness" / "programs" / "handicap.py"
+    code = clones / "change" / "harness" / "scaleproof" / "programs" / "handicap.py"
     assert SLOW[0] in code.read_text()
     code.write_text(code.read_text().replace(*SLOW))
     runner = Runner("runner", clones, {})

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launches import launches, small_case
 
-from harness.launch.supervisor import run_plan
-from harness.rank import clock
-from harness.rank.clock import Reading, combined, compared, reading
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.rank.testing import run_ranks
-from harness.record.store import Store
-from harness.record.trace import chrome_trace
-from harness.spec.case import parse_case
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.rank import clock
+from scaleproof.rank.clock import Reading, combined, compared, reading
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.rank.testing import run_ranks
+from scaleproof.record.store import Store
+from scaleproof.record.trace import chrome_trace
+from scaleproof.spec.case import parse_case
 
 THREE: Any = parse_case(
     {"program": "collective", "suite": "s", "experiment": "e", "arm": "a", "ranks": 3, "transport": "tcp", "collective": "ring", "sizes": [8]}

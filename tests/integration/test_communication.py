@@ -11,10 +11,10 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import case_of, launch
 
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.strategies.communication_thread import CommunicationThread
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.strategies.communication_thread import CommunicationThread
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm", "grpc"])
@@ -44,7 +44,7 @@ def test_the_thread_has_a_core_of_its_own_where_the_rank_can_spare_one(monkeypat
             super()._run()
             seen.append(os.sched_getaffinity(0))
 
-    monkeypatch.setattr("harness.strategies.sync_overlap.CommunicationThread", Watched)
+    monkeypatch.setattr("scaleproof.strategies.sync_overlap.CommunicationThread", Watched)
 
     def body(context: RankContext) -> None:
         allowed = os.sched_getaffinity(0)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
-from harness.launch.supervisor import run_plan
-from harness.record.digest import machine_id
-from harness.record.machine import Floor, MachineProfile, write_profile
-from harness.spec.plan import PlannedLaunch
+from scaleproof.cli import main
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.digest import machine_id
+from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.spec.plan import PlannedLaunch
 from tests.integration.launches import Timekeeper, launches, small_case
 
 BLOCKS = 10

@@ -19,13 +19,13 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.launch import mpich
-from harness.rank.board import Board
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import NATIVE, TrainCase, parse_case
-from harness.transports.mpich import ON_ONE_MACHINE, home
+from scaleproof.launch import mpich
+from scaleproof.rank.board import Board
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import NATIVE, TrainCase, parse_case
+from scaleproof.transports.mpich import ON_ONE_MACHINE, home
 from tests.integration.conformance import process_set
 from tests.integration.conformance.process_set import LEAVING, LIFTED, LIFTED_RANKS, MESSAGES
 

@@ -15,15 +15,15 @@ import numpy as np
 import psutil
 import pytest
 
-from harness.claims.metrics import suite_metrics
-from harness.launch.supervisor import run_plan
-from harness.launch.teardown import shared_memory
-from harness.rank.orders import ENVIRONMENT
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.plan import PlannedLaunch
-from harness.spec.programs import programs_folder
+from scaleproof.claims.metrics import suite_metrics
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.launch.teardown import shared_memory
+from scaleproof.rank.orders import ENVIRONMENT
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.spec.programs import programs_folder
 
 SUITE = Path(__file__).parents[2] / "suites" / "crosscheck"
 NET = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "bucket_mib": 0.05}
@@ -138,7 +138,7 @@ def _at_work(results: Path) -> list[psutil.Process]:
 
 def _ranks(results: Path) -> list[psutil.Process]:
     """The ranks of the launch under way, by their number: the children of the parent that this process started."""
-    parents = [child for child in psutil.Process().children() if "harness.rank.parent" in child.cmdline() and str(results) in " ".join(child.cmdline())]
+    parents = [child for child in psutil.Process().children() if "scaleproof.rank.parent" in child.cmdline() and str(results) in " ".join(child.cmdline())]
     return sorted((rank for parent in parents for rank in parent.children()), key=lambda rank: rank.pid)
 
 

@@ -11,14 +11,14 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import Outcome, case_of, launch
 
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.fits import HIERARCHICAL
-from harness.stats.equivalence import relative_difference
-from harness.strategies.parameter_server import ParameterServer
-from harness.strategies.sync import Sync
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.fits import HIERARCHICAL
+from scaleproof.stats.equivalence import relative_difference
+from scaleproof.strategies.parameter_server import ParameterServer
+from scaleproof.strategies.sync import Sync
 
 MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 # Under mpirun only: the supervisor's tests run that one. Where a device is needed: test_rdma_training.py, in guests.
@@ -129,7 +129,7 @@ class Forgetful(Sync):
 
 def test_one_forgotten_exchange_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: the tolerance is far below the smallest mistake."""
-    monkeypatch.setattr("harness.strategies.sync.Sync", Forgetful)
+    monkeypatch.setattr("scaleproof.strategies.sync.Sync", Forgetful)
     outcome = launch(folder / "forgetful", case_of(ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS))
     base = reference("dnn_digits", folder)
     assert relative_difference(outcome.values("loss"), base.values("loss")) > 100 * TOLERANCE
@@ -149,7 +149,7 @@ class Deaf(ParameterServer):
 
 
 def test_one_forgotten_worker_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.strategies.parameter_server.ParameterServer", Deaf)
+    monkeypatch.setattr("scaleproof.strategies.parameter_server.ParameterServer", Deaf)
     outcome = launch(folder / "deaf", case_of(ranks=2, transport="shm", collective="ring", strategy="parameter_server", mechanism="zero_copy", steps=STEPS))
     assert relative_difference(outcome.parameters, reference("dnn_digits", folder).parameters) > 100 * TOLERANCE
 

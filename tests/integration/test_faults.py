@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from harness.launch.supervisor import Outcome, run_plan
-from harness.launch.watch import SILENT_S
-from harness.record.schema import Record
-from harness.record.store import Store
+from scaleproof.launch.supervisor import Outcome, run_plan
+from scaleproof.launch.watch import SILENT_S
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
-from tests.integration.launches import WITHIN_S, Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
+from tests.integration.launches import (
+    WITHIN_S,
+    Timekeeper,
+    assert_nothing_left,
+    launches,
+    small_case,
+    use_faulty_program,
+)
 
 TIMES = 20
 

@@ -9,12 +9,12 @@ import pytest
 from _training import case_of
 from _training import launch as alone
 
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec import registry
-from harness.spec.plan import PlannedLaunch
-from harness.stats.equivalence import relative_difference
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec import registry
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.stats.equivalence import relative_difference
 
 STEPS = 6
 MIRRORED = "tensorflow-mirrored"

@@ -11,17 +11,17 @@ import pytest
 from _training import case_of as training
 from _training import launch as alone
 
-from harness.launch.supervisor import run_plan
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec import registry
-from harness.spec.case import parse_case
-from harness.spec.plan import PlannedLaunch
-from harness.stats.equivalence import relative_difference
-from harness.transports.base import PointToPoint, TransportError
-from harness.transports.grpc_plus import WORDS, GrpcPlus
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.stats.equivalence import relative_difference
+from scaleproof.transports.base import PointToPoint, TransportError
+from scaleproof.transports.grpc_plus import WORDS, GrpcPlus
 from tests.integration.guests import guest_case, need_guests
 
 COUNT, REQUEST = 5, 8 * WORDS

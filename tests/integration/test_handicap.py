@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.programs import collective, transfer
-from harness.programs.handicap import finished
-from harness.rank.context import RankContext
-from harness.rank.recorder import now, read_events
-from harness.rank.testing import run_ranks
-from harness.spec.case import parse_case
+from scaleproof.programs import collective, transfer
+from scaleproof.programs.handicap import finished
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now, read_events
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec.case import parse_case
 
 SLEEP_NS = 3_000_000
 BASE: dict[str, Any] = {"suite": "test", "experiment": "test", "arm": "test", "iterations": 4, "warmup": 1, "sizes": [64], "ranks": 2, "transport": "shm"}

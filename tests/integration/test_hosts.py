@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.record.schema import Record
-from harness.record.store import Store
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
 from tests.integration.hosts import REACH, on_hosts, records, small
 from tests.integration.netns import need_netns
 

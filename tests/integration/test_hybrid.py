@@ -14,16 +14,16 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import Outcome, case_of, launch
 
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.stats.equivalence import relative_difference
-from harness.strategies.activations import _Border, _Join
-from harness.strategies.hybrid import Hybrid
-from harness.strategies.parts import Part
-from harness.transports.base import Done, Handle
-from harness.workloads.networks import network_of
-from harness.workloads.profile import FILE, peak_profile
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.stats.equivalence import relative_difference
+from scaleproof.strategies.activations import _Border, _Join
+from scaleproof.strategies.hybrid import Hybrid
+from scaleproof.strategies.parts import Part
+from scaleproof.transports.base import Done, Handle
+from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.profile import FILE, peak_profile
 
 STEPS = 15
 TOLERANCE = 1e-5
@@ -107,7 +107,7 @@ def _unstepped(self: Part) -> Handle:
 )  # fmt: skip
 def test_partial_sums_that_nobody_reduces_are_seen(target: str, mistake: Any, workload: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: each exchange left out is far beyond the tolerance."""
-    monkeypatch.setattr(f"harness.strategies.{target}", mistake)
+    monkeypatch.setattr(f"scaleproof.strategies.{target}", mistake)
     outcome = launch(folder / target, case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport="shm", workload=workload, learning_rate=0.01))
     base = launch(folder / f"{target}-base", case_of(workload=workload, steps=STEPS, learning_rate=0.01))
     assert relative_difference(outcome.parameters, base.parameters) > 100 * TOLERANCE
@@ -123,7 +123,7 @@ class Drifting(Hybrid):
 
 
 def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.strategies.hybrid.Hybrid", Drifting)
+    monkeypatch.setattr("scaleproof.strategies.hybrid.Hybrid", Drifting)
     case = case_of(collective="ring", ranks=4, groups=2, strategy="hybrid", transport="shm", steps=1)
     assert any("rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks))
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.commands import show
-from harness.launch.supervisor import run_plan
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.recorder import read_events
-from harness.rank.testing import run_ranks
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.plan import plan
-from harness.spec.suite import load_suite
-from harness.workloads import data
-from harness.workloads.inputs import training
-from harness.workloads.inputs.findings import BadInput
+from scaleproof.commands import show
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import read_events
+from scaleproof.rank.testing import run_ranks
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
+from scaleproof.workloads import data
+from scaleproof.workloads.inputs import training
+from scaleproof.workloads.inputs.findings import BadInput
 
 ROOT = Path(__file__).parents[2]
 BROKEN = """\
@@ -35,8 +35,8 @@ experiments:
 """
 GRAPH = """\
 import numpy as np
-from harness.workloads.inputs.findings import settle
-from harness.workloads.inputs.graphs import WebGraph, graph_inputs
+from scaleproof.workloads.inputs.findings import settle
+from scaleproof.workloads.inputs.graphs import WebGraph, graph_inputs
 
 
 def run(context):

@@ -98,7 +98,7 @@ def snakemake(project: Path, cluster: Cluster | None, *words: str, option: str =
             yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": named}], **parts})
         )
     path = f"{project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "KUBECONFIG": str(config)}
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "harness"), "KUBECONFIG": str(config)}
     if cluster is not None:
         cluster.path = path
     argv = [sys.executable, "-m", "snakemake", *words, option, "profiles/kubernetes", "--seconds-between-status-checks", "1"]

@@ -14,10 +14,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.launch.supervisor import run_plan
-from harness.launch.teardown import processes, shared_memory
-from harness.record.store import Store
-from harness.spec.errors import SpecError
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.launch.teardown import processes, shared_memory
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
 from tests.integration.launches import Timekeeper, assert_nothing_left, launches, small_case, use_faulty_program
 
 ROOT = Path(__file__).parents[2]

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from harness.launch import preflight_machine
-from harness.launch.supervisor import run_plan
-from harness.record.counters import network_namespace, read_counters
-from harness.record.schema import RankNetwork
-from harness.record.store import Store
-from harness.record.wire import carried, misled
-from harness.spec.case import parse_case
+from scaleproof.cli import main
+from scaleproof.launch import preflight_machine
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.counters import network_namespace, read_counters
+from scaleproof.record.schema import RankNetwork
+from scaleproof.record.store import Store
+from scaleproof.record.wire import carried, misled
+from scaleproof.spec.case import parse_case
 from tests.integration.in_namespace import OTHER, namespaced, unshare
 from tests.integration.launches import launches, small_case
 
@@ -94,7 +94,7 @@ sys.stdin.read(1)
 """
 _CLIENT = """
 import json, socket, subprocess, sys, time
-from harness.record.counters import network_namespace, read_counters
+from scaleproof.record.counters import network_namespace, read_counters
 ip = lambda *words: subprocess.run(["ip", *words], check=True)
 inside = ["nsenter", "-t", sys.argv[1], "-n"]
 ip("link", "set", "lo", "up")
@@ -158,7 +158,7 @@ def test_a_port_that_is_taken_is_nobody_elses_problem(tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'lying'}{os.pathsep}{Path(__file__).parents[2]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'lying'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}")
     train = {"program": "train", "strategy": "sync", "workload": "dnn_digits", "data": "digits", "minibatch": 8, "steps": 2, "collective": "ring"}
     cases = [
         small_case(transport="tcp"),

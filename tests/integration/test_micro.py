@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from harness.launch.supervisor import run_plan
-from harness.record.digest import machine_id
-from harness.record.store import Store
-from harness.simulate.store import read_costs
-from harness.spec.plan import plan
-from harness.spec.suite import load_suite
+from scaleproof.cli import main
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.digest import machine_id
+from scaleproof.record.store import Store
+from scaleproof.simulate.store import read_costs
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
 from tests.integration.launches import assert_nothing_left
 
 ROOT = Path(__file__).resolve().parents[2]

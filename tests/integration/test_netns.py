@@ -16,15 +16,15 @@ import pandas as pd
 import psutil
 import pytest
 
-from harness.doctor import leftovers, remove_leftovers, survey
-from harness.fabric import quota
-from harness.launch.netns import run_in_namespaces
-from harness.launch.supervisor import run_plan
-from harness.launch.teardown import clean, processes, shared_memory
-from harness.rank.board import Board
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.cluster import Cluster, Link, star
+from scaleproof.doctor import leftovers, remove_leftovers, survey
+from scaleproof.fabric import quota
+from scaleproof.launch.netns import run_in_namespaces
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.launch.teardown import clean, processes, shared_memory
+from scaleproof.rank.board import Board
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.cluster import Cluster, Link, star
 from tests.integration.guests import need_guests
 from tests.integration.launches import assert_nothing_left, eventually, launches, living
 from tests.integration.netns import need_netns, netns_case
@@ -189,7 +189,7 @@ def test_nodes_have_names_numbers_and_memory_files_of_their_own() -> None:
 
 
 def test_bytes_past_the_links_fail_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'smuggling'}{os.pathsep}{Path(__file__).parents[2]}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'smuggling'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}")
     found = run(tmp_path, [netns_case(arm="smuggler", program="transfer", sizes=[MIB], iterations=4)])
     failure = found["smuggler"][0].failure
     assert failure is not None
@@ -222,7 +222,7 @@ def test_who_fails_is_named(tmp_path: Path, what: str, code: str, said: str) -> 
 
 def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     code = (
-        "from harness.launch.netns import run_in_namespaces\nfrom harness.spec.cluster import star\n"
+        "from scaleproof.launch.netns import run_in_namespaces\nfrom scaleproof.spec.cluster import star\n"
         "run_in_namespaces(['sleep', '60'], star('s', 3, 100.0, 1.0), cores=0.5)"
     )
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
@@ -332,8 +332,8 @@ def test_doctor_says_that_the_fabric_runs_here() -> None:
 
 NETEM = """
 from pyroute2 import IPRoute
-from harness.fabric.links import has_netem, shape
-from harness.spec.cluster import Link
+from scaleproof.fabric.links import has_netem, shape
+from scaleproof.spec.cluster import Link
 with IPRoute() as route:
     index = route.link_lookup(ifname="eth0")[0]
     shape(route, index, Link(("a", "b"), 50.0, 3.0), netem=True)
@@ -344,7 +344,7 @@ with IPRoute() as route:
 def test_a_kernel_with_netem_delays_by_itself() -> None:
     """The guests' kernel has it."""
     need_guests()
-    from harness.launch.guests import run_in_guests
+    from scaleproof.launch.guests import run_in_guests
 
     ran = run_in_guests([PYTHON, "-c", NETEM])
     assert ran.code == 0, (ran.output, ran.log)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.launch.supervisor import run_plan
-from harness.programs.own import load_entry
-from harness.record.store import Store
-from harness.spec.errors import SpecError
-from harness.spec.plan import plan
-from harness.spec.suite import load_suite
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.programs.own import load_entry
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
 
 SUITE = """\
 suite: mine

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 
-from harness.collectives.group import Group, open_group
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec.case import CollectiveCase, parse_case
-from harness.transports.base import Array, TransportError
+from scaleproof.collectives.group import Group, open_group
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec.case import CollectiveCase, parse_case
+from scaleproof.transports.base import Array, TransportError
 
 PARTS = ((3, 0, 4), (1, 2))
 """Of 5 ranks: uneven, interleaved, numbered in another order."""

@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.record.store import Store
-from harness.spec import registry
+from scaleproof.record.store import Store
+from scaleproof.spec import registry
 
 ROOT = Path(__file__).parents[2]
 LISTENING = {"tcp": "ring", "grpc": "ring", "gloo": "native", "horovod": "native", "tensorflow-grpc": "native", "tensorflow-mirrored": "native"}
 RUN = """
 import sys
 from pathlib import Path
-from harness.launch.supervisor import run_plan
+from scaleproof.launch.supervisor import run_plan
 from tests.integration.launches import launches, small_case
 cases = [small_case(name, transport=name, collective=collective, iterations=200) for name, collective in (pair.split(":") for pair in sys.argv[2:])]
 run_plan(launches(cases), Path(sys.argv[1]), size="ci", deadline_s=60)

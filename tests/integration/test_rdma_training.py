@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.plan import PlannedLaunch
-from harness.stats.equivalence import relative_difference
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.stats.equivalence import relative_difference
 from tests.integration.guests import guest_case, need_guests
 from tests.integration.launches import assert_nothing_left
 

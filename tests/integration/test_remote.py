@@ -17,15 +17,15 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.remote._device import DeviceLink
-from harness.remote.base import Cost, Edge, Link, NotStatic, linked, open_link
-from harness.spec import registry
-from harness.spec.case import Mechanism, parse_case
-from harness.transports import ucx
-from harness.transports.base import Array, Done, Handle, OneSided, PeerLost, Region, Transport, TransportError
-from harness.transports.shm import SharedMemory
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.remote._device import DeviceLink
+from scaleproof.remote.base import Cost, Edge, Link, NotStatic, linked, open_link
+from scaleproof.spec import registry
+from scaleproof.spec.case import Mechanism, parse_case
+from scaleproof.transports import ucx
+from scaleproof.transports.base import Array, Done, Handle, OneSided, PeerLost, Region, Transport, TransportError
+from scaleproof.transports.shm import SharedMemory
 from tests.integration.conformance import process_set
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")

@@ -8,15 +8,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness.launch.supervisor import run_plan
-from harness.record.digest import machine_id
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec import registry
-from harness.spec.case import TrainCase, parse_case
-from harness.workloads.networks import Network
-from harness.workloads.profile import LayerTimes, Profile, Spread, write
-from harness.workloads.schedule import backward_acts
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.digest import machine_id
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
+from scaleproof.workloads.schedule import backward_acts
 from tests.integration.launches import assert_nothing_left, launches
 from tests.integration.netns import need_netns
 

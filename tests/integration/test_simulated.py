@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from harness.record.store import Store
+from scaleproof.cli import main
+from scaleproof.record.store import Store
 
 SUITE = """
 suite: foretold

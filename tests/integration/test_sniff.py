@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.fabric import quota
-from harness.fabric.quota import Quota
-from harness.launch import sniff as sniffing
-from harness.launch.slow_nodes import check, slow
-from harness.launch.watch import Sign
-from harness.record.schema import Sniff
+from scaleproof.fabric import quota
+from scaleproof.fabric.quota import Quota
+from scaleproof.launch import sniff as sniffing
+from scaleproof.launch.slow_nodes import check, slow
+from scaleproof.launch.watch import Sign
+from scaleproof.record.schema import Sniff
 from tests.integration.launches import assert_nothing_left
 from tests.integration.netns import need_netns
 

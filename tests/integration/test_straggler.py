@@ -11,10 +11,10 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import case_of, launch
 
-from harness.claims.stragglers import Finding, find, rank_times
-from harness.programs import train
-from harness.record.schema import Code, Record
-from harness.record.write import samples_table
+from scaleproof.claims.stragglers import Finding, find, rank_times
+from scaleproof.programs import train
+from scaleproof.record.schema import Code, Record
+from scaleproof.record.write import samples_table
 
 CASE = case_of(ranks=2, transport="shm", collective="ring", strategy="sync_overlap", steps=12, warmup=2)
 SLOW_S = 0.01

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.collectives.group import Group, open_group
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import CollectiveCase, parse_case
-from harness.transports import _channel, _handshake
-from harness.transports.base import PeerLost, TransportError
-from harness.transports.shm import SharedMemory
-from harness.transports.tcp import Tcp
+from scaleproof.collectives.group import Group, open_group
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import CollectiveCase, parse_case
+from scaleproof.transports import _channel, _handshake
+from scaleproof.transports.base import PeerLost, TransportError
+from scaleproof.transports.shm import SharedMemory
+from scaleproof.transports.tcp import Tcp
 
 BOTH = ["tcp", "shm"]
 ALGORITHMS = ["ring", "halving_doubling", "tree"]

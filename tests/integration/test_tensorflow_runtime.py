@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from _training import case_of
 
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec.case import parse_case
-from harness.spec.errors import FieldError
-from harness.strategies.base import Strategy
-from harness.strategies.sync import Sync
-from harness.strategies.tensorflow_parameter_server import TensorflowParameterServer
-from harness.transports import _tensorflow_bind, grpc
-from harness.transports._tensorflow_cluster import LIMIT, check_size
-from harness.transports._tensorflow_servers import HeldTensor, Servers
-from harness.transports.base import MessageTooLarge, PeerLost
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.errors import FieldError
+from scaleproof.strategies.base import Strategy
+from scaleproof.strategies.sync import Sync
+from scaleproof.strategies.tensorflow_parameter_server import TensorflowParameterServer
+from scaleproof.transports import _tensorflow_bind, grpc
+from scaleproof.transports._tensorflow_cluster import LIMIT, check_size
+from scaleproof.transports._tensorflow_servers import HeldTensor, Servers
+from scaleproof.transports.base import MessageTooLarge, PeerLost
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
 BEYOND_DEFAULT = 5 << 20

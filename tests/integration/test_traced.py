@@ -9,11 +9,11 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import case_of, launch
 
-from harness.programs import collective
-from harness.rank.context import RankContext
-from harness.rank.recorder import read_events
-from harness.rank.testing import run_ranks
-from harness.spec.case import parse_case
+from scaleproof.programs import collective
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import read_events
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec.case import parse_case
 
 MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b"push")}
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.rank.board import LINE, Post
-from harness.rank.context import RankContext
-from harness.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
-from harness.strategies.communication_thread import CommunicationThread
-from harness.strategies.handover import Handover
-from harness.strategies.local_only import LocalOnly
-from harness.strategies.sync import Sync
-from harness.strategies.sync_overlap import SyncOverlap
-from harness.transports.base import Collectives, Done, PeerLost
+from scaleproof.rank.board import LINE, Post
+from scaleproof.rank.context import RankContext
+from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
+from scaleproof.strategies.communication_thread import CommunicationThread
+from scaleproof.strategies.handover import Handover
+from scaleproof.strategies.local_only import LocalOnly
+from scaleproof.strategies.sync import Sync
+from scaleproof.strategies.sync_overlap import SyncOverlap
+from scaleproof.transports.base import Collectives, Done, PeerLost
 
 SIZES = st.lists(st.integers(1, 5000), min_size=1, max_size=12)
 LIMIT = st.floats(1, 40_000)

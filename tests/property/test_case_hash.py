@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase, parse_case
 
 NAMES = {"suite": "x", "experiment": "e", "arm": "a"}
 TRANSFER: dict[str, Any] = {**NAMES, "program": "transfer", "transport": "tcp", "sizes": [8, 1024], "iterations": 4, "warmup": 1}
@@ -121,9 +121,11 @@ def test_the_seed_is_no_part_of_a_case() -> None:
 
 
 def test_another_process_with_another_hash_seed_gives_the_same_id() -> None:
-    program = f"from harness.spec.case import parse_case; print(parse_case({TRAIN!r}).case_id)"
+    program = f"from scaleproof.spec.case import parse_case; print(parse_case({TRAIN!r}).case_id)"
     for seed in ("1", "2"):
-        printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."})
+        printed = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "harness"}
+        )
         assert printed.stdout.strip() == parse_case(TRAIN).case_id
 
 

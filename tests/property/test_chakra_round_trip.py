@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.simulate.chakra.export import trace_of
-from harness.simulate.chakra.replay import replay
-from harness.simulate.chakra.trace import MICRO, Node, Trace, read_trace, write_trace
-from harness.simulate.chakra.wire import Collective, Type
-from harness.simulate.engine import simulate
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
-from harness.simulate.program import algorithm_of
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.cluster import cluster_of
-from harness.workloads.networks import network_of
-from harness.workloads.profile import peak_profile
+from scaleproof.simulate.chakra.export import trace_of
+from scaleproof.simulate.chakra.replay import replay
+from scaleproof.simulate.chakra.trace import MICRO, Node, Trace, read_trace, write_trace
+from scaleproof.simulate.chakra.wire import Collective, Type
+from scaleproof.simulate.engine import simulate
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.program import algorithm_of
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.cluster import cluster_of
+from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.profile import peak_profile
 
 CLOSE = 0.01
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.collectives.schedule import Action, messages
-from harness.simulate.costs import fit_reduction, fit_transfer
-from harness.simulate.line import Segment, choose_cuts, fit_line, seconds
-from harness.simulate.rounds import messages_s, rounds_of
+from scaleproof.collectives.schedule import Action, messages
+from scaleproof.simulate.costs import fit_reduction, fit_transfer
+from scaleproof.simulate.line import Segment, choose_cuts, fit_line, seconds
+from scaleproof.simulate.rounds import messages_s, rounds_of
 
 SIZES = 4.0 ** np.arange(1, 13)
 """4 B to 16 MiB, as suite micro has them at size smoke."""

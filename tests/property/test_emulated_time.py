@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.claims.metrics import PER_LAUNCH
-from harness.claims.metrics_sizes import by_size
-from harness.record.schema import SAMPLES, Clock, Record
-from harness.record.store import Store, as_emulated
-from harness.spec.case import parse_case
+from scaleproof.claims.metrics import PER_LAUNCH
+from scaleproof.claims.metrics_sizes import by_size
+from scaleproof.record.schema import SAMPLES, Clock, Record
+from scaleproof.record.store import Store, as_emulated
+from scaleproof.spec.case import parse_case
 from tests.unit.claims_samples import record
 
 KNOBS = st.tuples(st.integers(1, 64), st.sampled_from([1.0, 1.5, 4.0, 16.0, 37.0]))

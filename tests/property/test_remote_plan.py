@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.remote._plan import DIMENSIONS, DTYPES, LINE, PAGE, Plan, check_shape, describe, described, rounded
-from harness.remote.base import Edge, NotStatic
-from harness.remote.zero_copy import ZeroCopy
+from scaleproof.remote._plan import DIMENSIONS, DTYPES, LINE, PAGE, Plan, check_shape, describe, described, rounded
+from scaleproof.remote.base import Edge, NotStatic
+from scaleproof.remote.zero_copy import ZeroCopy
 
 RANKS = 3
 PLACES = st.lists(st.tuples(st.integers(0, RANKS - 1), st.integers(0, 40), st.integers(0, 3 * PAGE)), max_size=30)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.collectives.mapped_plan import Plan, Step, accesses, compile_plan
-from harness.collectives.schedule import Action, Message, messages, schedule_of
-from harness.spec.case import Operation
+from scaleproof.collectives.mapped_plan import Plan, Step, accesses, compile_plan
+from scaleproof.collectives.schedule import Action, Message, messages, schedule_of
+from scaleproof.spec.case import Operation
 
 ALGORITHMS = ["ring", "halving_doubling", "tree", "hierarchical"]
 OPERATIONS: list[Operation] = ["all_reduce", "reduce_scatter", "all_gather", "broadcast"]

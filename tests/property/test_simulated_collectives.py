@@ -7,15 +7,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from harness.simulate.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
-from harness.simulate.exchange import Call, Exchange
-from harness.simulate.fluid import FluidCalls
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
-from harness.simulate.network import Network
-from harness.simulate.schedules import hierarchical, pattern_of
-from harness.simulate.servers import Tensor, serve
-from harness.spec.cluster import Cluster, Link, star
+from scaleproof.simulate.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
+from scaleproof.simulate.exchange import Call, Exchange
+from scaleproof.simulate.fluid import FluidCalls
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.network import Network
+from scaleproof.simulate.schedules import hierarchical, pattern_of
+from scaleproof.simulate.servers import Tensor, serve
+from scaleproof.spec.cluster import Cluster, Link, star
 
 ALGORITHMS = ("ring", "halving_doubling", "tree")
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
@@ -111,7 +111,7 @@ def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
      *(("hierarchical/2", "all_reduce", p) for p in (4, 6)), ("hierarchical/4", "all_reduce", 12), ("hierarchical/3", "all_reduce", 3)],
 )  # fmt: skip
 def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p):
-    from harness.collectives.schedule import Action, messages
+    from scaleproof.collectives.schedule import Action, messages
 
     count, found = 64 * p, {}
     for message in messages(algorithm, operation, p, count):

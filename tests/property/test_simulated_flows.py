@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from harness.simulate.flows import Flows, max_min_rates
+from scaleproof.simulate.flows import Flows, max_min_rates
 
 INF = float("inf")
 

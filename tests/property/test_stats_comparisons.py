@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from harness.stats.compare import compare, detectable
-from harness.stats.intervals import median, median_interval
-from harness.stats.ranks import shift
-from harness.stats.stopping import BUDGET, state
+from scaleproof.stats.compare import compare, detectable
+from scaleproof.stats.intervals import median, median_interval
+from scaleproof.stats.ranks import shift
+from scaleproof.stats.stopping import BUDGET, state
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 COMPARISONS = 400

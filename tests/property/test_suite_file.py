@@ -8,9 +8,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.spec.errors import SpecError
-from harness.spec.plan import plan
-from harness.spec.suite import load_suite
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
 
 TEXT = (Path(__file__).parents[2] / "suites" / "_template" / "suite.yaml").read_text()
 WORDS = [match.span() for match in re.finditer(r"[\w.]+|[\[\]{}:,&*-]", TEXT)]

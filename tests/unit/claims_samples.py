@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from harness.record.schema import Check, Code, RankStatus, Record
-from harness.spec.case import parse_case
+from scaleproof.record.schema import Check, Code, RankStatus, Record
+from scaleproof.spec.case import parse_case
 
 MS = 1_000_000
 """Nanoseconds."""

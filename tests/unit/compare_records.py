@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.compare.build import Question, build
-from harness.compare.schema import Comparison
-from harness.compare.selection import select
-from harness.rank.recorder import EVENT_DTYPE
-from harness.record.machine import Floor, MachineProfile, write_profile
-from harness.record.schema import Code, RankStatus, Record
-from harness.record.store import Store
-from harness.record.write import samples_table
+from scaleproof.compare.build import Question, build
+from scaleproof.compare.schema import Comparison
+from scaleproof.compare.selection import select
+from scaleproof.rank.recorder import EVENT_DTYPE
+from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.record.schema import Code, RankStatus, Record
+from scaleproof.record.store import Store
+from scaleproof.record.write import samples_table
 from tests.unit.records import case, failure, record
 
 FAST = (1.00, 1.01, 0.99, 1.02, 1.00, 1.01, 0.98, 1.00)

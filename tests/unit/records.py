@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.rank.recorder import EVENT_DTYPE
-from harness.record.schema import Code, Failure, Job, PlacedNode, Placement, Record
-from harness.record.store import Store
-from harness.record.write import samples_table
-from harness.spec.case import parse_case
+from scaleproof.rank.recorder import EVENT_DTYPE
+from scaleproof.record.schema import Code, Failure, Job, PlacedNode, Placement, Record
+from scaleproof.record.store import Store
+from scaleproof.record.write import samples_table
+from scaleproof.spec.case import parse_case
 
 
 def case(**fields: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.spec.suite import Suite, load_suite
+from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.report_results import make
 
 SUITE = """

@@ -9,18 +9,30 @@ from typing import Any, get_args
 
 import numpy as np
 
-from harness.claims.judge import judge_suite, write_claims
-from harness.claims.metrics import PER_LAUNCH
-from harness.claims.schema import BaseOut, ClaimResult, ControlOut, Deviation, IntervalOut, Verdict
-from harness.rank.recorder import EVENT_DTYPE
-from harness.record.machine import Bound, Floor, MachineProfile, write_profile
-from harness.record.schema import Check, Clock, Code, Failure, PreflightCheck, RankDoing, RankNetwork, RankStatus, Record, Stall, Warning
-from harness.record.store import Store
-from harness.record.table import collect, write_table
-from harness.record.write import samples_table
-from harness.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
-from harness.spec.plan import PlannedLaunch, plan
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.judge import judge_suite, write_claims
+from scaleproof.claims.metrics import PER_LAUNCH
+from scaleproof.claims.schema import BaseOut, ClaimResult, ControlOut, Deviation, IntervalOut, Verdict
+from scaleproof.rank.recorder import EVENT_DTYPE
+from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
+from scaleproof.record.schema import (
+    Check,
+    Clock,
+    Code,
+    Failure,
+    PreflightCheck,
+    RankDoing,
+    RankNetwork,
+    RankStatus,
+    Record,
+    Stall,
+    Warning,
+)
+from scaleproof.record.store import Store
+from scaleproof.record.table import collect, write_table
+from scaleproof.record.write import samples_table
+from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite, load_suite
 
 HOSTILE = '<script>document.title = "owned"</script> & "quoted" \x1b[31mred\x1b[0m'
 MS = 1_000_000

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from harness.remote.allocation import Births, Sites
+from scaleproof.remote.allocation import Births, Sites
 
 
 class Sender:

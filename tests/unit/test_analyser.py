@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from harness.remote.analyse_torch import GRADIENT, tensors_of
-from harness.remote.analyser import Decision, PlacementError, Tensor, decide
-from harness.remote.base import Edge
+from scaleproof.remote.analyse_torch import GRADIENT, tensors_of
+from scaleproof.remote.analyser import Decision, PlacementError, Tensor, decide
+from scaleproof.remote.base import Edge
 
 PS, WORKER = 0, 1
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.remote.analyser import Decision, PlacementError, decide
-from harness.spec.case import parse_case
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.remote.analyser import Decision, PlacementError, decide
+from scaleproof.spec.case import parse_case
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"
 SERVERS = {PS: 0, WORKER: 1, "": 1}
@@ -20,7 +20,7 @@ def decisions(shape: list[int | None]) -> tuple[list[Any], dict[str, Decision]]:
     """A layer whose weights lie on one server; inputs, activations and the gradient are made on another, and a select follows on the first."""
     import tensorflow as tf
 
-    from harness.remote.analyse_tensorflow import tensors_of
+    from scaleproof.remote.analyse_tensorflow import tensors_of
 
     @tf.function(input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec((8, 4), tf.float32)])
     def step(inputs: Any, values: Any) -> Any:

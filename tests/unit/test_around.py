@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from harness.launch import preflight_experiment, preflight_machine, preflight_ranks
-from harness.launch.agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
-from harness.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
-from harness.launch.preflight_experiment import failed, warnings
-from harness.record import pace
-from harness.record.pace import HZ
-from harness.record.schema import RankNetwork
-from harness.record.wire import Carried, background, carried, misled, shared, unseen
-from harness.spec.registry import TABLES
+from scaleproof.launch import preflight_experiment, preflight_machine, preflight_ranks
+from scaleproof.launch.agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
+from scaleproof.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
+from scaleproof.launch.preflight_experiment import failed, warnings
+from scaleproof.record import pace
+from scaleproof.record.pace import HZ
+from scaleproof.record.schema import RankNetwork
+from scaleproof.record.wire import Carried, background, carried, misled, shared, unseen
+from scaleproof.spec.registry import TABLES
 from tests.integration.launches import small_case
 
 MB = 10**6

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from claims_samples import TRAIN, record, samples
 
-from harness.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
-from harness.record.machine import Bound, MachineProfile, read_profile, write_profile
-from harness.workloads.networks import network_of
+from scaleproof.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
+from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
+from scaleproof.workloads.networks import network_of
 
 BASE: dict[str, Any] = {"suite": "s", "experiment": "e", "arm": "a", "sizes": [1000], "iterations": 1, "warmup": 0, "ranks": 2}
 TRANSFER = BASE | {"program": "transfer", "transport": "shm"}

@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.claims.launch import Launch
-from harness.claims.load import load_claims, load_published
-from harness.claims.metrics import suite_metrics
-from harness.programs.own import load_entry
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import parse_case
-from harness.spec.suite import load_suite
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import suite_metrics
+from scaleproof.programs.own import load_entry
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.suite import load_suite
 
 FOLDER = Path(__file__).parents[2] / "suites" / "awan2019"
 PROGRAMS = FOLDER / "programs"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.rank import parent
-from harness.rank.parent import neighbours_first, shares
+from scaleproof.rank import parent
+from scaleproof.rank.parent import neighbours_first, shares
 
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=64, unique=True), st.integers(1, 64))

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.calibrate import floors
-from harness.calibrate.floors import LAUNCHES, floor_share, spread
-from harness.calibrate.measure import _interleaved, comparisons_within, plans, suite
-from harness.cli import main
-from harness.record.digest import machine_id
-from harness.record.machine import Bound, Floor, MachineProfile, write_profile
-from harness.record.store import Store
+from scaleproof.calibrate import floors
+from scaleproof.calibrate.floors import LAUNCHES, floor_share, spread
+from scaleproof.calibrate.measure import _interleaved, comparisons_within, plans, suite
+from scaleproof.cli import main
+from scaleproof.record.digest import machine_id
+from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
+from scaleproof.record.store import Store
 from tools.calibration_study import __main__ as study
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +89,7 @@ def test_minutes_become_whole_comparisons() -> None:
     ("module", "arguments", "key"), [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second"), ("multiply", [], "flop_per_second")]
 )
 def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments: list[str], key: str) -> None:
-    done = subprocess.run([sys.executable, "-m", f"harness.calibrate.{module}", *arguments], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-m", f"scaleproof.calibrate.{module}", *arguments], capture_output=True, text=True, timeout=60, check=True)
     found = json.loads(done.stdout)[key]
     assert (found["4096"] if isinstance(found, dict) else found) > 0
 

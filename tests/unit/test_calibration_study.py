@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.record.store import Store
+from scaleproof.record.store import Store
 from tests.unit.records import case, commit, record
 from tools.calibration_study import design, keep
 from tools.calibration_study.__main__ import ARCHIVE, OUTCOME

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.cli import main
-from harness.simulate.chakra.replay import replay
-from harness.simulate.chakra.trace import GROUPS, Node, Trace, read_trace, write_trace
-from harness.simulate.chakra.wire import Collective, Type, messages, set_attribute, write
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
-from harness.spec.cluster import star
-from harness.spec.errors import SpecError
+from scaleproof.cli import main
+from scaleproof.simulate.chakra.replay import replay
+from scaleproof.simulate.chakra.trace import GROUPS, Node, Trace, read_trace, write_trace
+from scaleproof.simulate.chakra.wire import Collective, Type, messages, set_attribute, write
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.spec.cluster import star
+from scaleproof.spec.errors import SpecError
 
 COSTS = MessageCosts((Segment(None, 1e-5, 0.0),), 0.0)
 MB = 1_000_000

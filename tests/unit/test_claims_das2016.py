@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.claims.judge import judge_suite, read_claims, write_claims
-from harness.claims.load import load_claims, load_published
-from harness.claims.metrics import METRICS, suite_metrics
-from harness.claims.pool import matches
-from harness.record.store import Store
-from harness.spec.errors import SpecError
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.judge import judge_suite, read_claims, write_claims
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import METRICS, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import Suite, load_suite
 
 ROOT = Path(__file__).resolve().parents[2]
 GATED = {

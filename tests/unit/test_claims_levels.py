@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.claims.estimate import Found, Question, answer
-from harness.claims.launch import Launch
-from harness.claims.levels import apart, asked, largest, summary
-from harness.claims.metrics import METRICS
-from harness.spec.plan import PlannedLaunch
-from harness.stats.intervals import median
+from scaleproof.claims.estimate import Found, Question, answer
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.levels import apart, asked, largest, summary
+from scaleproof.claims.metrics import METRICS
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.stats.intervals import median
 from tests.unit.claims_samples import TRAIN, record, samples
 from tests.unit.test_judge import judged
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.claims.schema import ClaimForm
-from harness.spec.plan import PlannedLaunch
+from scaleproof.claims.schema import ClaimForm
+from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.test_judge import SPEEDUP, judged
 
 SWEPT = "sweep: {bucket_mib: [1, 2, 4], minibatch: [16]}"

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 import yaml
 
-from harness.claims.judge import judge_suite
-from harness.claims.load import load_claims, load_published
-from harness.claims.metrics import Metric, suite_metrics
-from harness.claims.pool import matches
-from harness.record.store import Store
-from harness.spec.suite import Suite, load_suite
-from harness.spec.tags import AXES, NONE
-from harness.spec.tags import SCHEMES as TAGGED
-from harness.transports.base import Done, Traffic
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.spec.tags import AXES, NONE
+from scaleproof.spec.tags import SCHEMES as TAGGED
+from scaleproof.transports.base import Done, Traffic
 from tests.unit.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[2]

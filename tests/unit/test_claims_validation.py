@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.claims.judge import judge_suite, write_claims
-from harness.claims.schema import ClaimResult, Finding
-from harness.claims.validation import NEVER, Findings
-from harness.record.schema import Code, Record
-from harness.record.store import Store
-from harness.spec.errors import SpecError
-from harness.spec.plan import plan
-from harness.spec.suite import load_suite
+from scaleproof.claims.judge import judge_suite, write_claims
+from scaleproof.claims.schema import ClaimResult, Finding
+from scaleproof.claims.validation import NEVER, Findings
+from scaleproof.record.schema import Code, Record
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
 from tests.unit.claims_samples import TRAIN, record
 from tests.unit.test_judge import SPEEDUP, SUITE, commit, judged, one_rank_takes_twice_as_long
 
@@ -167,8 +167,8 @@ def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
 
 
 def test_a_miss_of_the_level_below_is_handed_on(tmp_path: Path) -> None:
-    from harness.claims.load import load_claims
-    from harness.claims.validation import with_misses_below
+    from scaleproof.claims.load import load_claims
+    from scaleproof.claims.validation import with_misses_below
 
     suite = load_suite("validation")
     forms = {claim.form.id: claim.form for claim in load_claims(suite)}

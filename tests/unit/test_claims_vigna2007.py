@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims.judge import judge_suite
-from harness.claims.load import load_claims, load_published
-from harness.claims.pool import matches
-from harness.record.store import Store
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.pool import matches
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import Suite, load_suite
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness.claims.judge import judge_suite
-from harness.claims.launch import Launch
-from harness.claims.load import load_claims, load_published
-from harness.claims.metrics import Metric, suite_metrics
-from harness.claims.pool import matches
-from harness.record.schema import RankStatus, Record
-from harness.record.store import Store
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.record.schema import RankStatus, Record
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims_samples import TRAIN, record, samples, step
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.claims.judge import judge_suite
-from harness.claims.launch import Launch
-from harness.claims.load import load_claims, load_published
-from harness.claims.metrics import Metric, suite_metrics
-from harness.claims.pool import matches
-from harness.record.store import Store
-from harness.spec.suite import Suite, load_suite
-from harness.workloads.alexnet import alexnet
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.workloads.alexnet import alexnet
 from tests.unit.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[2]

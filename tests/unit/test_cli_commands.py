@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import doctor
-from harness.cli import COMMANDS, main
-from harness.commands.run import changing
-from harness.commands.show import printable
-from harness.spec import registry
-from harness.spec.experiment import CASES
-from harness.spec.suite import load_suite, suite_folders
+from scaleproof import doctor
+from scaleproof.cli import COMMANDS, main
+from scaleproof.commands.run import changing
+from scaleproof.commands.show import printable
+from scaleproof.spec import registry
+from scaleproof.spec.experiment import CASES
+from scaleproof.spec.suite import load_suite, suite_folders
 
 SUITE = """\
 suite: x
@@ -130,7 +130,7 @@ def test_a_single_case_whose_library_is_missing_is_one_line_and_writes_nothing(
 
 
 def test_a_suite_of_ones_own_loads_and_dry_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from harness.claims.load import load_claims
+    from scaleproof.claims.load import load_claims
 
     assert main(["init", "suite", "mine", "--path", "elsewhere"]) == 0
     suite = load_suite("elsewhere/mine")

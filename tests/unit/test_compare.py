@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness.claims.metrics import METRICS
-from harness.cli import main
-from harness.compare.schema import Comparison
-from harness.compare.values import PER_SIZE
-from harness.record.schema import Warning
-from harness.spec.case import parse_case
+from scaleproof.claims.metrics import METRICS
+from scaleproof.cli import main
+from scaleproof.compare.schema import Comparison
+from scaleproof.compare.values import PER_SIZE
+from scaleproof.record.schema import Warning
+from scaleproof.spec.case import parse_case
 from tests.unit.compare_records import FAST, NEW, OLD, SLOW, calibrate, code, compared, launches, said, two_commits
 from tests.unit.records import case
 
@@ -211,7 +211,7 @@ def test_text_is_plain_where_no_person_looks(results: Path, capsys: pytest.Captu
 
 TWICE = """
 import sys
-from harness.cli import main
+from scaleproof.cli import main
 results, page = sys.argv[1:]
 main(["compare", "@commit:0ld", "@commit:new", "--results", results, "--page", page])
 main(["compare", "@commit:0ld", "@commit:new", "--results", results, "--json"])
@@ -241,7 +241,7 @@ def test_equal_records_give_equal_bytes_whatever_the_hash_seed(tmp_path: Path) -
 
 
 def test_the_page_needs_no_other_file_and_escapes_what_it_shows(tmp_path: Path) -> None:
-    from harness.report.compare import write
+    from scaleproof.report.compare import write
 
     hostile = case(sizes=[1024], iterations=4, warmup=0, arm="<script>alert(1)</script>")
     launches(tmp_path, FAST, "a", case=hostile, code=code("0ld"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.compare.pairing import groups, pair_cases, pair_launches
-from harness.compare.selection import select
-from harness.spec.case import parse_case
+from scaleproof.compare.pairing import groups, pair_cases, pair_launches
+from scaleproof.compare.selection import select
+from scaleproof.spec.case import parse_case
 from tests.unit.compare_records import FAST, code, launches
 from tests.unit.records import case, record
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare.selection import KEYS, parse, select
-from harness.spec.errors import SpecError
+from scaleproof.compare.selection import KEYS, parse, select
+from scaleproof.spec.errors import SpecError
 from tests.unit.compare_records import FAST, code, launches
 from tests.unit.records import case
 

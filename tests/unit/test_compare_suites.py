@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.spec.case import parse_case
-from harness.spec.errors import SpecError
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.errors import SpecError
 from tests.unit.compare_records import FAST, SLOW, code, compared, launches, said, two_commits
 
 
@@ -18,7 +18,7 @@ def results(tmp_path: Path) -> Path:
 
 
 OWN = """
-from harness.claims.metrics import Metric
+from scaleproof.claims.metrics import Metric
 
 METRICS = [
     Metric("loudness", "dB", "lower", launch=lambda record, samples: float(samples["value"].mean())),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from harness.report.compare_summary import summary
+from scaleproof.cli import main
+from scaleproof.report.compare_summary import summary
 from tests.unit.compare_records import FAST, NEW, OLD, SLOW, calibrate, code, compared, launches, said, two_commits
 from tests.unit.records import case
 

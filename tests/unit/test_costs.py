@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.calibrate.costs import fit_costs
-from harness.cli import main
-from harness.record.store import Store
-from harness.report.build import build
-from harness.simulate.costs import fit_reduction, fit_transfer
-from harness.simulate.line import fit_line
-from harness.simulate.store import costs_file, read_costs, write_costs
-from harness.spec.errors import SpecError
-from harness.spec.suite import load_suite
+from scaleproof.calibrate.costs import fit_costs
+from scaleproof.cli import main
+from scaleproof.record.store import Store
+from scaleproof.report.build import build
+from scaleproof.simulate.costs import fit_reduction, fit_transfer
+from scaleproof.simulate.line import fit_line
+from scaleproof.simulate.store import costs_file, read_costs, write_costs
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import load_suite
 from tests.unit.report_results import make
 
 SIZES = 4.0 ** np.arange(1, 8)

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.claims.load import load_claims
-from harness.claims.metrics import Metric, suite_metrics
-from harness.claims.pool import matches
-from harness.launch.preflight import obstacle
-from harness.programs.own import load_entry
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.load import load_claims
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.launch.preflight import obstacle
+from scaleproof.programs.own import load_entry
+from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from harness.calibrate import dilation
-from harness.calibrate.capacity import FILE, Capacity, read_capacity
-from harness.calibrate.dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
-from harness.cli import main
-from harness.record.digest import machine_id
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.errors import SpecError
-from harness.workloads.networks import network_of
-from harness.workloads.profile import Spread
-from harness.workloads.volumes import volume
+from scaleproof.calibrate import dilation
+from scaleproof.calibrate.capacity import FILE, Capacity, read_capacity
+from scaleproof.calibrate.dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
+from scaleproof.cli import main
+from scaleproof.record.digest import machine_id
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.profile import Spread
+from scaleproof.workloads.volumes import volume
 
 NOWHERE = Path("no such machine")
 """Without a profile links are taken to be busy all the time."""

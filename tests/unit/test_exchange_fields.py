@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.simulate.chakra.export import trace_of
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.errors import FieldError, SpecError
+from scaleproof.simulate.chakra.export import trace_of
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.errors import FieldError, SpecError
 
 CASE: dict[str, Any] = {
     "program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 4, "transport": "tcp", "collective": "ring", "strategy": "sync_overlap",

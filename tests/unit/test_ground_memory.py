@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.launch.nodes.allocation import Allocation
-from harness.launch.nodes.ground import Ground, Node
-from harness.launch.nodes.hosts import Host
-from harness.launch.nodes.roll_call import Answer
-from harness.spec.case import AnyCase, parse_case
+from scaleproof.launch.nodes.allocation import Allocation
+from scaleproof.launch.nodes.ground import Ground, Node
+from scaleproof.launch.nodes.hosts import Host
+from scaleproof.launch.nodes.roll_call import Answer
+from scaleproof.spec.case import AnyCase, parse_case
 
 
 def ground(slots: int) -> Ground:

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.fabric import _qemu, _uml, capture, wire
-from harness.fabric.guests import Guests
-from harness.fabric.node import shaping
-from harness.fabric.plan import GuestPlan, address, put, read_plan, take
-from harness.launch.base import ranks_of
-from harness.launch.conditions import link_warnings
-from harness.launch.processes import OnNodes
-from harness.launch.watch import ended_badly
-from harness.rank import place
-from harness.rank.mirror import processes_file
-from harness.record.schema import evidence_words
-from harness.spec.case import parse_case
+from scaleproof.fabric import _qemu, _uml, capture, wire
+from scaleproof.fabric.guests import Guests
+from scaleproof.fabric.node import shaping
+from scaleproof.fabric.plan import GuestPlan, address, put, read_plan, take
+from scaleproof.launch.base import ranks_of
+from scaleproof.launch.conditions import link_warnings
+from scaleproof.launch.processes import OnNodes
+from scaleproof.launch.watch import ended_badly
+from scaleproof.rank import place
+from scaleproof.rank.mirror import processes_file
+from scaleproof.record.schema import evidence_words
+from scaleproof.spec.case import parse_case
 
 TRANSFER = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [8]}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.spec import registry
+from scaleproof.spec import registry
 
 ROOT = Path(__file__).parents[2]
-HARNESS = ROOT / "harness"
+HARNESS = ROOT / "harness" / "scaleproof"
 # From the lowest room to the highest: a room imports its own and lower ones. `rank` hosts the programs, so they share a floor.
 FLOORS = [
     {"spec"}, {"stats"}, {"record"}, {"fabric"}, {"workloads"}, {"transports"}, {"remote"}, {"collectives"}, {"strategies"},
@@ -22,7 +22,7 @@ FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 # Data that lower rooms receive from `rank`: they import these for types only, under TYPE_CHECKING.
 HANDED_DOWN = {"context", "recorder", "board", "rendezvous"}
 # The table of networks imports no framework; `spec` asks it when it checks a case, and reaches it by name, inside functions.
-BY_NAME = {("spec", "harness.workloads.networks")}
+BY_NAME = {("spec", "scaleproof.workloads.networks")}
 LONGEST_FILE, LONGEST_FUNCTION = 330, 60
 PYTHON = sorted(path for folder in ("harness", "tools", "benchmarks", "suites") for path in (ROOT / folder).rglob("*.py"))
 
@@ -52,7 +52,7 @@ def problems(path: Path, source: str) -> list[str]:
     room, found, tree = room_of(path), [], ast.parse(source)
     for module, for_types in imports(tree):
         parts = module.split(".")
-        if parts[0] != "harness" or len(parts) < 2 or parts[1] not in FLOOR:
+        if parts[0] != "scaleproof" or len(parts) < 2 or parts[1] not in FLOOR:
             continue
         if (room, ".".join(parts[:3])) in BY_NAME and not any(module == top for top in top_level(tree)):
             continue
@@ -80,11 +80,11 @@ def test_upper_rooms_import_lower_ones_never_the_reverse():
 @pytest.mark.parametrize(
     ("room", "line", "allowed"),
     [
-        ("transports", "from harness.strategies import base", False),
-        ("transports", "from harness.rank.context import Context", False),
-        ("transports", "if TYPE_CHECKING:\n    from harness.rank.context import Context", True),
-        ("strategies", "from harness.collectives import ring", True),
-        ("spec", "def f():\n    import harness.launch.supervisor", False),
+        ("transports", "from scaleproof.strategies import base", False),
+        ("transports", "from scaleproof.rank.context import Context", False),
+        ("transports", "if TYPE_CHECKING:\n    from scaleproof.rank.context import Context", True),
+        ("strategies", "from scaleproof.collectives import ring", True),
+        ("spec", "def f():\n    import scaleproof.launch.supervisor", False),
     ],
 )
 def test_an_import_that_goes_up_is_seen(room, line, allowed):
@@ -95,7 +95,7 @@ def test_every_registered_name_has_its_file():
     for kind, table in registry.TABLES.items():
         for name, entry in table.items():
             module = entry.target.partition(":")[0]
-            assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists(), f"{kind} {name}: no {module}"
+            assert (HARNESS.parent / module.replace(".", "/")).with_suffix(".py").exists(), f"{kind} {name}: no {module}"
 
 
 def test_the_snakefile_is_short_and_rules_are_flat():

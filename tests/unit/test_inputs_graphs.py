@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.workloads.inputs import statistics
-from harness.workloads.inputs.findings import BadInput, Finding, settle
-from harness.workloads.inputs.graphs import WebGraph, graph_inputs
+from scaleproof.workloads.inputs import statistics
+from scaleproof.workloads.inputs.findings import BadInput, Finding, settle
+from scaleproof.workloads.inputs.graphs import WebGraph, graph_inputs
 
 NODES = 6000
 

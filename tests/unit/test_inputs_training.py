@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.record.schema import InputCheck
-from harness.spec.case import TrainCase, parse_case
-from harness.workloads import data
-from harness.workloads.data import Batch, Digits, load_digits
-from harness.workloads.inputs import tables, training
-from harness.workloads.inputs.findings import BadInput, Finding, Findings, settle
-from harness.workloads.inputs.tables import shared_rows
-from harness.workloads.inputs.training import checked_data, training_inputs
-from harness.workloads.networks import check_workload
+from scaleproof.record.schema import InputCheck
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.workloads import data
+from scaleproof.workloads.data import Batch, Digits, load_digits
+from scaleproof.workloads.inputs import tables, training
+from scaleproof.workloads.inputs.findings import BadInput, Finding, Findings, settle
+from scaleproof.workloads.inputs.tables import shared_rows
+from scaleproof.workloads.inputs.training import checked_data, training_inputs
+from scaleproof.workloads.networks import check_workload
 
 SEED = 20
 

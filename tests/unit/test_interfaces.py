@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.fabric import host
-from harness.fabric.guests import Guests
-from harness.fabric.host import Host
-from harness.fabric.verbs import Port
+from scaleproof.fabric import host
+from scaleproof.fabric.guests import Guests
+from scaleproof.fabric.host import Host
+from scaleproof.fabric.verbs import Port
 
 
 def device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.calibrate.jitter import spread
-from harness.commands.fit import jitter_line
-from harness.simulate.jitter import FittedJitter, Jitter, read_jitter, write_jitter
-from harness.spec.errors import SpecError
+from scaleproof.calibrate.jitter import spread
+from scaleproof.commands.fit import jitter_line
+from scaleproof.simulate.jitter import FittedJitter, Jitter, read_jitter, write_jitter
+from scaleproof.spec.errors import SpecError
 
 
 def launches(jitter: Jitter, count: int = 6, ranks: int = 8, steps: int = 200) -> list[pd.DataFrame]:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.launch.nodes import ground, slurm
+from scaleproof.launch.nodes import ground, slurm
 
 
 def found(monkeypatch: pytest.MonkeyPatch, said: str, failed: bool = True) -> str:

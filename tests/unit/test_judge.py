@@ -10,14 +10,14 @@ import pytest
 import yaml
 from claims_samples import record, samples, step
 
-from harness.claims.judge import judge_suite, read_claims, write_claims
-from harness.claims.schema import ClaimResult
-from harness.record.machine import Floor, MachineProfile, write_profile
-from harness.record.schema import SAMPLES, Failure, Warning
-from harness.record.store import Store
-from harness.spec.errors import SpecError
-from harness.spec.plan import PlannedLaunch, plan
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.judge import judge_suite, read_claims, write_claims
+from scaleproof.claims.schema import ClaimResult
+from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.record.schema import SAMPLES, Failure, Warning
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite, load_suite
 
 SUITE = """
 suite: mine

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.cli import main
-from harness.launch.nodes.hosts import parse
+from scaleproof.cli import main
+from scaleproof.launch.nodes.hosts import parse
 from tests.unit.kubernetes_forms import check
 
 SUITE = """\

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from claims_samples import TRAIN, record, samples, step
 
-from harness.claims.launch import Launch
-from harness.claims.metrics import METRICS, PER_LAUNCH, by_size, suite_metrics
-from harness.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
-from harness.claims.metrics_sizes import bytes_per_rank_ratio
-from harness.claims.metrics_split import step_split
-from harness.record.schema import Check
-from harness.spec.errors import SpecError
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.metrics import METRICS, PER_LAUNCH, by_size, suite_metrics
+from scaleproof.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
+from scaleproof.claims.metrics_sizes import bytes_per_rank_ratio
+from scaleproof.claims.metrics_split import step_split
+from scaleproof.record.schema import Check
+from scaleproof.spec.errors import SpecError
 
 COLLECTIVE: dict[str, Any] = {
     "program": "collective", "suite": "s", "experiment": "e", "arm": "a",
@@ -120,7 +120,7 @@ def test_trainings_are_the_same_within_rounding_only() -> None:
     ("text", "message"),
     [
         ("", "has no list METRICS"),
-        ("from harness.claims.metrics import Metric\nMETRICS = [Metric('throughput', 'x', None)]", "'throughput' is already one of the harness's"),
+        ("from scaleproof.claims.metrics import Metric\nMETRICS = [Metric('throughput', 'x', None)]", "'throughput' is already one of the harness's"),
     ],
 )
 def test_a_suite_adds_metrics_but_replaces_none(tmp_path: Path, text: str, message: str) -> None:
@@ -152,7 +152,7 @@ def test_first_steps_and_exchanges_are_counted_above_steady_ones() -> None:
 
 
 def test_throughput_compares_ranks_on_one_clock() -> None:
-    from harness.record.schema import Clock
+    from scaleproof.record.schema import Clock
 
     clocks = [Clock(rank=0, offset_ns=0, uncertainty_ns=1), Clock(rank=1, offset_ns=-10_000_000, uncertainty_ns=1)]
     assert PER_LAUNCH["throughput"](record(TRAIN, clocks=clocks), two_ranks(None)) == pytest.approx(16 / 0.200)

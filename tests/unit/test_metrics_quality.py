@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from claims_samples import MS, TRAIN, record, samples
 
-from harness.claims.metrics import METRICS
-from harness.claims.metrics_quality import time_to_quality
-from harness.record.schema import Clock
+from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.metrics_quality import time_to_quality
+from scaleproof.record.schema import Clock
 
 DIGITS = {**TRAIN, "data": "digits", "workload": "dnn_digits", "evaluate_every": 1}
 

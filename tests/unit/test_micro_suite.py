@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.claims.launch import Launch
-from harness.claims.load import load_claims
-from harness.claims.metrics import METRICS, Metric, suite_metrics
-from harness.claims.pool import matches
-from harness.programs.common import repetitions
-from harness.programs.own import load_entry
-from harness.spec.case import parse_case
-from harness.spec.suite import SIZES, Suite, load_suite
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims
+from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.programs.common import repetitions
+from scaleproof.programs.own import load_entry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.suite import SIZES, Suite, load_suite
 from tests.unit.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,23 +12,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.fabric import links, netns, netns_keeper, netns_node, probe, quota, reach
-from harness.fabric.lookers import lookers
-from harness.fabric.netns import Netns
-from harness.fabric.netns_keeper import NamespaceKeeper, keep
-from harness.fabric.netns_plan import NamespacePlan, read_plan
-from harness.fabric.nodes import Node
-from harness.fabric.plan import put
-from harness.fabric.topology import PORTS, Network, network_of
-from harness.launch.conditions import link_warnings
-from harness.launch.mpirun import options_over
-from harness.launch.netns import InNamespaces
-from harness.rank import place
-from harness.record.schema import RankNetwork
-from harness.record.wire import carried, past_the_links
-from harness.spec.case import parse_case
-from harness.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
-from harness.spec.errors import FieldError, SpecError
+from scaleproof.fabric import links, netns, netns_keeper, netns_node, probe, quota, reach
+from scaleproof.fabric.lookers import lookers
+from scaleproof.fabric.netns import Netns
+from scaleproof.fabric.netns_keeper import NamespaceKeeper, keep
+from scaleproof.fabric.netns_plan import NamespacePlan, read_plan
+from scaleproof.fabric.nodes import Node
+from scaleproof.fabric.plan import put
+from scaleproof.fabric.topology import PORTS, Network, network_of
+from scaleproof.launch.conditions import link_warnings
+from scaleproof.launch.mpirun import options_over
+from scaleproof.launch.netns import InNamespaces
+from scaleproof.rank import place
+from scaleproof.record.schema import RankNetwork
+from scaleproof.record.wire import carried, past_the_links
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
+from scaleproof.spec.errors import FieldError, SpecError
 
 MB = 10**6
 CASE = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [8], "fabric": "netns"}
@@ -222,7 +222,7 @@ def test_a_pair_that_names_no_ranks_has_two_nodes_all_the_same():
 def test_mpirun_starts_ranks_on_nodes_by_a_shell_of_our_own():
     words = options_over({"node0": 2, "node1": 1}, "eth0")
     assert words[:4] == ["-n", "3", "--host", "node0:2,node1:1"]
-    assert words[words.index("plm_ssh_agent") + 1].endswith("-m harness.fabric.reach")
+    assert words[words.index("plm_ssh_agent") + 1].endswith("-m scaleproof.fabric.reach")
     assert words[words.index("btl") + 1] == "self,tcp" and words[words.index("btl_tcp_if_include") + 1] == "eth0"
 
 

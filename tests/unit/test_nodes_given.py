@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from harness.launch.nodes import hosts, slurm, ssh
-from harness.launch.nodes.allocation import Allocation, Asked, given, options
-from harness.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
-from harness.launch.nodes.hosts import Host
-from harness.launch.nodes.inner import command
-from harness.launch.nodes.roll_call import Answer, answers_in, told
-from harness.launch.nodes.srun import commands
-from harness.launch.nodes.variables import carried, for_starter
-from harness.launch.torchrun import torchrun
-from harness.spec.case import parse_case
-from harness.spec.errors import SpecError
+from scaleproof.launch.nodes import hosts, slurm, ssh
+from scaleproof.launch.nodes.allocation import Allocation, Asked, given, options
+from scaleproof.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
+from scaleproof.launch.nodes.hosts import Host
+from scaleproof.launch.nodes.inner import command
+from scaleproof.launch.nodes.roll_call import Answer, answers_in, told
+from scaleproof.launch.nodes.srun import commands
+from scaleproof.launch.nodes.variables import carried, for_starter
+from scaleproof.launch.torchrun import torchrun
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.errors import SpecError
 
 JOB = (
     "JobId=17 JobName=x UserId=root(0) Requeue=1 Restarts=2 JobState=RUNNING Partition=long NodeList=n[1-3] BatchHost=n1 NumNodes=3 NumCPUs=8 NumTasks=3 "
@@ -223,7 +223,7 @@ def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
 
 def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
     answers = [answer("n1"), answer("n2", own="ens3", interfaces={"ens3": "10.0.0.2"})]
-    monkeypatch.setattr("harness.launch.nodes.ground.call", lambda allocation, results: answers)
+    monkeypatch.setattr("scaleproof.launch.nodes.ground.call", lambda allocation, results: answers)
     allocation = Allocation("hosts", "", (Host("n1"), Host("n2")), "ssh")
     with pytest.raises(SpecError, match=r"n1: eth0, n2: ens3.*--interface"):
         ground_of(allocation, tmp_path)
@@ -254,12 +254,12 @@ def test_torchrun_meets_at_the_first_node_and_restarts_nothing():
 def test_mpirun_runs_on_the_first_node_and_reaches_others_by_errands():
     header = {"inner": "mpirun", "hosts": ["u@n1", "n2"], "ranks": [[0, 1], [2]], "interface": "eth0"}
     first = command(header, 0, Path("f"), Path("s"), 0)
-    assert first is not None and "n1:2,n2:1" in first and "harness.launch.nodes.errand" in " ".join(first)
+    assert first is not None and "n1:2,n2:1" in first and "scaleproof.launch.nodes.errand" in " ".join(first)
     assert command(header, 1, Path("f"), Path("s"), 0) is None
 
 
 def test_a_machine_knows_itself_without_a_remote_shell():
-    from harness.launch.nodes import ssh
+    from scaleproof.launch.nodes import ssh
 
     [(here, _), (there, _)] = ssh.commands([socket.gethostname(), "elsewhere"], ["agent"])
     assert here == ["agent", "--node", "0"] and there[-2] == "elsewhere" and there[-1].endswith("exec agent --node 1'")

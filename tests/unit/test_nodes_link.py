@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.launch.nodes import link as links
-from harness.launch.nodes.courier import Courier
-from harness.launch.nodes.files import Inbox, is_safe
-from harness.launch.nodes.link import LONGEST_JSON, PIECE, Link, LinkLost
-from harness.rank.board import LINE, Board
+from scaleproof.launch.nodes import link as links
+from scaleproof.launch.nodes.courier import Courier
+from scaleproof.launch.nodes.files import Inbox, is_safe
+from scaleproof.launch.nodes.link import LONGEST_JSON, PIECE, Link, LinkLost
+from scaleproof.rank.board import LINE, Board
 
 WHOLE = {"first": True, "last": True}
 

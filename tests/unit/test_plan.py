@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.spec.plan import plan
-from harness.spec.suite import Suite, load_suite
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import Suite, load_suite
 
 SUITE = """\
 suite: {name}

@@ -9,14 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.record.digest import machine_id
-from harness.simulate.costing import WIRE, cost_model
-from harness.simulate.model import Uncertain
-from harness.simulate.predict import Predictor, drawn_profile, inputs_of, predict
-from harness.simulate.store import AllReduceCost, Costs, Fit, LineCost, Parameter, RoundsCost, SegmentCost, TransportCost, write_costs
-from harness.spec.case import AnyCase, parse_case
-from harness.spec.errors import SpecError
-from harness.workloads.profile import LayerTimes, Profile, Spread, write
+from scaleproof.record.digest import machine_id
+from scaleproof.simulate.costing import WIRE, cost_model
+from scaleproof.simulate.model import Uncertain
+from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
+from scaleproof.simulate.store import (
+    AllReduceCost,
+    Costs,
+    Fit,
+    LineCost,
+    Parameter,
+    RoundsCost,
+    SegmentCost,
+    TransportCost,
+    write_costs,
+)
+from scaleproof.spec.case import AnyCase, parse_case
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
 
 NO_FIT = Fit(r_squared=1.0, median_error=0.0, worst_error=0.0, worst_nbytes=0)
 
@@ -68,7 +78,7 @@ def stored(folder: Path, *transports: TransportCost) -> Path:
 
 
 def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> Profile:
-    from harness.workloads.networks import network_of
+    from scaleproof.workloads.networks import network_of
 
     def time(seconds: float) -> Spread:
         return Spread(median=seconds, low=seconds * low, high=seconds * high, n=n) if n >= 6 else Spread(median=seconds, n=n)
@@ -204,8 +214,8 @@ def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
 
 
 def test_a_transport_that_is_not_here_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.launch.preflight import obstacle
-    from harness.spec import registry
+    from scaleproof.launch.preflight import obstacle
+    from scaleproof.spec import registry
 
     missing = registry.Availability("transport", "rdma", False, "", "no verbs device here", "load its driver")
     monkeypatch.setattr(registry, "availability", lambda *_, **__: missing)

@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from harness.spec import registry
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.cluster import node_type
-from harness.spec.errors import SpecError
-from harness.workloads.networks import Network
-from harness.workloads.profile import LayerTimes, Profile, Spread, command, path_of, peak_profile, profile_of, read, write
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.cluster import node_type
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import (
+    LayerTimes,
+    Profile,
+    Spread,
+    command,
+    path_of,
+    peak_profile,
+    profile_of,
+    read,
+    write,
+)
 
 NODE = "xeon_e5_2698v3_x2"
 MACHINE = "0123456789ab"

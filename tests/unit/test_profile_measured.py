@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from harness.calibrate import profiles
-from harness.calibrate.layers import SEED, TimedModel, times
-from harness.calibrate.profiles import Wanted, measure_profile
-from harness.cli import main
-from harness.record.digest import machine_id
-from harness.spec import registry
-from harness.spec.case import parse_case
-from harness.spec.errors import SpecError
-from harness.workloads.data import Synthetic
-from harness.workloads.networks import Network
-from harness.workloads.profile import profile_of, read
+from scaleproof.calibrate import profiles
+from scaleproof.calibrate.layers import SEED, TimedModel, times
+from scaleproof.calibrate.profiles import Wanted, measure_profile
+from scaleproof.cli import main
+from scaleproof.record.digest import machine_id
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.data import Synthetic
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import profile_of, read
 
 NETWORKS = [("vgg_a", 32, 0.03), ("dnn_digits", None, 1.0), ("resnet50", 32, 0.05), ("inception_v3", 139, 0.05), ("seq2seq", None, 1.0)]
 

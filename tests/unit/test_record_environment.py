@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.launch.execute import PADDING_MAX, padding
-from harness.record import difference
-from harness.record.cgroups import limits, memory_left, throttled
-from harness.record.counters import read_counters, sent
-from harness.record.digest import code_digest, machine_id
-from harness.record.environment import PADDING, environment, load, size_bytes
-from harness.record.host import host
-from harness.record.libraries import identity, loaded_libraries
+from scaleproof.launch.execute import PADDING_MAX, padding
+from scaleproof.record import difference
+from scaleproof.record.cgroups import limits, memory_left, throttled
+from scaleproof.record.counters import read_counters, sent
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.environment import PADDING, environment, load, size_bytes
+from scaleproof.record.host import host
+from scaleproof.record.libraries import identity, loaded_libraries
 
 
 def test_counters_of_this_machine() -> None:

@@ -10,15 +10,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.record import index as index_module
-from harness.record.index import Index
-from harness.record.rows import of_record
-from harness.record.schema import Record
-from harness.record.segments import FOLDER
-from harness.record.store import Store
-from harness.record.table import collect
-from harness.record.values import Values
-from harness.spec.plan import PlannedLaunch
+from scaleproof.record import index as index_module
+from scaleproof.record.index import Index
+from scaleproof.record.rows import of_record
+from scaleproof.record.schema import Record
+from scaleproof.record.segments import FOLDER
+from scaleproof.record.store import Store
+from scaleproof.record.table import collect
+from scaleproof.record.values import Values
+from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.records import case, commit, failure, record
 
 VERSION = "s-0123456789abcdef"

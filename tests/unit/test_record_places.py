@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.record.places import without_places
+from scaleproof.record.places import without_places
 
 
 def test_places_are_told_by_what_they_are_and_all_else_stays() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.record.schema import SAMPLES
-from harness.record.store import Store
-from harness.spec.errors import SpecError
+from scaleproof.record.schema import SAMPLES
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
 from tests.unit.records import case, commit, failure, record
 
 
@@ -76,7 +76,7 @@ def test_a_record_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypa
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("harness.record.write.pq.write_table", full)
+    monkeypatch.setattr("scaleproof.record.write.pq.write_table", full)
     with pytest.raises(OSError, match="No space"):
         commit(tmp_path, record())
     assert not list(tmp_path.glob("runs/*/*")) and not list((tmp_path / "staging").iterdir())

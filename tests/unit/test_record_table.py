@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.record.schema import Code
-from harness.record.store import Store
-from harness.record.table import collect
-from harness.spec.plan import PlannedLaunch
+from scaleproof.record.schema import Code
+from scaleproof.record.store import Store
+from scaleproof.record.table import collect
+from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.records import case, commit, failure, record
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims.judge import judge_suite, read_claims
-from harness.record.store import Store
-from harness.spec.suite import list_suites, load_suite
+from scaleproof.claims.judge import judge_suite, read_claims
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import list_suites, load_suite
 from tools import reference
 
 

@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.claims.launch import times_count
-from harness.claims.metrics_train import step_s, throughput
-from harness.launch.conditions import link_warnings
-from harness.launch.crowding import Crowding, crowding, saturation
-from harness.launch.idle import IdleTrace, Look
-from harness.launch.progress import Lines
-from harness.launch.supervisor import run_plan
-from harness.record.pace import HZ
-from harness.record.store import Store
-from harness.simulate.program import exchange_plan
-from harness.spec import registry
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.emulated import shrunk
-from harness.spec.errors import FieldError
-from harness.spec.plan import PlannedLaunch
-from harness.strategies.local_only import LocalOnly
-from harness.workloads import replay
-from harness.workloads.networks import Network
-from harness.workloads.profile import LayerTimes, Profile, Spread
-from harness.workloads.replay import NoData, ReplayModel
-from harness.workloads.schedule import Act, backward_acts
+from scaleproof.claims.launch import times_count
+from scaleproof.claims.metrics_train import step_s, throughput
+from scaleproof.launch.conditions import link_warnings
+from scaleproof.launch.crowding import Crowding, crowding, saturation
+from scaleproof.launch.idle import IdleTrace, Look
+from scaleproof.launch.progress import Lines
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.pace import HZ
+from scaleproof.record.store import Store
+from scaleproof.simulate.program import exchange_plan
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.emulated import shrunk
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.strategies.local_only import LocalOnly
+from scaleproof.workloads import replay
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import LayerTimes, Profile, Spread
+from scaleproof.workloads.replay import NoData, ReplayModel
+from scaleproof.workloads.schedule import Act, backward_acts
 from tests.unit.claims_samples import record, samples, step
 
 MS = 1_000_000
@@ -126,7 +126,7 @@ def test_shrunk_tensors_keep_an_element_and_empty_ones_stay_empty() -> None:
 def test_ranks_that_replay_have_no_framework_in_memory(transport: str) -> None:
     case = parse_case({**CASE, "transport": transport, "launcher": "mpirun" if transport == "mpi" else "local"})
     script = (
-        "import json, sys; from harness.rank.parent import preload; preload(json.loads(sys.argv[1]));"
+        "import json, sys; from scaleproof.rank.parent import preload; preload(json.loads(sys.argv[1]));"
         "print(sorted(set(sys.modules) & {'torch', 'tensorflow', 'keras'}),"
         "sorted({line.split()[-1] for line in open('/proc/self/maps') if 'torch' in line or 'tensorflow' in line}))"
     )

@@ -11,14 +11,24 @@ from claims_samples import TRAIN, record, samples, step
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.claims.metrics import PER_LAUNCH
-from harness.claims.stragglers import Finding
-from harness.report import training
-from harness.report.data import Run, SuiteData
-from harness.report.decomposition import FLAG, base_runs, controls, first_use, losses, lost_points, ranks_compared, step_section, words
-from harness.report.figures.style import looks
-from harness.report.groups import by_network
-from harness.spec.suite import load_suite
+from scaleproof.claims.metrics import PER_LAUNCH
+from scaleproof.claims.stragglers import Finding
+from scaleproof.report import training
+from scaleproof.report.data import Run, SuiteData
+from scaleproof.report.decomposition import (
+    FLAG,
+    base_runs,
+    controls,
+    first_use,
+    losses,
+    lost_points,
+    ranks_compared,
+    step_section,
+    words,
+)
+from scaleproof.report.figures.style import looks
+from scaleproof.report.groups import by_network
+from scaleproof.spec.suite import load_suite
 
 ALONE = {"transport": None, "strategy": "local_only"}
 

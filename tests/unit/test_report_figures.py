@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from harness.report.figures.curves import Curve, median_curve
-from harness.report.figures.dots import Dot
-from harness.report.figures.scaling import Point, scaling
-from harness.report.figures.sizes import SizePoint, sizes
-from harness.report.figures.sparkline import sparkline
-from harness.report.figures.split import split
-from harness.report.figures.style import key_mark, looks
+from scaleproof.report.figures.curves import Curve, median_curve
+from scaleproof.report.figures.dots import Dot
+from scaleproof.report.figures.scaling import Point, scaling
+from scaleproof.report.figures.sizes import SizePoint, sizes
+from scaleproof.report.figures.sparkline import sparkline
+from scaleproof.report.figures.split import split
+from scaleproof.report.figures.style import key_mark, looks
 
 ARMS = looks({"tcp": "tcp", "tcp_tree": "tcp", "gloo": "gloo", "alone": None})
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.record.schema import InputCheck, Record
-from harness.report.inputs import lines, summary
+from scaleproof.record.schema import InputCheck, Record
+from scaleproof.report.inputs import lines, summary
 from tests.unit.records import record
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.claims.judge import write_claims
-from harness.claims.schema import Label
-from harness.record.store import Store
-from harness.report.build import build
+from scaleproof.claims.judge import write_claims
+from scaleproof.claims.schema import Label
+from scaleproof.record.store import Store
+from scaleproof.report.build import build
 from tests.unit.report_levels import levels_example
 from tests.unit.report_results import claim
 from tests.unit.test_claims_validation import verdict

@@ -7,15 +7,15 @@ import re
 
 import pytest
 
-from harness.report import levels
-from harness.report.data import SuiteData, load
-from harness.report.figures.levels import LevelCurve, LevelPoint, Published
-from harness.report.figures.levels import levels as draw
-from harness.report.figures.style import looks
-from harness.report.groups import network, training
-from harness.report.levels_compared import between, errors_table, level
-from harness.report.sections import Section
-from harness.report.suite import sections
+from scaleproof.report import levels
+from scaleproof.report.data import SuiteData, load
+from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published
+from scaleproof.report.figures.levels import levels as draw
+from scaleproof.report.figures.style import looks
+from scaleproof.report.groups import network, training
+from scaleproof.report.levels_compared import between, errors_table, level
+from scaleproof.report.sections import Section
+from scaleproof.report.suite import sections
 from tests.unit.report_levels import levels_example
 
 ARMS = looks({"tcp": "tcp", "grpc": "grpc"})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.numbers import bracket, exact, nbytes, significant
+from scaleproof.report.numbers import bracket, exact, nbytes, significant
 
 
 @pytest.mark.parametrize(

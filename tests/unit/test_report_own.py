@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.report.data import load
-from harness.report.figures.style import looks
-from harness.report.groups import arm
-from harness.report.own import sections
+from scaleproof.report.data import load
+from scaleproof.report.figures.style import looks
+from scaleproof.report.groups import arm
+from scaleproof.report.own import sections
 from tests.unit.report_results import example
 
 MODELS = """\
-from harness.claims.metrics import Metric
+from scaleproof.claims.metrics import Metric
 
 
 def calls(record, samples, nbytes):

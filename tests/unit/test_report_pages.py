@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.claims.schema import Verdict
-from harness.claims.verdict import Outcome, with_control
-from harness.report.build import build
-from harness.report.csvs import FIRST
-from harness.report.data import STATUSES, anchor, load
-from harness.report.glossary import render
-from harness.report.run import HEAD, TAIL, logs
-from harness.report.verdicts import told
-from harness.spec.suite import Suite
+from scaleproof.claims.schema import Verdict
+from scaleproof.claims.verdict import Outcome, with_control
+from scaleproof.report.build import build
+from scaleproof.report.csvs import FIRST
+from scaleproof.report.data import STATUSES, anchor, load
+from scaleproof.report.glossary import render
+from scaleproof.report.run import HEAD, TAIL, logs
+from scaleproof.report.verdicts import told
+from scaleproof.spec.suite import Suite
 from tests.unit.report_results import claim, example
 
 

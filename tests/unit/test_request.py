@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.spec.errors import SpecError
-from harness.spec.suite import Suite, load_suite
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import Suite, load_suite
 
 TEXT = """\
 suite: asking

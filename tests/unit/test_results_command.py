@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from rocrate.rocrate import ROCrate
 
-from harness.cli import main
-from harness.record.machine import MachineProfile, write_profile
-from harness.record.put import put_form
-from harness.record.schema import Code
-from harness.record.store import Store
-from harness.results.crate import read_back
-from harness.spec.errors import SpecError
+from scaleproof.cli import main
+from scaleproof.record.machine import MachineProfile, write_profile
+from scaleproof.record.put import put_form
+from scaleproof.record.schema import Code
+from scaleproof.record.store import Store
+from scaleproof.results.crate import read_back
+from scaleproof.spec.errors import SpecError
 from tests.unit.records import case, commit, failure, record
 from tests.unit.report_results import example
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from harness.claims.judge import write_claims
-from harness.cli import main
-from harness.commands.predict_question import efficiency_of, nodes_of
-from harness.record.digest import code_digest, machine_id
-from harness.simulate.engine import simulate
-from harness.simulate.model import CostModel, Uncertain
-from harness.simulate.scaling import Question
-from harness.spec.cluster import cluster_of
-from harness.spec.errors import SpecError
-from harness.workloads import dnn
-from harness.workloads.networks import Network
-from harness.workloads.profile import Profile, Spread, peak_profile, write
-from harness.workloads.vgg import vgg_a
+from scaleproof.claims.judge import write_claims
+from scaleproof.cli import main
+from scaleproof.commands.predict_question import efficiency_of, nodes_of
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.simulate.engine import simulate
+from scaleproof.simulate.model import CostModel, Uncertain
+from scaleproof.simulate.scaling import Question
+from scaleproof.spec.cluster import cluster_of
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads import dnn
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import Profile, Spread, peak_profile, write
+from scaleproof.workloads.vgg import vgg_a
 from tests.unit.test_claims_validation import verdict
 
 NETWORK: Network = vgg_a(64, 0.25)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.claims.launch import Launch
-from harness.claims.settling import Settling, settling, timed_regions
-from harness.report import settling as page
-from harness.report.build import build
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.settling import Settling, settling, timed_regions
+from scaleproof.report import settling as page
+from scaleproof.report.build import build
 from tests.unit.claims_samples import TRAIN, record, samples
 from tests.unit.report_results import example
 

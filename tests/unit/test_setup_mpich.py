@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.spec.registry import entry
-from harness.transports import mpich as transport
+from scaleproof.spec.registry import entry
+from scaleproof.transports import mpich as transport
 from tools.setup import mpich, packages, run
 from tools.setup.console import SetupError
 

@@ -12,14 +12,14 @@ import pandas as pd
 import psutil
 import pytest
 
-from harness.record import index as index_module
-from harness.record import values as values_module
-from harness.record.index import Index
-from harness.record.schema import Record
-from harness.record.side_by_side import side_by_side
-from harness.record.store import Store
-from harness.record.table import collect
-from harness.spec.plan import PlannedLaunch
+from scaleproof.record import index as index_module
+from scaleproof.record import values as values_module
+from scaleproof.record.index import Index
+from scaleproof.record.schema import Record
+from scaleproof.record.side_by_side import side_by_side
+from scaleproof.record.store import Store
+from scaleproof.record.table import collect
+from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.records import case, commit, record
 
 CORES, LAUNCHES = 3, 7

@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.fabric import netns_node
-from harness.fabric.topology import network_of as network_of_links
-from harness.simulate.closed_form import hierarchical_all_reduce
-from harness.simulate.engine import simulate
-from harness.simulate.jitter import Jitter
-from harness.simulate.line import Segment
-from harness.simulate.model import MessageCosts
-from harness.simulate.network import Network
-from harness.simulate.program import SOCKET, Submit, exchange_plan, step_program
-from harness.simulate.spans import ALL_EVENTS_OF, Prediction
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
-from harness.spec.errors import SpecError
-from harness.strategies import buckets
-from harness.strategies.base import MIB
-from harness.strategies.buckets import Parameter
-from harness.workloads.networks import network_of
-from harness.workloads.profile import LayerTimes, Profile, Spread, peak_profile
-from harness.workloads.volumes import volume
+from scaleproof.fabric import netns_node
+from scaleproof.fabric.topology import network_of as network_of_links
+from scaleproof.simulate.closed_form import hierarchical_all_reduce
+from scaleproof.simulate.engine import simulate
+from scaleproof.simulate.jitter import Jitter
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.network import Network
+from scaleproof.simulate.program import SOCKET, Submit, exchange_plan, step_program
+from scaleproof.simulate.spans import ALL_EVENTS_OF, Prediction
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
+from scaleproof.spec.errors import SpecError
+from scaleproof.strategies import buckets
+from scaleproof.strategies.base import MIB
+from scaleproof.strategies.buckets import Parameter
+from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
+from scaleproof.workloads.volumes import volume
 
 FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 

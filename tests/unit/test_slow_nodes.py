@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.calibrate.sniffing.sniff import links_apart, one_per_machine
-from harness.launch import sniff as sniffing
-from harness.launch.slow_nodes import SHARES, check, slow
-from harness.record.put import put_form
-from harness.record.schema import Sniff, Sniffed, SniffedNode
-from harness.report.nodes import elsewhere, lines, nodes
+from scaleproof.calibrate.sniffing.sniff import links_apart, one_per_machine
+from scaleproof.launch import sniff as sniffing
+from scaleproof.launch.slow_nodes import SHARES, check, slow
+from scaleproof.record.put import put_form
+from scaleproof.record.schema import Sniff, Sniffed, SniffedNode
+from scaleproof.report.nodes import elsewhere, lines, nodes
 from tests.unit.records import placed, record
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.spec.case import parse_case
-from harness.spec.estimate import estimate
-from harness.spec.experiment import AnyCase
-from harness.workloads.networks import network_of
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.estimate import estimate
+from scaleproof.spec.experiment import AnyCase
+from scaleproof.workloads.networks import network_of
 
 TRAIN: dict[str, Any] = {
     "suite": "x", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "cd_dnn",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.spec.errors import SpecError
-from harness.spec.suite import load_suite
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import load_suite
 
 GOOD = """\
 suite: x

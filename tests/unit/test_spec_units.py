@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.spec.units import format_bytes, format_seconds, parse_bytes
+from scaleproof.spec.units import format_bytes, format_seconds, parse_bytes
 
 
 @pytest.mark.parametrize(("text", "nbytes"), [("0 B", 0), ("1 KiB", 1024), ("64MiB", 64 * 2**20), (" 2 GiB ", 2**31), (7, 7), (None, None)])

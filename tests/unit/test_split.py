@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from claims_samples import MS, TRAIN, record, samples, step
 
-from harness.claims.metrics_split import step_parts, step_split
-from harness.record.schema import Clock
+from scaleproof.claims.metrics_split import step_parts, step_split
+from scaleproof.record.schema import Clock
 
 
 def exchange(rank: int, ready: float, start: float, end: float) -> list[tuple[Any, ...]]:
@@ -77,7 +77,7 @@ def test_nothing_was_trained() -> None:
 
 @pytest.mark.parametrize(("update", "share"), [(10, 0.05), (15, 0.0)])
 def test_the_unexplained_share_is_other_over_the_step(update: float, share: float) -> None:
-    from harness.claims.metrics import PER_LAUNCH
+    from scaleproof.claims.metrics import PER_LAUNCH
 
     rows = [row for rank in range(2) for row in (*step(rank, 0, 0, (70, 85)), (rank, "update", 0, 100 - update, 100))]
     assert PER_LAUNCH["unexplained_share"](record(TRAIN), samples(*rows)) == pytest.approx(share)

@@ -9,7 +9,7 @@ from claims_samples import MS, TRAIN, record, samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.claims.metrics_split import MAIN, PARTS, step_parts
+from scaleproof.claims.metrics_split import MAIN, PARTS, step_parts
 
 NAMES = (*MAIN, "communication", "wait", "queue")
 LENGTH = 40

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.launch import stacks
-from harness.launch.processes import Here
-from harness.launch.stall import Seen, first_silent, stall_of
-from harness.launch.watch import Sign, Watch
-from harness.rank.board import Board, Line
-from harness.record.process import process_state
+from scaleproof.launch import stacks
+from scaleproof.launch.processes import Here
+from scaleproof.launch.stall import Seen, first_silent, stall_of
+from scaleproof.launch.watch import Sign, Watch
+from scaleproof.rank.board import Board, Line
+from scaleproof.record.process import process_state
 
 FREE = Line(0, 0, 4, -1, "running", "forward", "all_reduce", 9, 9, 0, None, None)
 PARKED = "import time\ndef parked():\n    print(flush=True)\n    time.sleep(60)\nparked()"

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from harness.stats.bootstrap import calibrated, ratio, ratio_interval
-from harness.stats.intervals import median_interval, smallest_count
-from harness.stats.union import merge, uncovered_length, union_length
+from scaleproof.stats.bootstrap import calibrated, ratio, ratio_interval
+from scaleproof.stats.intervals import median_interval, smallest_count
+from scaleproof.stats.union import merge, uncovered_length, union_length
 
 
 def test_six_values_give_their_range_at_96_9_percent() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, wilcoxon
 
-from harness.stats.compare import NO_FLOOR, compare, detectable
-from harness.stats.ranks import depth_of, shift
+from scaleproof.stats.compare import NO_FLOOR, compare, detectable
+from scaleproof.stats.ranks import depth_of, shift
 
 FAST = [1.00, 1.01, 0.99, 1.005, 0.995, 1.002]
 DRIFT = np.array([1.0, 1.5, 0.7, 1.2, 0.9, 1.1])

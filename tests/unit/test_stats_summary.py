@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.stats.summary import effect_size, mean, outliers, t_interval, trend
+from scaleproof.stats.summary import effect_size, mean, outliers, t_interval, trend
 
 NORMAL = [9.8, 10.1, 10.0, 9.9, 10.3, 10.2, 9.7, 10.05]
 

@@ -5,7 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.stats.time_to_quality import ReferencePoint, check_convergence, olympic_mean, prune, reference_point, score, table
+from scaleproof.stats.time_to_quality import (
+    ReferencePoint,
+    check_convergence,
+    olympic_mean,
+    prune,
+    reference_point,
+    score,
+    table,
+)
 
 RUNS = 5
 BATCH_128 = [16, 14, 16, 17, 16, 16, 15, 16, 15, 16]

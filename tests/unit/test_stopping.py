@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
-from harness.commands.sequential import sequential
-from harness.launch.stopping import Sequential, fixed_number
-from harness.record.digest import code_digest, machine_id
-from harness.record.stops import decided_plan, read_stops, stops_path
-from harness.spec.errors import SpecError
-from harness.spec.suite import Suite, load_suite
+from scaleproof.cli import main
+from scaleproof.commands.sequential import sequential
+from scaleproof.launch.stopping import Sequential, fixed_number
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.stops import decided_plan, read_stops, stops_path
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import Suite, load_suite
 
 SUITE = """\
 suite: x

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from claims_samples import TRAIN, record, samples, step
 
-from harness.claims.stragglers import Finding, find, rank_spread, rank_times
+from scaleproof.claims.stragglers import Finding, find, rank_spread, rank_times
 
 
 def launches(count: int, ranks: int, seed: int, slow: int | None = None, share: float = 0.2, noise: float = 0.02) -> np.ndarray:

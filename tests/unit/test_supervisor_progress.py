@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from harness.launch.progress import Bar, Lines
+from scaleproof.launch.progress import Bar, Lines
 from tests.unit.records import failure, record
 
 

@@ -8,7 +8,7 @@ import pytest
 import rich.console
 from rich.text import Text
 
-from harness.commands import common
+from scaleproof.commands import common
 
 ROWS: list[list[str | Text]] = [["x", "1"], ["a long cell", "two\nlines"], ["ü漢字", Text("red", style="red")]]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.record.table import TAG
-from harness.report.data import Run
-from harness.report.tags import axes, marks
-from harness.spec import registry, tags
-from harness.spec.case import parse_case
-from harness.spec.suite import list_suites, load_suite
-from harness.spec.tags import AXES, NONE, tags_of
+from scaleproof.record.table import TAG
+from scaleproof.report.data import Run
+from scaleproof.report.tags import axes, marks
+from scaleproof.spec import registry, tags
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.suite import list_suites, load_suite
+from scaleproof.spec.tags import AXES, NONE, tags_of
 
 TRAIN = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 4, "workload": "cd_dnn", "minibatch": 8, "steps": 2, "strategy": "sync"}
 

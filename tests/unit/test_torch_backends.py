@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from harness.launch.preflight import obstacle
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import parse_case
-from harness.transports.base import TransportError
-from harness.transports.gloo import Gloo
-from harness.transports.nccl import Nccl
+from scaleproof.launch.preflight import obstacle
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.transports.base import TransportError
+from scaleproof.transports.gloo import Gloo
+from scaleproof.transports.nccl import Nccl
 
 LACKING = {"nccl": ("without NCCL", "CUDA"), "torch-mpi": ("without MPI", "USE_MPI=1"), "ucc": ("without UCC", "USE_UCC=1")}
 

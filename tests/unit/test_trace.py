@@ -14,9 +14,9 @@ from claims_samples import MS, TRAIN, record, samples, step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli import main
-from harness.record.schema import SAMPLES, Clock
-from harness.record.trace import chrome_trace
+from scaleproof.cli import main
+from scaleproof.record.schema import SAMPLES, Clock
+from scaleproof.record.trace import chrome_trace
 
 NAN = float("nan")
 NEEDS = {"X": {"ts", "dur"}, "i": {"ts", "s"}, "C": {"ts"}, "M": {"args"}}

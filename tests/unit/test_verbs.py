@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.fabric.verbs import choose, listed, netdev, ports
-from harness.launch.advice import ADVICE
-from harness.spec.errors import SpecError
-from harness.transports import _verbs_errors
-from harness.transports._allocator import PAGE, Allocator, RegionExhausted
-from harness.transports._verbs_credits import MOST, NUMBERS, RESERVE, Credits, Kind, pack, unpack
-from harness.transports._verbs_errors import STATUSES, failure
-from harness.transports.base import PeerLost
+from scaleproof.fabric.verbs import choose, listed, netdev, ports
+from scaleproof.launch.advice import ADVICE
+from scaleproof.spec.errors import SpecError
+from scaleproof.transports import _verbs_errors
+from scaleproof.transports._allocator import PAGE, Allocator, RegionExhausted
+from scaleproof.transports._verbs_credits import MOST, NUMBERS, RESERVE, Credits, Kind, pack, unpack
+from scaleproof.transports._verbs_errors import STATUSES, failure
+from scaleproof.transports.base import PeerLost
 
 LINK_LOCAL, MAPPED = "fe80:0000:0000:0000:0204:0506:0708:090a", "0000:0000:0000:0000:0000:ffff:0a4d:0001"
 NOTHING = "0000:0000:0000:0000:0000:0000:0000:0000"

@@ -3,12 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from harness.claims.schema import Direction, PublishedRow, Rule
-from harness.claims.verdict import Estimate, Outcome, Step, judge, with_control
-from harness.spec.errors import SpecError
-from harness.stats.compare import compare
-from harness.stats.intervals import Interval
-from harness.stats.summary import trend
+from scaleproof.claims.schema import Direction, PublishedRow, Rule
+from scaleproof.claims.verdict import Estimate, Outcome, Step, judge, with_control
+from scaleproof.spec.errors import SpecError
+from scaleproof.stats.compare import compare
+from scaleproof.stats.intervals import Interval
+from scaleproof.stats.summary import trend
 
 
 def measured(low: float, high: float, values: tuple[float, ...] = ()) -> Estimate:

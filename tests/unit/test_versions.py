@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.record.versions import Ran, last_version
+from scaleproof.record.versions import Ran, last_version
 
 
 def used(*found: tuple[str, str, str, str]) -> list[int]:

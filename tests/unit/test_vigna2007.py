@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.claims.load import load_published
-from harness.claims.metrics import suite_metrics
-from harness.programs.own import load_entry
-from harness.record.schema import InputCheck, RankStatus
+from scaleproof.claims.load import load_published
+from scaleproof.claims.metrics import suite_metrics
+from scaleproof.programs.own import load_entry
+from scaleproof.record.schema import InputCheck, RankStatus
 from tests.unit.records import record
 
 ROOT = Path(__file__).parents[2]

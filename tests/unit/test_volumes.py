@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.errors import SpecError
-from harness.spec.registry import load
-from harness.strategies.affinity import neighbours, split_cores
-from harness.workloads.layers import Linear
-from harness.workloads.networks import Network, build, check_workload
-from harness.workloads.strips import bounds_of, tail
-from harness.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.registry import load
+from scaleproof.strategies.affinity import neighbours, split_cores
+from scaleproof.workloads.layers import Linear
+from scaleproof.workloads.networks import Network, build, check_workload
+from scaleproof.workloads.strips import bounds_of, tail
+from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 
 MB = 1e6
 CASE: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import struct
 
-from harness.rank.board import LINE, Post
-from harness.transports._waiting import wait_until
+from scaleproof.rank.board import LINE, Post
+from scaleproof.transports._waiting import wait_until
 
 LOOKS = 40
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import yaml
 
-import harness.workloads.networks
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.errors import SpecError
-from harness.workloads.data import initial_parameters, open_data
-from harness.workloads.layers import Conv, reduced
-from harness.workloads.networks import Layer, Network, check_workload
+import scaleproof.workloads.networks
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.data import initial_parameters, open_data
+from scaleproof.workloads.layers import Conv, reduced
+from scaleproof.workloads.networks import Layer, Network, check_workload
 
-REFERENCE: dict[str, Any] = yaml.safe_load(Path(harness.workloads.networks.__file__).with_name("networks.yaml").read_text())
+REFERENCE: dict[str, Any] = yaml.safe_load(Path(scaleproof.workloads.networks.__file__).with_name("networks.yaml").read_text())
 
 
 def resolved(name: str, image_side: int | None = None, width: float = 1.0) -> Network:
@@ -76,7 +76,7 @@ def test_training_flop_leave_out_the_input_gradient_of_the_first_layer(name: str
 @pytest.mark.parametrize("name", registry.names("workload"))
 def test_torch_builds_the_same_parameters_and_outputs(name: str) -> None:
     torch = pytest.importorskip("torch")
-    from harness.workloads.torch_model import logits, module_of
+    from scaleproof.workloads.torch_model import logits, module_of
 
     network = resolved(name)
     module = module_of(network)
@@ -176,7 +176,7 @@ def test_torch_steps_as_its_own_optimiser_does() -> None:
 def _compare_with_torch_optim(context: RankContext) -> None:
     import torch
 
-    from harness.workloads.torch_model import TorchModel, module_of
+    from scaleproof.workloads.torch_model import TorchModel, module_of
 
     assert isinstance(context.case, TrainCase)
     network = check_workload(context.case)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.rank.context import RankContext
-from harness.rank.testing import run_ranks
-from harness.spec import registry
-from harness.spec.case import TrainCase, parse_case
-from harness.spec.errors import SpecError
-from harness.workloads.data import Batch, Synthetic, initial_parameters, open_data
-from harness.workloads.layers import Norm
-from harness.workloads.networks import Network, check_workload
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.data import Batch, Synthetic, initial_parameters, open_data
+from scaleproof.workloads.layers import Norm
+from scaleproof.workloads.networks import Network, check_workload
 
 SMALL = {
     "vgg_a": (32, 0.125), "overfeat_fast": (71, 0.125), "vgg16": (32, 0.125), "alexnet": (67, 0.125), "inception_v3": (75, 0.125), "resnet50": (48, 0.125),
@@ -46,7 +46,7 @@ def case_of(**fields: Any) -> TrainCase:
 def torch_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
     import torch
 
-    from harness.workloads.torch_model import loss_of, module_of
+    from scaleproof.workloads.torch_model import loss_of, module_of
 
     torch.set_num_threads(1)
     module = module_of(network)
@@ -60,7 +60,7 @@ def torch_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndar
 def tensorflow_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
     import tensorflow as tf
 
-    from harness.workloads.tensorflow_model import loss
+    from scaleproof.workloads.tensorflow_model import loss
 
     values = [tf.constant(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value) for value in initial_parameters(network, 5)]
     with tf.GradientTape() as tape:
@@ -145,7 +145,7 @@ def test_the_small_networks_learn(workload: str, data: str, steps: int, learning
 
 
 def _learn(context: RankContext) -> None:
-    from harness.workloads.torch_model import TorchModel
+    from scaleproof.workloads.torch_model import TorchModel
 
     case = context.case
     assert isinstance(case, TrainCase)

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.fabric import kernels
+from scaleproof.fabric import kernels
 from tools.setup.console import SetupError, Steps, run
 
 NEEDED = ("qemu-system-x86", "busybox-static", "xz-utils")

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.fabric import kernels
+from scaleproof.fabric import kernels
 from tools.build_horovod.build import MARK, end_leftovers, jobs
 from tools.setup.console import CommandError, SetupError, Steps, run
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.commands.common import print_table
-from harness.launch.progress import progress_on_terminal
-from harness.launch.stopping import finished_launches
-from harness.launch.supervisor import run_plan
-from harness.record.store import Store
-from harness.spec.units import format_seconds
-from harness.stats.stopping import BUDGET
+from scaleproof.commands.common import print_table
+from scaleproof.launch.progress import progress_on_terminal
+from scaleproof.launch.stopping import finished_launches
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.store import Store
+from scaleproof.spec.units import format_seconds
+from scaleproof.stats.stopping import BUDGET
 from tools.calibration_study import design, keep
 from tools.calibration_study.pilot import pilot
 

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from harness.calibrate.floors import floor_share, spread
-from harness.calibrate.measure import suite
-from harness.claims.launch import timed
-from harness.launch.stopping import finished_launches
-from harness.record.store import Store
-from harness.spec.plan import PlannedLaunch, plan
-from harness.stats.compare import compare, detectable
-from harness.stats.intervals import smallest_count
+from scaleproof.calibrate.floors import floor_share, spread
+from scaleproof.calibrate.measure import suite
+from scaleproof.claims.launch import timed
+from scaleproof.launch.stopping import finished_launches
+from scaleproof.record.store import Store
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.stats.compare import compare, detectable
+from scaleproof.stats.intervals import smallest_count
 
 EXPERIMENT, SIZE, METRIC = "study", "full", "median time of a digest in s"
 SAME, SLOWED = 200, 100

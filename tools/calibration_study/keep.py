@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.record.schema import SAMPLES, Record
-from harness.record.store import Store
+from scaleproof.record.schema import SAMPLES, Record
+from scaleproof.record.store import Store
 
 FIRST, OTHERS, TABLE = "first.json", "differences.jsonl", "samples.parquet"
 _GONE = "(not there)"

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.calibrate.measure import suite
-from harness.claims.metrics_sizes import by_size
-from harness.commands.common import print_table
-from harness.launch.progress import progress_on_terminal
-from harness.launch.supervisor import run_plan
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.case import parse_case
-from harness.spec.plan import PlannedLaunch
-from harness.spec.programs import programs_folder
+from scaleproof.calibrate.measure import suite
+from scaleproof.claims.metrics_sizes import by_size
+from scaleproof.commands.common import print_table
+from scaleproof.launch.progress import progress_on_terminal
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.spec.programs import programs_folder
 from tools.calibration_study.design import digest_s
 
 BLOCKS = 16

@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 
-from harness.fabric.small_clusters import clusters
+from scaleproof.fabric.small_clusters import clusters
 from tools.small_cluster import cluster as small
 
 UNITS = {"kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import psutil
 
-from harness.fabric import namespaces
-from harness.fabric.netns import keeper_command
-from harness.fabric.plan import put, take
-from harness.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
+from scaleproof.fabric import namespaces
+from scaleproof.fabric.netns import keeper_command
+from scaleproof.fabric.plan import put, take
+from scaleproof.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
 from tools.small_cluster import network
 from tools.small_cluster.files import write_files
 from tools.small_cluster.keeper import NODES, ORDERS, PATH
@@ -78,8 +78,8 @@ def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, 
 
 
 def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
-    tie = [sys.executable, "-m", "harness.rank.tie", str(os.getpid())] if tied else []
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    tie = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid())] if tied else []
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])])}
     command = [*tie, *keeper_command(sys.executable, "tools.small_cluster.keeper", cluster.folder)]
     with (cluster.folder / "log" / "keeper.out").open("wb") as out:
         process = subprocess.Popen(command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from harness.fabric.small_clusters import HEAD, SAFE, SmallCluster
+from scaleproof.fabric.small_clusters import HEAD, SAFE, SmallCluster
 
 LEAF = 2
 """Nodes at one switch."""

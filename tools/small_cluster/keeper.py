@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.fabric import namespaces, netns_node
-from harness.fabric.plan import put, take
-from harness.fabric.small_clusters import HEAD, SmallCluster, read_cluster
+from scaleproof.fabric import namespaces, netns_node
+from scaleproof.fabric.plan import put, take
+from scaleproof.fabric.small_clusters import HEAD, SmallCluster, read_cluster
 from tools.small_cluster import network
 
 ORDERS, NODES = "orders.json", "nodes.json"

@@ -6,10 +6,10 @@ from ipaddress import IPv4Interface, IPv4Network
 
 from pyroute2 import IPRoute
 
-from harness.fabric.links import MTU, shape
-from harness.fabric.plan import INTERFACE
-from harness.fabric.small_clusters import HEAD, SmallCluster
-from harness.spec.cluster import Link
+from scaleproof.fabric.links import MTU, shape
+from scaleproof.fabric.plan import INTERFACE
+from scaleproof.fabric.small_clusters import HEAD, SmallCluster
+from scaleproof.spec.cluster import Link
 from tools.small_cluster.files import switches
 
 SPINE, UPLINK = "spine", "uplink"

@@ -11,13 +11,13 @@ import numpy as np
 from suite_programs.memories import CudaMemory, HostMemory, Memory, reduce_on_the_host, reduce_where_it_lies
 from suite_programs.pointer_cache import gpus
 
-from harness.collectives.group import Group
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import AnyCase, OwnCase
-from harness.transports.base import PointToPoint
+from scaleproof.collectives.group import Group
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.transports.base import PointToPoint
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.transports.base import Array, Collectives, PointToPoint
+from scaleproof.transports.base import Array, Collectives, PointToPoint
 
 
 class Memory(Protocol):

@@ -12,13 +12,13 @@ import ctypes.util
 import numpy as np
 from suite_programs.kinds import CudaDriver, Driver, EmulatedDriver, Kinds
 
-from harness.collectives.group import Group
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import AnyCase, OwnCase
-from harness.transports.base import Array, Handle, PointToPoint
+from scaleproof.collectives.group import Group
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.transports.base import Array, Handle, PointToPoint
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import statistics
 
-from harness.programs.common import leave
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
+from scaleproof.programs.common import leave
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
 
 PRELOAD = ("torch", "suite_programs.network")
 

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 from suite_programs import tools
 
-from harness.programs.common import mark
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
+from scaleproof.programs.common import mark
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
 
 CLIENT, SERVER = 0, 1
 TIMEOUT_S = 60.0
@@ -30,7 +30,7 @@ CONGESTION = "reno"
 
 
 def obstacle(case: Any) -> tuple[str, str] | None:
-    """See harness/programs/own.py."""
+    """See harness/scaleproof/programs/own.py."""
     return tools.obstacle("iperf3", tools.debian("iperf3"))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from suite_programs import tools
 
-from harness.launch.base import scratch
-from harness.launch.mpirun import Mpirun, options
-from harness.programs.common import mark
-from harness.rank.context import RankContext
-from harness.rank.orders import read_orders
-from harness.rank.recorder import now
+from scaleproof.launch.base import scratch
+from scaleproof.launch.mpirun import Mpirun, options
+from scaleproof.programs.common import mark
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.orders import read_orders
+from scaleproof.rank.recorder import now
 
 TIMEOUT_S = 100.0
 OSU = "build the OSU micro-benchmarks (mvapich.cse.ohio-state.edu/benchmarks) against the mpirun of this environment and put them into PATH"
@@ -26,7 +26,7 @@ MICRO, MEGA, GIGA = 1e-6, 1e6, 1e9
 
 
 def obstacle(case: Any) -> tuple[str, str] | None:
-    """See harness/programs/own.py. mpi4py's benchmark comes with mpi4py."""
+    """See harness/scaleproof/programs/own.py. mpi4py's benchmark comes with mpi4py."""
     tool = str(case.options["tool"])
     return tools.obstacle(tool, OSU) if tool.startswith("osu") else None
 

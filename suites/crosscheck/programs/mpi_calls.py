@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.programs.common import leave, mark
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
+from scaleproof.programs.common import leave, mark
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
 
 
 def run(context: RankContext) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from harness.programs.common import leave, mark
-from harness.programs.payload import differing, pattern
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.transports.base import Array, Handle, PointToPoint
+from scaleproof.programs.common import leave, mark
+from scaleproof.programs.payload import differing, pattern
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.transports.base import Array, Handle, PointToPoint
 
 SENDER, RECEIVER = 0, 1
 

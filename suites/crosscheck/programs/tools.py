@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from harness.rank import tie
+from scaleproof.rank import tie
 
 SAID = 400
 """Characters of a tool's last words that an error repeats."""

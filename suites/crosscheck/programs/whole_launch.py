@@ -13,20 +13,20 @@ from typing import Any
 
 from suite_programs import tools
 
-from harness.launch.base import Launcher
-from harness.launch.local import Local
-from harness.launch.supervisor import run_plan
-from harness.programs.common import mark
-from harness.rank.context import RankContext
-from harness.rank.orders import Orders
-from harness.rank.recorder import now
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec import registry
-from harness.spec.case import CollectiveCase
-from harness.spec.plan import PlannedLaunch
+from scaleproof.launch.base import Launcher
+from scaleproof.launch.local import Local
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.programs.common import mark
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.orders import Orders
+from scaleproof.rank.recorder import now
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec import registry
+from scaleproof.spec.case import CollectiveCase
+from scaleproof.spec.plan import PlannedLaunch
 
-PRELOAD = ("harness.launch.supervisor", "harness.transports.shm", "harness.programs.collective")
+PRELOAD = ("scaleproof.launch.supervisor", "scaleproof.transports.shm", "scaleproof.programs.collective")
 COMMANDS = {"gnu_time": "time", "hyperfine": "hyperfine"}
 DEADLINE_S = 60.0
 NBYTES = 1 << 20
@@ -34,7 +34,7 @@ SHELL_LESS = ["--shell=none", "--runs", "1", "--style", "none", "--export-json"]
 
 
 def obstacle(case: Any) -> tuple[str, str] | None:
-    """See harness/programs/own.py."""
+    """See harness/scaleproof/programs/own.py."""
     command = COMMANDS[str(case.options["tool"])]
     return tools.obstacle(command, tools.debian(command))
 

@@ -11,15 +11,15 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.replay import REPLAY
-from harness.claims.metrics import by_size, suite_metrics
-from harness.launch.supervisor import run_plan
-from harness.record.digest import code_digest, machine_id
-from harness.record.schema import Record
-from harness.record.store import Store
-from harness.spec.case import AnyCase, CollectiveCase, OwnCase, TransferCase
-from harness.spec.errors import SpecError
-from harness.spec.plan import PlannedLaunch, plan
-from harness.spec.suite import Suite, load_suite
+from scaleproof.claims.metrics import by_size, suite_metrics
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TransferCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite, load_suite
 
 FOLDER = Path(__file__).parents[1]
 PROGRAMS: dict[str, tuple[str, ...]] = {

@@ -6,12 +6,12 @@ import mmap
 
 import numpy as np
 
-from harness.calibrate.memory import copy_seconds
-from harness.programs.common import mark
-from harness.programs.payload import differing, pattern
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec.case import OwnCase
+from scaleproof.calibrate.memory import copy_seconds
+from scaleproof.programs.common import mark
+from scaleproof.programs.payload import differing, pattern
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec.case import OwnCase
 
 WORD = 4
 

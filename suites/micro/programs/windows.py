@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.programs.common import repetitions, timed_region
-from harness.programs.payload import differing, pattern
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import OwnCase
-from harness.transports.base import Array, Handle, PointToPoint
+from scaleproof.programs.common import repetitions, timed_region
+from scaleproof.programs.payload import differing, pattern
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
+from scaleproof.transports.base import Array, Handle, PointToPoint
 
 WINDOW_BYTES = 8 << 20
 """Messages under way hold no more than this, but always one."""
@@ -28,7 +28,7 @@ WAIT_ONLY = ("gloo",)
 
 
 def obstacle(case: OwnCase) -> tuple[str, str] | None:
-    """See harness/programs/own.py. A receiver of several senders must see which of them came first, or it sets their pace itself."""
+    """See harness/scaleproof/programs/own.py. A receiver of several senders must see which of them came first, or it sets their pace itself."""
     if case.options.get("flows") == "incast" and case.transport in WAIT_ONLY:
         return (
             f"a message over {case.transport} does not say that it has arrived before it is waited for, so nobody can serve several senders as they come",

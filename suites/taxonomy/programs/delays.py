@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 from suite_programs.schemes import ROUNDS, SCHEMES, SERVED, Exchange
 
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import OwnCase
-from harness.transports.base import PointToPoint
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
+from scaleproof.transports.base import PointToPoint
 
 ITEM = 4
 CALIBRATIONS = 5

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from harness.transports.base import Array, Handle, PointToPoint
+from scaleproof.transports.base import Array, Handle, PointToPoint
 
 ROUNDS = {"async_all_workers": 5}
 """Rounds that one sample of a scheme holds, where it is not one: an asynchronous server fills its link only from round to round."""

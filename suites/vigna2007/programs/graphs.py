@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.workloads.inputs.graphs import WebGraph
+from scaleproof.workloads.inputs.graphs import WebGraph
 
 EXPONENT = 2.1
 """Of the in-degrees, the value that studies of the web usually report (Manning, Raghavan, Schuetze, Introduction to Information Retrieval, section 19.2.1)."""

@@ -8,12 +8,12 @@ import numpy as np
 from suite_programs.graphs import expected_nodes, make
 from suite_programs.methods import DAMPING, METHODS, Problem, iterations_to, solve
 
-from harness.programs.common import mark, timed_iterations
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec.case import OwnCase
-from harness.workloads.inputs.findings import settle
-from harness.workloads.inputs.graphs import WebGraph, graph_inputs
+from scaleproof.programs.common import mark, timed_iterations
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec.case import OwnCase
+from scaleproof.workloads.inputs.findings import settle
+from scaleproof.workloads.inputs.graphs import WebGraph, graph_inputs
 
 LIMIT = 200
 """Power iteration needs at most log(tolerance) / log(0.85) steps: 142 for 1e-10."""

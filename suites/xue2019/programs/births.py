@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.remote.base import Edge, Link, linked
-from harness.spec import registry
-from harness.spec.case import OwnCase
-from harness.transports.base import Array, Handle
-from harness.workloads.networks import Network
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.remote.base import Edge, Link, linked
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
+from scaleproof.transports.base import Array, Handle
+from scaleproof.workloads.networks import Network
 
 WORKER, SERVER = 0, 1
 LAST = "exp"
@@ -77,9 +77,9 @@ class _Worker:
     def __init__(self, context: RankContext, network: Network) -> None:
         import torch
 
-        from harness.remote.allocation import Sites
-        from harness.workloads.data import initial_parameters
-        from harness.workloads.torch_model import module_of
+        from scaleproof.remote.allocation import Sites
+        from scaleproof.workloads.data import initial_parameters
+        from scaleproof.workloads.torch_model import module_of
 
         torch.set_num_threads(context.case.threads_per_rank)
         self.context, self.network, self.torch, self.sites = context, network, torch, Sites()
@@ -90,8 +90,8 @@ class _Worker:
 
     def edges(self, batch: int) -> list[tuple[Any, ...]]:
         """As the analyser decides; the parameters and the last operation are the server's. What it found is kept."""
-        from harness.remote.analyse_torch import tensors_of
-        from harness.remote.analyser import decide
+        from scaleproof.remote.analyse_torch import tensors_of
+        from scaleproof.remote.analyser import decide
 
         module = served(self.torch, self.network)
         own = dict(module.named_parameters())
@@ -156,7 +156,7 @@ class _Worker:
 
 def served(torch: Any, network: Network) -> Any:
     """The network with the server's operation behind it, without memory."""
-    from harness.workloads.torch_model import module_of
+    from scaleproof.workloads.torch_model import module_of
 
     class Served(torch.nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:

@@ -11,13 +11,13 @@ from dataclasses import fields, replace
 
 from suite_programs import tuning
 
-from harness.programs.common import first_use, repetitions, timed_iterations, timed_region
-from harness.programs.payload import differing, pattern
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.remote.base import Cost, Edge, Link, linked
-from harness.spec import registry
-from harness.spec.case import OwnCase
+from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
+from scaleproof.programs.payload import differing, pattern
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.remote.base import Cost, Edge, Link, linked
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
 
 ITEM = 4
 PEERS = 2

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 
-from harness.programs.common import mark, repetitions, timed_iterations
-from harness.programs.payload import differing, pattern
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec.case import OwnCase
+from scaleproof.programs.common import mark, repetitions, timed_iterations
+from scaleproof.programs.payload import differing, pattern
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec.case import OwnCase
 
 ITEM = 4
 LEAST = 7.0
@@ -21,7 +21,7 @@ PRELOAD = ("tensorflow",)
 
 def run(context: RankContext) -> None:
     """See the module."""
-    from harness.transports._tensorflow_servers import HeldTensor, Servers
+    from scaleproof.transports._tensorflow_servers import HeldTensor, Servers
 
     case = context.case
     assert isinstance(case, OwnCase)

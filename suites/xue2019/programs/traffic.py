@@ -13,12 +13,12 @@ from contextlib import ExitStack
 import numpy as np
 from suite_programs import tuning
 
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.remote.base import Edge, Link, linked
-from harness.spec import registry
-from harness.spec.case import Mechanism, OwnCase
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.remote.base import Edge, Link, linked
+from scaleproof.spec import registry
+from scaleproof.spec.case import Mechanism, OwnCase
 
 MECHANISMS: tuple[Mechanism, ...] = ("rpc", "copy", "zero_copy")
 WORKER, SERVER = 0, 1

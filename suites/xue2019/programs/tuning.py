@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.rank.context import RankContext
-from harness.spec.case import OwnCase
+from scaleproof.rank.context import RankContext
+from scaleproof.spec.case import OwnCase
 
 TRIED = {
     "grpc": (
@@ -29,7 +29,7 @@ def apply(context: RankContext, case: OwnCase) -> None:
 
 def _grpc(asked: dict[str, int]) -> dict[str, Any]:
     """Our gRPC transport reads its settings from its modules."""
-    from harness.transports import _streams, grpc
+    from scaleproof.transports import _streams, grpc
 
     options = dict(grpc.OPTIONS)
     if "window_kib" in asked:

@@ -19,13 +19,13 @@ from typing import Any
 from suite_programs.algorithms import ALGORITHMS, Shape
 from suite_programs.workspace import Workspace
 
-from harness.programs.common import mark, timed_iterations
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import AnyCase, OwnCase
-from harness.workloads.layers import Conv, pads
-from harness.workloads.networks import Layer, Network
+from scaleproof.programs.common import mark, timed_iterations
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase, OwnCase
+from scaleproof.workloads.layers import Conv, pads
+from scaleproof.workloads.networks import Layer, Network
 
 PRELOAD = ("torch",)
 AGREE = 1e-3

@@ -12,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import OwnCase
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
 
 SIDE = 256
 """Of the square matrices: a product takes well under a millisecond, so that the work of a step can be divided finely."""

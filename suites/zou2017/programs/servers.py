@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from harness.programs.common import timed_iterations, timed_region
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
-from harness.spec import registry
-from harness.spec.case import OwnCase
-from harness.transports.base import Array, PointToPoint
+from scaleproof.programs.common import timed_iterations, timed_region
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import OwnCase
+from scaleproof.transports.base import Array, PointToPoint
 
 ITEM = 4
 MILLI = 1e-3

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.collectives.group import Group
-from harness.rank.context import RankContext
-from harness.spec.case import NATIVE
-from harness.transports.base import Array, Collectives, PointToPoint, ReduceOperation, TransportError
+from scaleproof.collectives.group import Group
+from scaleproof.rank.context import RankContext
+from scaleproof.spec.case import NATIVE
+from scaleproof.transports.base import Array, Collectives, PointToPoint, ReduceOperation, TransportError
 
 FEW = (0, 1, 3, 17, 1021)
 """Elements for every type and operation: nothing, fewer than ranks, odd, primes."""

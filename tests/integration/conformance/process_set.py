@@ -16,12 +16,12 @@ from typing import cast
 import numpy as np
 import psutil
 
-from harness.collectives.group import Group, open_group
-from harness.collectives.schedule import schedule_of
-from harness.rank.context import RankContext
-from harness.spec import registry
-from harness.spec.case import NATIVE
-from harness.transports.base import Collectives, PointToPoint, Transport, TransportError
+from scaleproof.collectives.group import Group, open_group
+from scaleproof.collectives.schedule import schedule_of
+from scaleproof.rank.context import RankContext
+from scaleproof.spec import registry
+from scaleproof.spec.case import NATIVE
+from scaleproof.transports.base import Collectives, PointToPoint, Transport, TransportError
 from tests.integration.conformance.checks import Checked, Checks, Messages
 
 MESSAGES, LEAVING = "messages", "leaving"

@@ -7,11 +7,11 @@ import os
 import sys
 from pathlib import Path
 
-from harness.rank.board import Board
-from harness.rank.context import RankContext
-from harness.rank.recorder import Recorder
-from harness.rank.rendezvous import Rendezvous
-from harness.spec.case import parse_case
+from scaleproof.rank.board import Board
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import Recorder
+from scaleproof.rank.rendezvous import Rendezvous
+from scaleproof.spec.case import parse_case
 from tests.integration.conformance import process_set
 
 

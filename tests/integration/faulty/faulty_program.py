@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.collectives.group import open_group
-from harness.programs.common import leave
-from harness.rank.context import RankContext
-from harness.rank.recorder import now
+from scaleproof.collectives.group import open_group
+from scaleproof.programs.common import leave
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
 
 STEPS = 40
 OF_ALL = ("deadlock",)

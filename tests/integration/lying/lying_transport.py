@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.transports.base import Array, Handle
-from harness.transports.tcp import Tcp
+from scaleproof.transports.base import Array, Handle
+from scaleproof.transports.tcp import Tcp
 
 LONG = 64
 """Bytes from which a message is changed; barriers stay whole."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.fabric.plan import ADDRESS, INTERFACE, NODE
-from harness.rank.context import RankContext
-from harness.rank.testing import run_some_ranks
-from harness.spec.case import parse_case
-from harness.transports.rdma import Rdma
+from scaleproof.fabric.plan import ADDRESS, INTERFACE, NODE
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.testing import run_some_ranks
+from scaleproof.spec.case import parse_case
+from scaleproof.transports.rdma import Rdma
 
 CHECKS: dict[str, Callable[[Here], None]] = {}
 

@@ -17,11 +17,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.rank.context import RankContext
-from harness.transports._allocator import RegionExhausted
-from harness.transports._verbs_errors import DeviceMissing, MemlockTooSmall, MessageTooLarge, QueueOverflow, RemoteAccess
-from harness.transports.base import PeerLost, TransportError
-from harness.transports.rdma import Rdma
+from scaleproof.rank.context import RankContext
+from scaleproof.transports._allocator import RegionExhausted
+from scaleproof.transports._verbs_errors import (
+    DeviceMissing,
+    MemlockTooSmall,
+    MessageTooLarge,
+    QueueOverflow,
+    RemoteAccess,
+)
+from scaleproof.transports.base import PeerLost, TransportError
+from scaleproof.transports.rdma import Rdma
 from tests.integration.conformance import process_set
 from tests.integration.rdma.checks import Here, case_of, check, connect
 
@@ -187,9 +193,9 @@ def _alone(**fields: str) -> None:
     """A launch of one rank, in this very process."""
     import tempfile
 
-    from harness.rank.board import Board
-    from harness.rank.recorder import Recorder
-    from harness.rank.rendezvous import Rendezvous
+    from scaleproof.rank.board import Board
+    from scaleproof.rank.recorder import Recorder
+    from scaleproof.rank.rendezvous import Rendezvous
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

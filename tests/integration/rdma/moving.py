@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.collectives.group import Group
-from harness.rank.context import RankContext
-from harness.spec import registry
-from harness.transports._verbs_transfer import REQUEST_BYTES
-from harness.transports.base import OneSided, TwoSided
-from harness.transports.rdma import Rdma
+from scaleproof.collectives.group import Group
+from scaleproof.rank.context import RankContext
+from scaleproof.spec import registry
+from scaleproof.transports._verbs_transfer import REQUEST_BYTES
+from scaleproof.transports.base import OneSided, TwoSided
+from scaleproof.transports.rdma import Rdma
 from tests.integration.conformance import process_set
 from tests.integration.conformance.checks import Checked, Checks, Messages
 from tests.integration.rdma.checks import Here, check, connect

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.programs import train
-from harness.rank.context import RankContext
-from harness.rank.recorder import Recorder, read_events
-from harness.rank.rendezvous import Rendezvous
-from harness.rank.testing import run_some_ranks
-from harness.remote.base import Cost, Edge, open_link
-from harness.spec.case import Mechanism, TrainCase, parse_case
-from harness.stats.equivalence import relative_difference
+from scaleproof.programs import train
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import Recorder, read_events
+from scaleproof.rank.rendezvous import Rendezvous
+from scaleproof.rank.testing import run_some_ranks
+from scaleproof.remote.base import Cost, Edge, open_link
+from scaleproof.spec.case import Mechanism, TrainCase, parse_case
+from scaleproof.stats.equivalence import relative_difference
 from tests.integration.rdma.checks import Here, case_of, check, connect
 
 COUNT = 12

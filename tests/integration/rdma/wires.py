@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.fabric.plan import LINKS, put
-from harness.rank.context import RankContext
-from harness.transports.base import PeerLost, Region
-from harness.transports.rdma import Rdma
+from scaleproof.fabric.plan import LINKS, put
+from scaleproof.rank.context import RankContext
+from scaleproof.transports.base import PeerLost, Region
+from scaleproof.transports.rdma import Rdma
 from tests.integration.rdma.checks import Here, check, connect
 
 DOWN_S = 0.6

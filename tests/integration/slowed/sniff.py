@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.calibrate.sniffing import sniff
-from harness.fabric.quota import Quota
-from harness.launch.base import SCRATCH
-from harness.rank.context import RankContext
+from scaleproof.calibrate.sniffing import sniff
+from scaleproof.fabric.quota import Quota
+from scaleproof.launch.base import SCRATCH
+from scaleproof.rank.context import RankContext
 
 NODE, CORES = 2, 0.1
 

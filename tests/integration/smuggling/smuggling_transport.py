@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.rank.context import RankContext
-from harness.transports.base import Array, Handle
-from harness.transports.tcp import Tcp
+from scaleproof.rank.context import RankContext
+from scaleproof.transports.base import Array, Handle
+from scaleproof.transports.tcp import Tcp
 
 LONG = 64
 """Bytes from which a message is smuggled; barriers stay what they are."""

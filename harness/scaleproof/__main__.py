@@ -1,0 +1,7 @@
+"""`python -m scaleproof` is `scaleproof`."""
+
+import sys
+
+from scaleproof.cli import main
+
+sys.exit(main())

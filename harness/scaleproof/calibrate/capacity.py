@@ -1,0 +1,109 @@
+"""What this machine carries: bytes and messages a second that all nodes of an emulated cluster together move when its cores do nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+
+from scaleproof.calibrate.profiles import spread
+from scaleproof.claims.metrics_sizes import by_size
+from scaleproof.launch.progress import Progress
+from scaleproof.launch.supervisor import run_plan
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.pace import HZ
+from scaleproof.record.put import put_form
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.simulate.schedules import Pattern, pattern_of
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.locate import shown
+from scaleproof.spec.plan import plan
+from scaleproof.spec.suite import load_suite
+from scaleproof.workloads.profile import Spread
+
+SUITE = Path(__file__).with_name("carrying")
+EXPERIMENT, SIZE = "traffic", "full"
+FILE = "capacity.json"
+"""In a machine's folder results/machines/<id>/."""
+
+
+class Capacity(BaseModel):
+    """Rates of all nodes together, per s, each the median over launches with its interval."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = 1
+    machine: str
+    code: str
+    measured_at: str
+    bulk: Spread
+    """Bytes a second in large messages, as fast as they go: more than this cannot be carried."""
+    paced: Spread
+    """Bytes a second over slow links: those moved per second of processor time, times the cores. Up to this cores have time to be idle; beyond it bytes wait
+    for a core, and come in larger pieces, which cost less."""
+    messages: Spread
+    """Messages a second, small ones, as fast as they go."""
+    ranks: PositiveInt
+    taken: str
+
+
+def messages_in(pattern: Pattern) -> int:
+    """Messages that all ranks together send in one call."""
+    return sum(len(one.source) * times for one, times in pattern.rounds)
+
+
+def read_capacity(results: Path) -> Capacity | None:
+    """This machine's; None when it was never measured. SpecError for a file of another form."""
+    path = results / "machines" / machine_id() / FILE
+    try:
+        return Capacity.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        raise SpecError(f"{shown(path)}: no capacity of this version; `scaleproof dilate --measure` makes a new one") from None
+
+
+def measure_capacity(results: Path, progress: Progress) -> Capacity:
+    """Run the launches anew and store what they moved. SpecError when an arm has none that ended well."""
+    launches = plan(load_suite(SUITE), EXPERIMENT, SIZE)
+    outcome = run_plan(launches, results, size=SIZE, deadline_s=90.0, progress=progress, again=True)
+    store = Store(results)
+    records = [store.load(launch)[0] for launch in outcome.launches]
+    found = _capacity([record for record in records if record.status == "ok"], store)
+    put_form(results / "machines" / found.machine / FILE, found)
+    return found
+
+
+def _capacity(records: list[Record], store: Store) -> Capacity:
+    of = {arm: [record for record in records if record.case.arm == arm] for arm in ("messages", "bulk", "paced")}
+    messages = [messages_in(_pattern(record)) / call_s(record, store) for record in of["messages"]]
+    bulk = [_pattern(record).sent * record.case.sizes[0] / call_s(record, store) for record in of["bulk"]]  # type: ignore[union-attr]
+    paced = [rate for record in of["paced"] if (rate := paced_rate(record)) is not None]
+    if not messages or not bulk or not paced:
+        raise SpecError("no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns")
+    taken = (
+        f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small and large ones as fast as they go; large ones over slow links "
+        "(paced), bytes per second of processor time times the cores; medians over launches"
+    )
+    return Capacity(
+        machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), ranks=records[0].case.ranks,
+        bulk=spread(bulk), paced=spread(paced), messages=spread(messages), taken=taken,
+    )  # fmt: skip
+
+
+def _pattern(record: Record) -> Pattern:
+    return pattern_of(record.case.collective, "all_reduce", record.case.ranks)
+
+
+def call_s(record: Record, store: Store) -> float:
+    """The launch's median call, in s."""
+    return float(by_size(record, store.samples(record).to_pandas())["time_s"].iloc[0])
+
+
+def paced_rate(record: Record) -> float | None:
+    """Bytes that all ranks moved in the timed region per second for which a core was busy, times the cores; None where nothing was busy."""
+    first, last = (record.ranks[0].facts["pace"][moment] for moment in ("start", "end"))
+    busy_s = ((last["ticks"] - first["ticks"]) - (last["idle_ticks"] - first["idle_ticks"])) / HZ
+    cores = (last["ticks"] - first["ticks"]) / HZ / ((last["at_ns"] - first["at_ns"]) / 1e9)
+    return sum(part.asked_bytes for part in record.network) / busy_s * cores if busy_s > 0 else None

@@ -1,0 +1,154 @@
+"""Dilation and shrink of a replayed case: the least with which the machine carries what the ranks offer their links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaleproof.calibrate.capacity import Capacity, messages_in
+from scaleproof.record.host import memory_mib
+from scaleproof.simulate.engine import Patterns, simulate
+from scaleproof.simulate.model import FREE
+from scaleproof.simulate.program import Pushed, Submit, exchange_plan, step_program
+from scaleproof.spec.case import AnyCase, TrainCase
+from scaleproof.spec.cluster import cluster_of
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.estimate import estimate
+from scaleproof.workloads.networks import Network, network_of
+from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
+
+LOAD = 0.5
+"""Share of what the machine carries with cores to spare (`paced`) that a case may offer while its links are busy."""
+MESSAGES = 0.05
+"""Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the cluster."""
+SHARE = 0.05
+"""Share of a step for which the cores may work on messages and bytes whatever the links carry meanwhile: by more they cannot lengthen it, and so far two
+dilations may lie apart."""
+MOST_DILATION, MOST_SHRINK = 64, 1024
+LEAST_MESSAGE = 16 << 10
+"""Bytes that messages keep in the mean: smaller ones are mostly headers."""
+MEMORY = 0.8
+"""Share of the machine's memory that a launch may take."""
+"""Messages that cost nothing: links alone take time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, the s for which the links are busy, and the s
+    of the whole step."""
+
+    nbytes: float
+    messages: float
+    link_s: float
+    step_s: float
+
+    @property
+    def busy(self) -> float:
+        """Share of the step for which the links are busy."""
+        return self.link_s / self.step_s if self.step_s else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """A dilation and a shrink, and what is asked of the machine with them while links are busy: shares of what it carries with cores to spare, of both and of
+    messages alone, and of what it carries at all. `busy`: the share of the step that this is."""
+
+    dilation: float
+    shrink: float
+    load: float
+    messages: float
+    most: float = 0.0
+    busy: float = 1.0
+
+    @property
+    def carried(self) -> bool:
+        """Whether both shares are within what is allowed, or so little of the step that they do not matter."""
+        return (self.load <= LOAD and self.messages <= MESSAGES) or self.load * self.busy <= SHARE
+
+
+def concerns(case: AnyCase) -> bool:
+    """Whether a case emulates links that the machine must carry."""
+    return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric == "netns" and case.transport is not None
+
+
+def offer_of(case: TrainCase, machine: Path) -> Offer:
+    """From the schedules that the engine executes, the cluster's links and the profile (`machine`: where this machine's are; without one the links are taken
+    to be busy all the time). SpecError where a link has no rate: nothing then tells a slow machine from it."""
+    cluster = cluster_of(case)
+    if any(link.mbit is None for link in cluster.links):
+        raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
+    true = case.model_copy(update={"dilation": 1.0, "shrink": 1.0, "steps": 1, "warmup": 0})
+    network = network_of(true)
+    plan, nothing = exchange_plan(true, network), timeless(network, case.minibatch // case.ranks)
+    patterns, nbytes, messages = Patterns(true, plan.groups), 0.0, 0.0
+    for item in step_program(true, plan, nothing):
+        if isinstance(item, Submit):
+            pattern = patterns.of(item)
+            nbytes, messages = nbytes + pattern.sent * item.nbytes, messages + messages_in(pattern)
+        elif isinstance(item, Pushed):
+            nbytes, messages = nbytes + 2 * (case.ranks - 1) * plan.parameters[item.index], messages + 2 * (case.ranks - 1)
+    try:
+        profile = profile_of(true, machine)
+    except SpecError:
+        profile = None
+    link_s = simulate(true, nothing, cluster, FREE).step_s
+    return Offer(nbytes, messages, link_s, simulate(true, profile, cluster, FREE).step_s if profile else link_s)
+
+
+def timeless(network: Network, batch: int) -> Profile:
+    """Of a node that computes in no time: what is exchanged between layers shows without it."""
+    none = Spread(median=0.0)
+    layers = tuple(LayerTimes(name=one.name, mac=one.mac, forward_s=none, backward_s=none, weight_s=none) for one in network.layers)
+    return Profile(
+        workload=network.name, batch=batch, framework="peak", threads=1, node="no machine", taken="no time", layers=layers, update_s=none
+    )  # fmt: skip
+
+
+def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:
+    """What these knobs ask of the machine; nothing where links are never busy."""
+    span = dilation * offer.link_s
+    if not span:
+        return Knobs(dilation, shrink, 0.0, 0.0)
+    messages = offer.messages / capacity.messages.median / span
+    load, most = (offer.nbytes / shrink / rate.median / span + messages for rate in (capacity.paced, capacity.bulk))
+    return Knobs(dilation, shrink, load, messages, most, offer.busy)
+
+
+def too_much(case: AnyCase, capacity: Capacity | None, machine: Path) -> tuple[str, str] | None:
+    """Why this machine cannot carry a case as it is written, and what to do; None where it can within a step, or where nobody measured."""
+    if capacity is None or not isinstance(case, TrainCase) or not concerns(case):
+        return None
+    try:
+        found = asked(offer_of(case, machine), capacity, case.dilation, case.shrink)
+    except SpecError:
+        return None  # no rate: nothing tells how much is offered
+    if found.most * found.busy <= 1:
+        return None
+    return (
+        f"its ranks ask for {found.most * found.busy:.0%} of what this machine carries",
+        f"`scaleproof dilate {case.suite} {case.experiment}` says which dilation would do",
+    )
+
+
+def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
+    """Powers of two: the least dilation, which costs time, and with it the least shrink, which costs likeness. SpecError where none will do."""
+    mean = offer.nbytes / offer.messages if offer.messages else 0.0
+    dilation = 1
+    while dilation <= MOST_DILATION:
+        shrink = 1
+        while shrink == 1 or (shrink <= MOST_SHRINK and mean / shrink >= LEAST_MESSAGE):
+            found = asked(offer, capacity, dilation, shrink)
+            if found.carried and _fits(case, shrink):
+                return found
+            shrink *= 2
+        dilation *= 2
+    least = asked(offer, capacity, MOST_DILATION, shrink / 2)
+    why = (
+        f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks ask for {least.load:.0%} of what this machine carries ({LOAD:.0%} allowed), "
+        f"{least.messages:.0%} of it for messages ({MESSAGES:.0%})"
+    )
+    raise SpecError(f"{why}{'' if _fits(case, shrink // 2) else ', and do not fit its memory'}; take fewer ranks, slower links, or fabric: simulated")
+
+
+def _fits(case: TrainCase, shrink: int) -> bool:
+    return estimate(case.model_copy(update={"shrink": float(shrink)}), {}).nbytes <= MEMORY * (memory_mib() << 20)

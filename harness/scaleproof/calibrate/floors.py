@@ -1,0 +1,111 @@
+"""Noise floors from launches of identical arms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.metrics import METRICS, by_size
+from scaleproof.claims.metrics_sizes import PER_SIZE
+from scaleproof.launch.nodes.ground import Ground
+from scaleproof.launch.stopping import finished_launches
+from scaleproof.record.machine import Floor
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.plan import PlannedLaunch
+
+CONFIDENCE = 0.95
+LAUNCHES = 6
+"""Launches per arm of the comparisons that a floor speaks of: the fewest that give an interval."""
+REGROUPINGS = 10_000
+SEED = 20_160_222
+ARMS = ("a", "b")
+_UNITS = ("s", "samples/s")
+"""Metrics of a training that are times or rates; losses do not depend on the machine's noise."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Key:
+    """What a floor is of."""
+
+    program: str
+    metric: str
+    nbytes: int | None
+
+
+Paired = dict[str, dict[int, float]]
+"""Value by arm and block."""
+
+
+def noise_floors(planned: Sequence[PlannedLaunch], store: Store, ground: Ground | None = None) -> tuple[list[Floor], list[str]]:
+    """A floor per metric, program and message size, and the launches behind them: of this machine, or of the nodes of `ground`. Of several transports the
+    noisier one counts."""
+    found: dict[Key, dict[str, Paired]] = {}
+    runs: list[str] = []
+    counts = Counter(launch.case.case_id for launch in planned)
+    for case in {launch.case.case_id: launch.case for launch in planned}.values():
+        for record in finished_launches(case.case_id, counts[case.case_id], store, ground):
+            runs.append(record.launch)
+            for key, value in values_of(record, store.samples(record).to_pandas()):
+                found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][record.plan_index] = value
+    floors = []
+    for key in sorted(found, key=lambda key: (key.program, key.metric, key.nbytes or 0)):
+        each = [floor for transport, values in found[key].items() if (floor := _floor(key, transport, values)) is not None]
+        if each:
+            floors.append(max(each, key=lambda floor: floor.share))
+    return floors, runs
+
+
+def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, float]]:
+    """Every metric of a launch that a floor is wanted for."""
+    program = record.case.program
+    if isinstance(record.case, TrainCase):
+        for name, metric in METRICS.items():
+            if metric.launch is not None and metric.unit in _UNITS and (value := metric.launch(record, samples)) is not None:
+                yield Key(program, name, None), value
+        return
+    for row in by_size(record, samples).to_dict("records"):
+        for name, column in PER_SIZE[program].items():
+            if np.isfinite(row[column]):
+                yield Key(program, name, int(row["nbytes"])), float(row[column])
+
+
+def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES) -> float:
+    """The share by which medians of identical arms differ at most in 95 % of comparisons of so many launches an arm. Element k of both ran in one block.
+
+    Blocks are drawn without replacement and their two launches swapped at random: as both arms are the same, every such regrouping is a comparison that
+    could have been made. ValueError with fewer blocks than launches, or a value that is 0 or below."""
+    values = np.stack([first, second])
+    if values.shape[1] < launches:
+        raise ValueError(f"{values.shape[1]} blocks are fewer than the {launches} launches of a comparison")
+    if not (values > 0).all():
+        raise ValueError("values of 0 or below have no ratio")
+    generator = np.random.default_rng(SEED)
+    blocks = generator.permuted(np.tile(np.arange(values.shape[1]), (REGROUPINGS, 1)), axis=1)[:, :launches]
+    swapped = generator.integers(2, size=blocks.shape)
+    above, below = (np.median(values[side, blocks], axis=1) for side in (swapped, 1 - swapped))
+    return float(np.expm1(np.quantile(np.abs(np.log(above / below)), CONFIDENCE)))
+
+
+def spread(first: np.ndarray, second: np.ndarray) -> float:
+    """Standard deviation of the logarithm of one launch's value, within blocks; drift of the machine is no part of it."""
+    return float(np.std(np.log(first / second), ddof=1) / np.sqrt(2))
+
+
+def _floor(key: Key, transport: str, values: Mapping[str, Mapping[int, float]]) -> Floor | None:
+    """None where too few blocks gave a value."""
+    first, second = (values[arm] for arm in ARMS)
+    blocks = sorted(first.keys() & second.keys())
+    ours, theirs = (np.array([side[block] for block in blocks]) for side in (first, second))
+    if len(blocks) < LAUNCHES or min(ours.min(), theirs.min()) <= 0:
+        return None
+    how = f"{len(blocks)} blocks of two identical launches over {transport}, regrouped into {REGROUPINGS} comparisons of {LAUNCHES} launches an arm"
+    return Floor(
+        metric=key.metric, program=key.program, nbytes=key.nbytes, share=floor_share(ours, theirs), spread=spread(ours, theirs),
+        launches_per_arm=LAUNCHES, comparisons=len(blocks) // LAUNCHES, taken=how,
+    )  # fmt: skip

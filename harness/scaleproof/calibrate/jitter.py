@@ -1,0 +1,81 @@
+"""How unevenly a machine's ranks compute, from the steps of a suite's training launches; starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.launch import Launch, timed
+from scaleproof.claims.pool import Pool
+from scaleproof.record.store import Store
+from scaleproof.simulate.jitter import FittedJitter
+from scaleproof.simulate.model import NORMAL_95
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.suite import Suite
+
+PASSES = ("forward", "backward")
+FEWEST = 5
+"""Steps of a rank from which its usual one can be told."""
+STRAGGLING = 1.5
+"""Times its usual time from which a step is a straggler's, when it is also beyond WIDE spreads."""
+WIDE = 4.0
+MAD = 1.482602218505602
+"""Standard deviation of a normal distribution over its median absolute deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What Jitter needs, and how well it fits: see FittedJitter."""
+
+    steps: int
+    step_sigma: float
+    rank_sigma: float | None
+    straggler_share: float
+    straggler_factor: float
+    beyond: float
+
+
+def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> FittedJitter | None:
+    """From launches of one machine and code that computed for real and had a core for every thread; None where there are none with enough steps."""
+    pool = Pool(store, suite, experiment, size)
+    launches = [launch for evidence in ("measured", "emulated") for launch in pool.launches({"program": "train", "compute": "real"}, evidence)]
+    used = [launch for launch in launches if isinstance(launch.record.case, TrainCase) and not launch.record.oversubscribed]
+    found = spread([compute_times(launch) for launch in used])
+    if found is None:
+        return None
+    return FittedJitter(
+        machine=used[0].record.machine, code=used[0].record.code.digest, fitted_at=datetime.now(UTC).isoformat(timespec="seconds"), suite=suite.name,
+        experiment=experiment, size=size, runs=tuple(launch.record.launch for launch in used), steps=found.steps, step_sigma=found.step_sigma,
+        rank_sigma=found.rank_sigma, straggler_share=found.straggler_share, straggler_factor=found.straggler_factor, beyond=found.beyond,
+    )  # fmt: skip
+
+
+def compute_times(launch: Launch) -> pd.DataFrame:
+    """Seconds of computing by step (row) and rank (column): forward and backward pass, without what waits between."""
+    rows = timed(launch.samples, *PASSES)
+    table = (rows["end_ns"] - rows["start_ns"]).groupby([rows["step"], rows["rank"]]).sum().unstack()
+    return table.dropna() / 1e9
+
+
+def spread(launches: Sequence[pd.DataFrame]) -> Spread | None:
+    """Of tables as `compute_times` gives them. Stragglers are set apart first: the spread of the rest is their median absolute deviation, scaled."""
+    tables = [np.log(table.to_numpy(float)) for table in launches if len(table) >= FEWEST and table.shape[1]]
+    if not tables:
+        return None
+    usual = [np.median(table, axis=0) for table in tables]
+    apart = np.concatenate([(table - middle).ravel() for table, middle in zip(tables, usual, strict=True)])
+    sigma = MAD * float(np.median(np.abs(apart)))
+    late = apart > max(np.log(STRAGGLING), WIDE * sigma)
+    inside = apart[~late]
+    sigma = MAD * float(np.median(np.abs(inside - np.median(inside))))
+    pairs = [middle - middle.mean() for middle in usual if len(middle) > 1]
+    freedom = sum(len(middle) - 1 for middle in pairs)
+    between = float(np.sqrt(sum(float(middle @ middle) for middle in pairs) / freedom)) if freedom else None
+    return Spread(
+        len(apart), sigma, between, float(late.mean()), float(np.exp(np.median(apart[late]))) if late.any() else 1.0,
+        float((np.abs(inside) > NORMAL_95 * sigma).mean()),
+    )  # fmt: skip

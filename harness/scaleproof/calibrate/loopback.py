@@ -1,0 +1,82 @@
+"""How many bytes per second two processes move through one TCP connection over the loopback interface; run as `python -m scaleproof.calibrate.loopback`.
+
+One sends, the other receives into one buffer; neither sleeps nor does anything else with the bytes. The fastest stream of several buffer sizes counts:
+a transport that sends each byte once through one connection is not faster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+from scaleproof.rank.tie import die_with_creator
+
+CHUNKS = (64 << 10, 256 << 10, 1 << 20)
+STREAM = 16 << 20
+"""Bytes of one timed stream: its acknowledgement takes less than 1 % of it."""
+STREAMS = 12
+
+
+def main() -> None:
+    """Print {"bytes_per_second": value}."""
+    creator = os.getpid()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        child = os.fork()
+        if not child:
+            die_with_creator(creator)
+            _receive(server.getsockname())
+            os._exit(0)
+        connection, _ = server.accept()
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setblocking(False)
+        best = max(STREAM / send(connection, memoryview(bytearray(chunk)), STREAM) for chunk in CHUNKS for _ in range(STREAMS))
+    os.waitpid(child, 0)
+    json.dump({"bytes_per_second": best}, sys.stdout)
+
+
+def send(connection: socket.socket, payload: memoryview, nbytes: int) -> float:
+    """The seconds of one stream of so many bytes, `payload` over and over; the receiver acknowledges it with a byte. `connection` does not block."""
+    start, left = time.perf_counter(), nbytes
+    while left:
+        left -= _at_once(connection.send, payload[: min(left, len(payload))])
+    _at_once(connection.recv_into, memoryview(bytearray(1)))
+    return time.perf_counter() - start
+
+
+def take(connection: socket.socket, buffer: memoryview, nbytes: int) -> None:
+    """The receiver's part; what it gets is in `buffer` until more comes."""
+    left = nbytes
+    while left:
+        left -= _at_once(connection.recv_into, buffer[: min(left, len(buffer))])
+    _at_once(connection.send, memoryview(b"1"))
+
+
+def _receive(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as connection:
+        connection.setblocking(False)
+        for chunk in CHUNKS:
+            buffer = memoryview(bytearray(chunk))
+            for _ in range(STREAMS):
+                take(connection, buffer, STREAM)
+
+
+def _at_once(call: Callable[[memoryview], int], data: memoryview) -> int:
+    """Bytes moved; polls instead of sleeping. ConnectionError when the other process is gone."""
+    while True:
+        try:
+            moved = call(data)
+        except BlockingIOError:
+            os.sched_yield()
+            continue
+        if not moved:
+            raise ConnectionError("the other process is gone")
+        return moved
+
+
+if __name__ == "__main__":
+    main()

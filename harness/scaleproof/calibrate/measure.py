@@ -1,0 +1,98 @@
+"""The whole calibration: identical arms interleaved, bounds before and after them, one profile."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from scaleproof.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
+from scaleproof.calibrate.bounds import Bounds
+from scaleproof.calibrate.floors import LAUNCHES, noise_floors
+from scaleproof.launch.nodes.ground import Ground
+from scaleproof.launch.progress import Progress
+from scaleproof.launch.supervisor import Outcome, run_plan
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.machine import MachineProfile, read_profile, write_profile
+from scaleproof.record.store import Store
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite, load_suite
+
+FOLDER = Path(__file__).parent / "calibration"
+SIZE = "full"
+COMPARISONS = 5
+TRAINING_SHARE = 0.4
+"""Of all blocks, those that hold trainings too: a training takes as long as the rest of its block."""
+DEADLINE_S = 120.0
+BLOCK_S, TRAINING_BLOCK_S, BOUNDS_S = 2.6, 4.4, 12.0
+"""What a block, its trainings and all bounds take on two cores; for the number of comparisons that fit into some minutes."""
+
+
+def suite() -> Suite:
+    """The cases of a calibration."""
+    return load_suite(FOLDER)
+
+
+def comparisons_within(minutes: float) -> int:
+    """How many comparisons take about so long, at least one."""
+    return max(1, int((minutes * 60 - BOUNDS_S) / (LAUNCHES * (BLOCK_S + TRAINING_SHARE * TRAINING_BLOCK_S))))
+
+
+def plans(comparisons: int = COMPARISONS) -> dict[str, list[PlannedLaunch]]:
+    """Launches by experiment: `comparisons` times 6 blocks of messages, 0.4 as many of trainings."""
+    calibration, blocks = suite(), comparisons * LAUNCHES
+    counts = {"messages": blocks, "training": max(LAUNCHES, math.ceil(TRAINING_SHARE * blocks))}
+    cases = {name: calibration.experiment(name).size(SIZE).cases for name in counts}
+    return {name: plan(calibration, name, SIZE, {case.case_id: count for case in cases[name]}) for name, count in counts.items()}
+
+
+def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable[[str], None], ground: Ground | None = None) -> tuple[MachineProfile, Outcome]:
+    """Measure and store the profile: of this machine, or of the nodes of `ground` together, of which there are floors only. A calibration that was killed goes
+    on; one that ended is made anew. SpecError when another run holds the folder."""
+    machine = machine_id() if ground is None else ground.machine
+    again = _measured_before(results, machine)
+    launches = _interleaved(plans(comparisons))
+    bounds = Bounds()
+    if ground is None:
+        _measure(bounds, BOUND_LAUNCHES // 2, say)
+    outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, ground=ground)
+    if ground is None:
+        _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
+    floors, runs = noise_floors(launches, Store(results), ground)
+    profile = MachineProfile(
+        machine=machine, code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
+        bounds=bounds.found() if ground is None else (), runs=tuple(runs),
+    )  # fmt: skip
+    write_profile(results, profile)
+    return profile, outcome
+
+
+def _measured_before(results: Path, machine: str) -> bool:
+    """Whether a calibration with this code came to its end here; a profile of another form is as good as none."""
+    try:
+        known = read_profile(results, machine)
+    except ValidationError:
+        return False
+    return known is not None and known.code == code_digest()
+
+
+def _measure(bounds: Bounds, launches: int, say: Callable[[str], None]) -> None:
+    say(f"bounds of memory and loopback: {launches} launches")
+    for _ in range(launches):
+        bounds.launch()
+
+
+def _interleaved(planned: dict[str, list[PlannedLaunch]]) -> list[PlannedLaunch]:
+    """Both experiments in one order: block k holds repetition k of every case, shuffled."""
+    everything = [launch for launches in planned.values() for launch in launches]
+    shuffler, ordered = random.Random(LAUNCHES), list[PlannedLaunch]()
+    for index in range(max(launch.plan_index for launch in everything) + 1):
+        block = [launch for launch in everything if launch.plan_index == index]
+        shuffler.shuffle(block)
+        ordered += block
+    return [replace(launch, order=order) for order, launch in enumerate(ordered)]

@@ -1,0 +1,97 @@
+"""What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped; run as
+`python -m scaleproof.calibrate.memory BYTES...`.
+
+With 2 ranks, n bytes and no synchronisation each process must add half of the array (read two halves, write one) and give the sum to the other (write one
+half). Both processes do so at once, block by block, so that the copy finds the sum in its cache; the block size is the best of several. This is the least
+that any 2-rank all-reduce in place can do, and what the table calls the bound. Beside it: one copy of n bytes by one process alone.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from scaleproof.rank.tie import die_with_creator
+
+BLOCKS = (32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10)
+LINE = 8
+"""Words of a cache line."""
+ITERATIONS, WARMUP = 10, 2
+
+
+def main() -> None:
+    """Print seconds per size: {"all_reduce": {size: s}, "copy": {size: s}}."""
+    sizes = [int(word) for word in sys.argv[1:]]
+    shared = mmap.mmap(-1, mmap.PAGESIZE)
+    control, durations = memoryview(shared).cast("Q")[: 2 * LINE], memoryview(shared).cast("d")[2 * LINE :]
+    memories = [mmap.mmap(-1, max(sizes)) for _ in range(2)]
+    for memory in memories:
+        # The same pages as transport shm's; a kernel without them gives small ones to both.
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    arrays = [np.frombuffer(memory, np.float32) for memory in memories]
+    for array in arrays:
+        array[:] = 0
+    creator = os.getpid()
+    child = os.fork()
+    if not child:
+        die_with_creator(creator)
+    rank = 0 if child else 1
+    both = {size: all_reduce_seconds(rank, arrays[rank], arrays[1 - rank], size, control, durations) for size in sizes}
+    if rank:
+        os._exit(0)
+    os.waitpid(child, 0)
+    alone = {size: copy_seconds(arrays[0][: size // 4], arrays[1][: size // 4]) for size in sizes}
+    json.dump({"all_reduce": both, "copy": alone}, sys.stdout)
+
+
+def all_reduce_seconds(rank: int, own: np.ndarray, other: np.ndarray, nbytes: int, control: memoryview, durations: memoryview[float]) -> float:
+    """Median over iterations of the slower process, for the fastest block size."""
+    half = nbytes // 8
+    start, best = rank * half, float("inf")
+    for block in BLOCKS:
+        step = min(block // 4, half)
+        pairs = [(own[at : min(at + step, start + half)], other[at : min(at + step, start + half)]) for at in range(start, start + half, step)]
+        slower = []
+        for _ in range(WARMUP + ITERATIONS):
+            meet(rank, control)
+            began = time.perf_counter()
+            for mine, theirs in pairs:
+                np.add(mine, theirs, out=mine)
+                np.copyto(theirs, mine)
+            durations[rank] = time.perf_counter() - began
+            meet(rank, control)
+            slower.append(max(durations[:2]))
+        best = min(best, statistics.median(slower[WARMUP:]))
+    return best
+
+
+def copy_seconds(target: np.ndarray, source: np.ndarray) -> float:
+    """Median over iterations."""
+    return statistics.median(list(islice(copies(target, source), WARMUP + ITERATIONS))[WARMUP:])
+
+
+def copies(target: np.ndarray, source: np.ndarray) -> Iterator[float]:
+    """Without end: the seconds of one copy after the other."""
+    while True:
+        start = time.perf_counter()
+        np.copyto(target, source)
+        yield time.perf_counter() - start
+
+
+def meet(rank: int, control: memoryview) -> None:
+    """A barrier of two processes."""
+    control[rank * LINE] += 1
+    while control[(1 - rank) * LINE] < control[rank * LINE]:
+        os.sched_yield()
+
+
+if __name__ == "__main__":
+    main()

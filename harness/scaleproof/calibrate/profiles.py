@@ -1,0 +1,104 @@
+"""Measures a network's profile on this machine, each repetition in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import scaleproof
+from scaleproof.paths import IMPORT_ROOT
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.spec import registry
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.stats.intervals import median, median_interval
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import FRAMEWORK, LayerTimes, Profile, Spread
+
+LAUNCHES = 6
+"""The fewest that give an interval."""
+TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be measured: a network at a batch (samples of one rank)."""
+
+    workload: str
+    image_side: int | None
+    width: float
+    batch: int
+    threads: int = 1
+
+    @property
+    def words(self) -> str:
+        """For a line on the terminal."""
+        side = "" if self.image_side is None else f" at side {self.image_side}"
+        width = "" if self.width == 1 else f", width {self.width:g}"
+        return f"{self.workload}{side}{width}, batch {self.batch}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+
+    def network(self) -> Network:
+        """Resolved; SpecError for an unknown workload or a size that does not go."""
+        registry.entry("workload", self.workload)
+        found: Network = registry.load("workload", self.workload)(self.image_side, self.width)
+        return found
+
+
+def wanted_of(case: TrainCase) -> Wanted:
+    """The profile that a case replays."""
+    return Wanted(case.workload, case.image_side, case.width, case.minibatch // case.ranks, case.threads_per_rank)
+
+
+def measure_profile(wanted: Wanted, launches: int, say: Callable[[str], None]) -> Profile:
+    """So many processes, one after the other; `say` hears of each. SpecError when one does not end well."""
+    network, found = wanted.network(), []
+    for number in range(launches):
+        found.append(_run(wanted))
+        step = sum(map(sum, (found[-1][name] for name in ("forward", "backward", "update"))))
+        say(f"{wanted.words}: process {number + 1} of {launches}, {found[-1]['steps']} steps of {step * 1e3:.3g} ms")
+    return _profile(wanted, network, found)
+
+
+def _profile(wanted: Wanted, network: Network, found: Sequence[dict[str, Any]]) -> Profile:
+    layers = []
+    for number, layer in enumerate(network.layers):
+        of = {f"{name}_s": spread([process[name][number] for process in found]) for name in ("forward", "backward", "weight")}
+        of["weight_s"] = of["weight_s"].model_copy(update={"median": min(of["weight_s"].median, of["backward_s"].median)})
+        layers.append(LayerTimes(name=layer.name, mac=layer.mac, **of))
+    steps = " to ".join(dict.fromkeys(str(pick(process["steps"] for process in found)) for pick in (min, max)))
+    taken = (
+        f"median over {len(found)} fresh processes of each one's median over {steps} steps after warm-up; "
+        "the model that launches train with, nothing else running; moments from hooks on the layers' outputs"
+    )
+    return Profile(
+        **asdict(wanted), framework=FRAMEWORK, node=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        taken=taken, layers=tuple(layers), update_s=spread([process["update"][0] for process in found]),
+    )  # fmt: skip
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Median and its interval; without one below 6 values."""
+    interval = median_interval(values)
+    return Spread(median=median(values), low=interval.low if interval else None, high=interval.high if interval else None, n=len(values))
+
+
+def _run(wanted: Wanted) -> dict[str, Any]:
+    words = [sys.executable, "-m", "scaleproof.calibrate.layers", json.dumps(asdict(wanted))]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(wanted.threads))
+    root, variables = IMPORT_ROOT, {**os.environ, **threads}
+    try:
+        done = subprocess.run(words, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    except subprocess.CalledProcessError as failed:
+        last = failed.stderr.strip().splitlines()[-1:] or [f"code {failed.returncode}"]
+        raise SpecError(f"{wanted.words}: the process that measured ended with: {last[0]}") from None
+    except subprocess.TimeoutExpired:
+        raise SpecError(f"{wanted.words}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch") from None
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result

@@ -1,0 +1,170 @@
+"""Reads a suite's published.yaml and claims.yaml and checks them against each other, the suite's experiments and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.schema import ClaimForm, Direction, PublishedRow
+from scaleproof.spec.experiment import CASES
+from scaleproof.spec.locate import Document, Key, read_document
+from scaleproof.spec.messages import options_of, phrase
+from scaleproof.spec.registry import nearest
+from scaleproof.spec.suite import Suite
+
+PUBLISHED, CLAIMS = "published.yaml", "claims.yaml"
+VALIDATION = "validation"
+"""The suite whose verdicts label the evidence of all others."""
+Form = TypeVar("Form", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An entry of claims.yaml with its row of the paper; None for a claim of our own."""
+
+    form: ClaimForm
+    row: PublishedRow | None
+    metric: Metric | None
+
+    @property
+    def statement(self) -> str:
+        """What is claimed."""
+        return self.row.statement if self.row else str(self.form.statement)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the published value and of ours."""
+        return self.row.unit if self.row else str(self.form.unit)
+
+    @property
+    def direction(self) -> Direction | None:
+        """Which way is better."""
+        return self.row.direction if self.row else self.form.direction
+
+    @property
+    def published(self) -> float | int | None:
+        """The published value."""
+        return self.row.value if self.row else None
+
+    @property
+    def recalled(self) -> bool:
+        """Whether the row is known from memory only."""
+        return self.row is not None and self.row.provenance.startswith("memory")
+
+    @property
+    def not_recovered(self) -> bool:
+        """Whether the published value is not available."""
+        return self.row is not None and self.row.provenance == "not_recovered"
+
+
+def load_published(folder: Path) -> dict[str, PublishedRow]:
+    """The paper's rows by id; none when the suite has no published.yaml."""
+    if not (folder / PUBLISHED).exists():
+        return {}
+    document = read_document(folder / PUBLISHED)
+    rows = document.data.get("rows") if isinstance(document.data, dict) else None
+    if not isinstance(rows, list):
+        raise document.error((), "no list 'rows'")
+    return _by_id(document, ("rows",), [_parse(document, ("rows", index), PublishedRow, row) for index, row in enumerate(rows)])
+
+
+def load_claims(suite: Suite) -> list[Claim]:
+    """All claims of a suite in the order of claims.yaml; SpecError with file and line for the first thing wrong."""
+    rows, metrics = load_published(suite.folder), suite_metrics(suite.folder)
+    if not rows and not (suite.folder / CLAIMS).exists():
+        return []
+    document = read_document(suite.folder / CLAIMS)
+    entries = document.data or []
+    if not isinstance(entries, list):
+        raise document.error((), "not a list of claims, each '- id: ...'")
+    forms = _by_id(document, (), [_parse(document, (index,), ClaimForm, entry) for index, entry in enumerate(entries)])
+    claims = []
+    for index, form in enumerate(forms.values()):
+        _check_origin(document, (index,), form, rows)
+        _check_experiment(document, (index,), form, suite)
+        metric = _metric(document, (index,), form, metrics)
+        _check_target(document, (index,), form, rows)
+        if form.validates and suite.name != VALIDATION:
+            raise document.error((index, "validates"), f"suite {VALIDATION!r} alone says what evidence is worth; leave it out")
+        claims.append(Claim(form, rows.get(form.id), metric))
+        if (claim := claims[-1]).row and not (claim.row.gate or claim.recalled or claim.not_recovered) and form.kind != "context":
+            raise document.error((index, "kind"), f"{form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'")
+    if without := [name for name in rows if name not in forms]:
+        raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
+    return claims
+
+
+def _parse(document: Document, path: Key, form: type[Form], data: object) -> Form:
+    try:
+        return form.model_validate(data)
+    except ValidationError as failed:
+        error = failed.errors(include_url=False)[0]
+    field = str(error["loc"][0]) if error["loc"] else ""
+    raise document.error((*path, *error["loc"]), phrase(error, list(form.model_fields), options_of(form, field)))
+
+
+def _by_id(document: Document, path: Key, found: list[Form]) -> dict[str, Form]:
+    named: dict[str, Form] = {}
+    for index, form in enumerate(found):
+        name: str = getattr(form, "id")  # noqa: B009
+        if name in named:
+            raise document.error((*path, index, "id"), f"{name!r} is there twice")
+        named[name] = form
+    return named
+
+
+def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:
+    if form.origin == "paper" and form.id not in rows:
+        raise document.error((*path, "id"), f"{PUBLISHED} has no row {form.id!r}; {nearest(form.id, list(rows))}; a claim of our own says 'origin: own'")
+    if form.origin == "own" and form.id in rows:
+        raise document.error((*path, "origin"), f"{form.id!r} is a row of {PUBLISHED}")
+
+
+def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Suite) -> None:
+    if form.experiment is not None and form.experiment not in suite.experiments:
+        raise document.error((*path, "experiment"), f"unknown experiment {form.experiment!r}; {nearest(form.experiment, list(suite.experiments))}")
+    fields = sorted({name for case in CASES.values() for name in case.model_fields})
+    selections = {"select": form.select, "against": form.against or {}}
+    if form.control:
+        selections["control"] = {**form.control.select, **(form.control.against or {})}
+    selections["arms"] = {name: value for arm in form.arms for name, value in arm.items()}
+    selections["over"] = dict.fromkeys(form.over)
+    if form.validates:
+        told = form.validates
+        selections["validates"] = {**told.where, **told.unless, **dict.fromkeys((*told.alike, *told.up_to, *told.down_to))}
+    if form.rule and form.rule.along is not None:
+        selections["rule"] = {form.rule.along: None}
+    for key, selection in selections.items():
+        for name in selection:
+            if name not in fields:
+                raise document.error((*path, key, name), f"no case has the field {name!r}; {nearest(name, fields)}")
+
+
+def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str, Metric]) -> Metric | None:
+    if form.metric is None:
+        return None
+    if form.metric not in metrics:
+        raise document.error((*path, "metric"), f"unknown metric {form.metric!r}; {nearest(form.metric, list(metrics))}")
+    metric = metrics[form.metric]
+    if metric.model is None and form.experiment is None:
+        raise document.error((*path, "metric"), f"metric {form.metric!r} needs an experiment; leave it out and say in 'needs' what is missing")
+    if (metric.pair or metric.ratio_of) and form.against is None:
+        raise document.error((*path, "metric"), f"metric {form.metric!r} compares: give 'against'")
+    if metric.size and form.nbytes is None:
+        raise document.error((*path, "metric"), f"metric {form.metric!r} is per message size: give 'nbytes'")
+    return metric
+
+
+def _check_target(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:
+    """A target of our own that equals a published figure of the same metric would pass our wish off as theirs."""
+    if form.origin == "paper" or form.rule is None:
+        return
+    targets = {form.rule.value, form.rule.low, form.rule.high} - {None}
+    for row in rows.values():
+        if row.metric == form.metric and row.value in targets:
+            raise document.error((*path, "rule"), f"target {row.value} of our own equals the published value of {row.id!r}")

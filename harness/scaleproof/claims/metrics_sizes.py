@@ -1,0 +1,84 @@
+"""Metrics per message size of `transfer` and `collective`, as nccl-tests defines them, and the bytes a rank was asked to send."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.columns import Columns, columns, largest, medians, numbered, of_last_launch
+from scaleproof.claims.launch import SECOND, times_count
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import CollectiveCase, TransferCase
+from scaleproof.spec.emulated import true_bytes
+
+GIGA = 1e9
+COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
+PER_SIZE = {
+    "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs", "first_call_s": "first_s"},
+    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs", "first_call_s": "first_s"},
+}
+"""Of each program, its metrics per message size and their columns in `by_size`."""
+WHOLE = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+
+
+def bus_factor(operation: str, ranks: int) -> float:
+    """busbw / algbw: how many times the array's bytes cross the busiest link (nccl-tests, doc/PERFORMANCE.md)."""
+    if operation == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if operation in ("reduce_scatter", "all_gather"):
+        return (ranks - 1) / ranks
+    return 1.0
+
+
+@of_last_launch
+def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
+    """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s;
+    `first_s` the first call of the size, in none of the others (NaN where it was not recorded). Not to be changed."""
+    case, rows = record.case, columns(record, samples)
+    if not times_count(record) or not isinstance(case, TransferCase | CollectiveCase):
+        return pd.DataFrame(columns=COLUMNS)
+    operation, ways = ("transfer", 2) if isinstance(case, TransferCase) else (case.operation, 1)
+    calls = rows.timed(operation)
+    nbytes, times = rows.nbytes[calls], rows.end[calls] - rows.start[calls]
+    if isinstance(case, CollectiveCase):
+        call = numbered(nbytes, rows.step[calls])
+        nbytes, (_, times) = nbytes[np.unique(call, return_index=True)[1]], largest(call, times)
+    sizes, middle, counts = medians(nbytes, times)
+    first = _first(rows)
+    table = pd.DataFrame({"nbytes": sizes, "samples": counts, "time_s": middle / ways / SECOND})
+    table.insert(0, "operation", operation)
+    table["first_s"] = [first.get(int(size), np.nan) / ways / SECOND for size in sizes]
+    table["algbw_gbs"] = table["nbytes"] / table["time_s"] / GIGA
+    table["busbw_gbs"] = table["algbw_gbs"] * bus_factor(operation, case.ranks)
+    return table[list(COLUMNS)]
+
+
+def _first(rows: Columns) -> dict[int, float]:
+    """Length in ns of the first call of each size, on the rank where it took longest."""
+    uses = rows.of("first_use")
+    return dict(zip(*(part.tolist() for part in largest(rows.nbytes[uses], rows.end[uses] - rows.start[uses])), strict=True))
+
+
+def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> float | None:
+    """One value of `by_size`; None when the launch has no such size."""
+    table = by_size(record, samples)
+    found = table.loc[table["nbytes"] == nbytes, column]
+    return float(found.iloc[0]) if len(found) and not pd.isna(found.iloc[0]) else None
+
+
+def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
+    """Bytes that the busiest rank was asked to send in all all-reduces, over 2V(N-1)/N, the least that an all-reduce of V bytes needs."""
+    case = record.case
+    if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
+        return None
+    sent = true_bytes(case, np.array([traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic], np.int64))
+    rows = columns(record, samples)
+    calls = rows.of(case.operation)
+    called = rows.nbytes[calls[rows.rank[calls] == 0]]
+    if len(sent) < case.ranks or not len(called):
+        return None
+    # Verified calls move bytes but have no sample: every size has as many as the others.
+    verified = sum(check.rank == 0 and check.name.startswith(f"{case.operation}.") for check in record.checks)
+    sizes = np.unique(called)
+    reduced = float(called.sum()) + float(sizes.sum()) * verified / len(sizes)
+    return float(sent.max()) / (reduced * bus_factor(case.operation, case.ranks))

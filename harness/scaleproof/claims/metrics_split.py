@@ -1,0 +1,127 @@
+"""Where the time of a training step goes: every moment of a step belongs to one part, by interval union, per rank and step (docs/decomposition.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.columns import (
+    Columns,
+    columns,
+    largest_by_row,
+    numbered,
+    of_last_launch,
+    offsets_of,
+    place_in_group,
+)
+from scaleproof.claims.launch import SECOND, times_count
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import TrainCase
+from scaleproof.stats.union import OUTSIDE, Intervals, label
+
+MAIN = ("forward", "backward", "update", "input")
+"""Parts on the main thread; a moment of two of them belongs to the first."""
+PARTS = ("input", "forward", "backward", "exposed_transfer", "imbalance", "update", "other")
+"""All parts of a step, in the order in which they are shown."""
+ACTIVATIONS = "activations"
+"""Within a pass: the main thread waits for activations of other ranks (strategy hybrid)."""
+_LABELS = (ACTIVATIONS, *MAIN, "imbalance", "exposed_transfer", "other")
+UNEXPLAINED = 0.05
+"""Share of the step that `other` may have; above, the split is flagged."""
+
+
+def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
+    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained."""
+    return pd.DataFrame(part_arrays(record, samples))
+
+
+@of_last_launch
+def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The columns of `step_parts`. Not to be changed."""
+    rows = columns(record, samples)
+    steps = rows.timed("step")
+    parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
+    steps = steps[np.isin(rows.rank[steps], rows.rank[parts])]  # of a prediction for many ranks only the first ones' parts are kept
+    steps = steps[np.lexsort((rows.start[steps], rows.rank[steps]))]
+    busy, late, lasting = _spans(rows, parts), _late(record, rows), _spans(rows, steps)
+    nothing = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def of(rank: int, *names: str) -> Intervals:
+        found = [busy.get((rank, name), nothing) for name in names]
+        return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
+
+    totals = [
+        _totals([*(of(rank, name) for name in (ACTIVATIONS, *MAIN)), late.get(rank, nothing), of(rank, "communication", "wait")], inside)
+        for (rank, _), inside in lasting.items()
+    ]  # fmt: skip
+    if not totals:
+        return {name: np.empty(0, np.int64) for name in (*PARTS, "rank", "number", "step")}
+    found = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
+    whole = np.sum(list(found.values()), axis=0)
+    found["exposed_transfer"] = found["exposed_transfer"] + found[ACTIVATIONS]
+    return {part: found[part] for part in PARTS} | {"rank": rows.rank[steps], "number": rows.step[steps], "step": whole}
+
+
+def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals]:
+    """Starts and ends by rank and event, ranks ascending, in the order of the rows."""
+    names = {code: name for name, code in rows.names.items()}
+    chosen = chosen[np.lexsort((rows.codes[chosen], rows.rank[chosen]))]
+    group = numbered(rows.rank[chosen], rows.codes[chosen])
+    edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)] if len(group) else [0]
+    return {
+        (int(rows.rank[chosen[first]]), names[int(rows.codes[chosen[first]])]): (rows.start[chosen[first:last]], rows.end[chosen[first:last]])
+        for first, last in zip(edges, edges[1:], strict=False)
+    }
+
+
+def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
+    """Of one rank: ns of each of _LABELS in each of its steps, which are in order."""
+    edges, labels = label(layers, inside)
+    kept = labels != OUTSIDE
+    place = np.searchsorted(inside[0], edges[:-1][kept], side="right") - 1
+    totals = np.zeros((len(inside[0]), len(_LABELS)), np.int64)
+    np.add.at(totals, (place, labels[kept]), np.diff(edges)[kept])
+    return totals
+
+
+def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
+    """By rank, intervals in which its all-reduce ran while another rank had not yet computed what it was to give; on the rank's own clock."""
+    calls, ready = _in_order(rows, rows.timed("communication")), _in_order(rows, rows.timed("queue"))
+    both = np.concatenate((calls, ready))
+    ranks, steps = rows.rank[both], rows.step[both]
+    call = place_in_group(numbered(np.repeat([0, 1], [len(calls), len(ready)]), ranks, steps))
+    same, among = numbered(ranks, steps, call), numbered(steps, call)[: len(calls)]
+    # Without `queue` events the start of a call is when its rank was there.
+    there = rows.start[calls].astype(np.int64)
+    _, mine, theirs = np.intersect1d(same[: len(calls)], same[len(calls) :], assume_unique=True, return_indices=True)
+    there[mine] = rows.start[ready[theirs]]
+    offset = offsets_of(record, ranks[: len(calls)])
+    there += offset
+    last, together = largest_by_row(among, there)
+    until = np.minimum(last - offset, rows.end[calls])
+    late = (together == record.case.ranks) & (until > rows.start[calls])
+    calls, until = calls[late], until[late]
+    return {int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank]) for rank in np.unique(rows.rank[calls])}
+
+
+def _in_order(rows: Columns, chosen: np.ndarray) -> np.ndarray:
+    """Per rank and step in the order of their starts; ranks call in the same order."""
+    return chosen[np.lexsort((rows.end[chosen], rows.start[chosen], rows.step[chosen], rows.rank[chosen]))]
+
+
+@of_last_launch
+def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None:
+    """Mean s per step and rank of each of PARTS; they add up to the mean step."""
+    parts = part_arrays(record, samples)
+    return {part: float(parts[part].mean()) / SECOND for part in PARTS} if len(parts["step"]) else None
+
+
+def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
+    """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where nothing was trained."""
+    found = step_split(record, samples) if isinstance(record.case, TrainCase) and times_count(record) else None
+    if found is None:
+        return None
+    values = {f"{part}_s": seconds for part, seconds in found.items()}
+    values["exposed_communication_s"] = found["exposed_transfer"] + found["imbalance"]
+    total = sum(found.values())
+    return (values | ({"unexplained_share": found["other"] / total} if total else {})).get(name)

@@ -1,0 +1,305 @@
+"""The forms of published.yaml, claims.yaml and claims.json, checked when written and when read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from scaleproof.record.schema import Evidence
+
+SCHEMA_VERSION = 1
+Kind = Literal["claim", "consistency", "context"]
+Origin = Literal["paper", "own"]
+Direction = Literal["higher", "lower"]
+Provenance = Literal["paper", "author_code", "secondary", "derived", "memory_high", "memory_medium", "memory_low", "not_recovered"]
+Verdict = Literal["reproduced", "direction only", "not reproduced", "inconclusive", "not runnable here", "value not recovered", "unverified"]
+RuleName = Literal["within", "at_least", "at_most", "ordering", "ratio", "equal_to_tolerance", "monotone"]
+Attempt = Literal["repeatability", "reproduction", "replication"]
+"""ACM badges 1.1: our own claims on our own set-up; a paper's claim with the authors' code; a paper's claim with our own implementation."""
+DeviationKind = Literal["scale", "network", "hardware", "data", "software", "method"]
+Value = float | int | None
+_NEEDED = {
+    "within": ("tolerance",), "at_least": ("value",), "at_most": ("value",), "ratio": ("low", "high"), "equal_to_tolerance": ("tolerance",),
+    "monotone": ("along", "trend"),
+}  # fmt: skip
+_ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
+Standing = Literal["validated", "missed", "not validated here"]
+STANDING_WORDS: dict[Standing, str] = {"validated": "validated", "missed": "validation missed", "not validated here": "not validated here"}
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class PublishedRow(_Form):
+    """One published figure with its conditions `x`, its provenance, and whether it may decide a verdict (`gate`)."""
+
+    id: str
+    paper: str
+    statement: str
+    metric: str
+    unit: str
+    direction: Direction | None
+    x: dict[str, Any]
+    value: Value
+    baseline: str | None
+    where: str | None
+    source: str
+    provenance: Provenance
+    gate: bool
+
+    @model_validator(mode="after")
+    def _recalled_rows_decide_nothing(self) -> PublishedRow:
+        if self.gate and (self.provenance.startswith("memory") or self.provenance == "not_recovered"):
+            raise ValueError(f"{self.id}: a row of provenance {self.provenance} cannot have gate true")
+        return self
+
+
+class Rule(_Form):
+    """How a claim is judged; what the fields mean is in docs/verdicts.md."""
+
+    name: RuleName
+    tolerance: Annotated[float, Field(ge=0)] | None = None
+    relative: bool = False
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    one_sided: bool = False
+    neutral: float | None = None
+    along: str | None = None
+    """The field of the case that x is, for `monotone`."""
+    trend: Literal["rising", "falling"] | None = None
+    strict: bool = True
+    """False: `monotone` accepts steps without a difference."""
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Rule:
+        missing = [name for name in _NEEDED.get(self.name, ()) if getattr(self, name) is None]
+        if self.name == "ratio" and self.one_sided:
+            if len(missing) != 1:
+                raise ValueError("a one-sided rule 'ratio' takes 'low' or 'high', one of them")
+        elif missing:
+            raise ValueError(f"rule {self.name!r} needs {missing[0]!r}")
+        return self
+
+    @property
+    def sides(self) -> Literal["one-sided", "two-sided"]:
+        """Whether values beyond the better end count against it."""
+        return "one-sided" if self.one_sided or self.name in _ONE_SIDED else "two-sided"
+
+
+class Deviation(_Form):
+    """How our experiment differs from the published one."""
+
+    kind: DeviationKind
+    text: str
+
+
+class Control(_Form):
+    """A run that must not show the effect: the claim's metric over other cases."""
+
+    statement: str
+    select: dict[str, Any]
+    against: dict[str, Any] | None = None
+
+
+class Validates(_Form):
+    """What a claim of suite validation says of a level of evidence: it speaks of launches at that level `where` their case has these fields, `unless` it
+    has those. Where it is missed, it lowers all of them; where it holds, only launches like those that it was judged on."""
+
+    what: str
+    """In words; a launch is validated when each thing that is checked of its level is."""
+    evidence: Literal["emulated", "simulated"]
+    where: dict[str, Any] = {}
+    unless: dict[str, Any] = {}
+    alike: tuple[str, ...] = ()
+    """Fields in which a case must equal one that was judged."""
+    up_to: tuple[str, ...] = ()
+    """Fields in which it must not be larger than that."""
+    down_to: tuple[str, ...] = ()
+    """Nor smaller."""
+
+
+class ClaimForm(_Form):
+    """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own claims bring them."""
+
+    id: str
+    kind: Kind = "claim"
+    origin: Origin = "paper"
+    experiment: str | None = None
+    metric: str | None = None
+    select: dict[str, Any] = {}
+    against: dict[str, Any] | None = None
+    base_evidence: Evidence | None = None
+    """Level of evidence at which `against` is taken, where that is another one: how far two levels are apart."""
+    arms: tuple[dict[str, Any], ...] = ()
+    """For `ordering` of more than two: fields over `select`, in the order claimed, the best first."""
+    over: tuple[str, ...] = ()
+    """Fields of the case whose true value is known as a range only: the verdict must be the same at every point of it that the plan has."""
+    nbytes: int | None = None
+    """Message size in bytes, for metrics per size."""
+    x: dict[str, Any] = {}
+    """What a model metric is told."""
+    rule: Rule | None = None
+    needs: str | None = None
+    deviations: tuple[Deviation, ...] = ()
+    control: Control | None = None
+    statement: str | None = None
+    unit: str | None = None
+    direction: Direction | None = None
+    validates: Validates | None = None
+    """Suite validation alone: which launches of all suites its verdict labels."""
+    attempt: Attempt | None = None
+    """Only where it is not what follows from `origin`: `reproduction` for a paper's claim that is served with the authors' code."""
+
+    @model_validator(mode="after")
+    def _arms_fit(self) -> ClaimForm:
+        ordered = self.rule is not None and self.rule.name == "ordering"
+        if self.arms and (not ordered or self.against is not None or len(self.arms) < 2):
+            raise ValueError(f"{self.id}: 'arms' are two or more, for rule 'ordering' without 'against'")
+        if ordered and self.experiment is not None and not self.arms and self.against is None:
+            raise ValueError(f"{self.id}: rule 'ordering' compares: give 'against' or 'arms'")
+        if self.over and (self.arms or (self.rule is not None and self.rule.along is not None)):
+            raise ValueError(f"{self.id}: 'over' judges a value or a ratio at every point of a range; leave 'arms' and 'along' out")
+        if self.rule is not None and self.rule.name == "monotone" and self.against is not None:
+            raise ValueError(f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out")
+        return self
+
+    @model_validator(mode="after")
+    def _can_validate(self) -> ClaimForm:
+        if self.validates and (self.rule is None or self.rule.name in ("ordering", "monotone") or self.kind != "claim"):
+            raise ValueError(f"{self.id}: what 'validates' is a claim whose rule has bounds, so that a miss has a size")
+        return self
+
+    @model_validator(mode="after")
+    def _complete(self) -> ClaimForm:
+        own = {"statement": self.statement, "unit": self.unit, "metric": self.metric, "rule": self.rule}
+        if self.origin == "own" and (missing := [name for name, value in own.items() if value is None]):
+            raise ValueError(f"{self.id}: a claim of our own needs {missing[0]!r}")
+        if self.origin == "paper" and (given := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]):
+            raise ValueError(f"{self.id}: {given[0]!r} of a paper's row stands in published.yaml; leave it out here")
+        if self.kind == "claim" and self.metric is None and self.needs is None:
+            raise ValueError(f"{self.id}: a claim without a metric says in 'needs' what is missing here")
+        return self
+
+
+class IntervalOut(_Form):
+    """An interval of claims.json; `coverage` is the attained one."""
+
+    low: float
+    high: float
+    coverage: float
+    method: str
+
+
+class BaseOut(_Form):
+    """What a ratio or difference is taken against, in absolute terms."""
+
+    select: dict[str, Any]
+    value: float | None
+    unit: str
+    n: int
+
+
+class ControlOut(_Form):
+    """What the negative control showed; `shows_effect` is None when it could not be judged."""
+
+    statement: str
+    ours: float | None
+    interval: IntervalOut | None
+    n: int
+    shows_effect: bool | None
+
+
+class Finding(_Form):
+    """What a claim of suite validation is worth to other suites: the launches it was judged on, and by how much it was missed."""
+
+    form: Validates
+    machine: str | None = None
+    """None: no launch served it."""
+    code: str = ""
+    """Digest of the version that ran them."""
+    latest: str = ""
+    """When the last of them started, UTC."""
+    judged_on: tuple[dict[str, Any], ...] = ()
+    """Of each case: the fields `alike`, `up_to` and `down_to`."""
+    missed_by: float | None = None
+    """How far ours lies from what the rule accepts, in the claim's unit; None where it was not missed."""
+    below: tuple[str, ...] = ()
+    """Misses of the level of evidence that it was judged against."""
+
+
+class Label(_Form):
+    """How far the level of evidence of a number was validated on its machine, and why so."""
+
+    standing: Standing
+    why: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """For a reader."""
+        return STANDING_WORDS[self.standing]
+
+
+class ClaimResult(_Form):
+    """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic alone)."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    suite: str
+    size: str
+    kind: Kind
+    origin: Origin
+    statement: str
+    metric: str | None
+    published: Value
+    ours: float | None
+    interval: IntervalOut | None
+    n: int | None
+    unit: str
+    evidence: Evidence | None
+    verdict: Verdict | None
+    """None: shown, never judged (context rows, size ci)."""
+    rule: str
+    """How the verdict follows from the numbers, in words that can be checked."""
+    reason: str
+    runs: tuple[str, ...]
+    experiment: str | None
+    base: BaseOut | None
+    provenance: Provenance | None
+    """None for claims of our own."""
+    gate: bool
+    direction: Direction | None
+    where: str | None
+    source: str
+    deviations: tuple[Deviation, ...]
+    control: ControlOut | None
+    noise_floor: float | None = None
+    """By how much identical arms differ on the machine of the records, as a share; None: not measured, or the metric is no timing."""
+    warnings: tuple[str, ...] = ()
+    """What a reader should know of the launches: outliers (never removed), few launches, launches left out, oversubscription."""
+    attempt: Attempt | None = None
+    """None for arithmetic."""
+    label: Label | None = None
+    """Of times on emulated and simulated evidence: what suite validation says of it. Counts need none."""
+    validates: Finding | None = None
+    """Suite validation alone."""
+
+    @property
+    def lowered(self) -> bool:
+        """Whether it stands on evidence whose validation was missed."""
+        return self.label is not None and self.label.standing == "missed"
+
+    def evidence_words(self, further: str = "") -> str:
+        """The level of evidence with its label; `further` facts of the launches stand between them."""
+        if self.evidence is None:
+            return ""
+        return ", ".join([self.evidence, *([further] if further else [])]) + (f" ({self.label.words})" if self.label else "")
+
+
+class ClaimsFile(_Form):
+    """results/claims/<suite>.<size>.json and reports/claims.json."""
+
+    schema_version: Literal[1] = 1
+    claims: tuple[ClaimResult, ...]

@@ -1,0 +1,89 @@
+"""Is one rank slower than the others? A rank's own time in a step is the step without waiting and exchanging: all ranks of a synchronous step
+take equally long, and only their own time tells who holds the others up (docs/decomposition.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from scaleproof.claims.launch import SECOND, times_count
+from scaleproof.claims.metrics_split import part_arrays
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import TrainCase
+
+ALPHA = 0.05
+SHARE = 0.05
+"""How much longer than the median of the other ranks the slowest must take, to be called a straggler."""
+PERMUTATIONS, TURNS = 9999, 9
+"""Random orders, drawn in so many turns that memory stays small."""
+SEED = 20160222
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`rank` is the slowest; it is a straggler when that is significant over launches and more than SHARE. `p` None: too few launches to tell."""
+
+    rank: int
+    share: float
+    """Own time above the median of the other ranks, over launches in the median."""
+    p: float | None
+    n: int
+
+    @property
+    def straggler(self) -> bool:
+        """Whether the slowest rank is to be named."""
+        return self.p is not None and self.p <= ALPHA and self.share > SHARE
+
+
+def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
+    """Per rank (index), mean s per timed step: `step`, `own` (without exposed communication), `imbalance`. None where nothing was trained, or traced."""
+    if not isinstance(record.case, TrainCase) or not times_count(record):
+        return None
+    found = _own_times(record, samples)
+    return pd.DataFrame(found[1], index=pd.Index(found[0], name="rank")) if len(found[0]) else None
+
+
+def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Ranks that trained, and what `rank_times` has of each."""
+    parts = part_arrays(record, samples)
+    counts = np.bincount(parts["rank"])
+    ranks = np.flatnonzero(counts)
+    wanted = {"step": parts["step"], "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"], "imbalance": parts["imbalance"]}
+    return ranks, {name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in wanted.items()}
+
+
+def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
+    """Longest over shortest mean own time of a rank, minus 1; None with one rank."""
+    if not isinstance(record.case, TrainCase) or not times_count(record):
+        return None
+    own = _own_times(record, samples)[1]["own"]
+    return float(own.max() / own.min() - 1) if len(own) > 1 and own.min() > 0 else None
+
+
+def find(own: Sequence[Sequence[float]]) -> Finding | None:
+    """`own`: a row per launch, a column per rank. None with fewer than two ranks or without launches.
+
+    The launch is the unit. Under the null hypothesis ranks are exchangeable within a launch, so their values are permuted there; the statistic is the largest
+    sum of within-launch ranks, which also pays for having looked at all of them. At 2 ranks 6 launches are the fewest that can reach 5 %.
+    """
+    from scipy.stats import rankdata  # half a second, which a table of metrics does not need
+
+    values = np.asarray(own, dtype=float)
+    if values.ndim != 2 or values.shape[1] < 2 or not len(values):
+        return None
+    ranked = rankdata(values, axis=1)
+    slowest = int(ranked.sum(axis=0).argmax())
+    others = np.median(np.delete(values, slowest, axis=1), axis=1)
+    share = float(np.median(values[:, slowest] / others) - 1)
+    return Finding(slowest, share, _p(ranked) if len(values) > 1 else None, len(values))
+
+
+def _p(ranked: np.ndarray) -> float:
+    dice = np.random.default_rng(SEED)
+    seen = ranked.sum(axis=0).max()
+    many = np.broadcast_to(ranked, (PERMUTATIONS // TURNS, *ranked.shape))
+    beyond = sum(int((dice.permuted(many, axis=2).sum(axis=1).max(axis=1) >= seen).sum()) for _ in range(TURNS))
+    return (1 + beyond) / (PERMUTATIONS + 1)

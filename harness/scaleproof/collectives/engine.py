@@ -1,0 +1,81 @@
+"""Executes a collective's messages over point-to-point sends and receives, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scaleproof.collectives.schedule import Action, Message, messages
+from scaleproof.spec.case import Operation
+from scaleproof.transports.base import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
+
+if TYPE_CHECKING:
+    from scaleproof.rank.board import Post
+
+PIECE = 1 << 20
+"""Bytes that are received before they are reduced, over a transport that cannot reduce while it receives."""
+
+
+@lru_cache(maxsize=1024)
+def rounds(algorithm: str, operation: Operation, world_size: int, count: int, root: int, rank: int) -> tuple[tuple[Message, ...], ...]:
+    """The compiled plan of one rank: its messages, grouped by round."""
+    plan: dict[int, list[Message]] = {}
+    for message in messages(algorithm, operation, world_size, count, root=root, rank=rank):
+        plan.setdefault(message.round, []).append(message)
+    return tuple(tuple(plan[number]) for number in sorted(plan))
+
+
+class MessageEngine:
+    """Runs plans over sends and receives; reduces on arrival where the transport can (`recv_reduce`), else piece by piece from a scratch."""
+
+    def __init__(self, transport: PointToPoint, post: Post | None = None) -> None:
+        self._transport = transport
+        self._begin_round: Callable[[int], None] = post.round if post else _untold
+        self._recv_reduce = getattr(transport, "recv_reduce", None)
+        self._scratch = transport.allocate(2 * PIECE) if self._recv_reduce is None else None
+
+    def run(self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int) -> Iterator[Handle]:
+        """Yields the handles to wait for, in order; a handle must be done before the next one is asked for."""
+        transport = self._transport
+        for number, plan in enumerate(rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank), 1):
+            self._begin_round(number)
+            sends, receives = [], []
+            for message in plan:
+                if message.source == transport.rank:
+                    sends += [transport.send(piece, message.destination) for piece in self._pieces(work, message)]
+            for message in plan:
+                if message.source == transport.rank:
+                    continue
+                if message.action is Action.COPY:
+                    receives.append(transport.recv(work[message.start : message.stop], message.source))
+                elif self._recv_reduce is not None:
+                    receives.append(self._recv_reduce(work[message.start : message.stop], message.source, reduction))
+                else:
+                    yield from self._reduce_pieces(work, message, UFUNCS[reduction])
+            yield from receives
+            yield from sends
+
+    def _pieces(self, work: Array, message: Message) -> list[Array]:
+        step = message.stop - message.start
+        if self._recv_reduce is None and message.action is Action.REDUCE:
+            step = max(1, PIECE // work.itemsize)
+        return [work[start : min(start + step, message.stop)] for start in range(message.start, message.stop, step)]
+
+    def _reduce_pieces(self, work: Array, message: Message, ufunc: np.ufunc) -> Iterator[Handle]:
+        """Receive piece k + 1 into one half of the scratch while piece k is reduced from the other."""
+        assert self._scratch is not None
+        pieces = self._pieces(work, message)
+        halves = [self._scratch[:PIECE].view(work.dtype), self._scratch[PIECE:].view(work.dtype)]
+        coming = self._transport.recv(halves[0][: pieces[0].size], message.source)
+        for number, piece in enumerate(pieces):
+            yield coming
+            if number + 1 < len(pieces):
+                coming = self._transport.recv(halves[(number + 1) % 2][: pieces[number + 1].size], message.source)
+            ufunc(piece, halves[number % 2][: piece.size], out=piece)
+
+
+def _untold(number: int) -> None:
+    """Nobody watches."""

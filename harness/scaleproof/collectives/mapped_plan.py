@@ -1,0 +1,215 @@
+"""Compiles a collective for ranks that see each other's memory: who touches which bytes when, and what each must wait for.
+
+The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A segment takes a slice of each part that
+the schedule tells apart, so that ranks work in far parts of the buffer: next to each other their processors' prefetching would fight over cache lines.
+
+A message becomes one access by one of its two ranks: a reduction is pulled by its destination, a copy of what its source has just reduced is pushed by the
+source (the bytes are in its cache), any other copy is pulled. A rank publishes how many accesses it has finished; all ranks know all programs, so each
+knows which number to wait for.
+
+Order of a program: segment + depth first (depth: accesses by other ranks that must come before), so that segments follow each other through the schedule
+like work through a pipeline, and nobody waits for something that comes later: every wait is for a smaller segment + depth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from scaleproof.collectives.schedule import Action, Message, messages
+from scaleproof.spec.case import Operation
+
+ACCESS_BYTES = 256 << 10
+"""Size of the largest access; 128 to 512 KiB are equally fast where a core has 1 MiB of second-level cache."""
+AHEAD = 2
+"""Segments that a rank stages in before they are due."""
+ALIGN = 64
+"""Elements; slices of a segment start at multiples of it in their block."""
+
+
+class Access(NamedTuple):
+    """Elements [start, stop) of a segment, moved between `rank`, who does it, and `peer`, by a message from `source`."""
+
+    rank: int
+    peer: int
+    source: int
+    start: int
+    stop: int
+    reduce: bool
+    depth: int
+    needs: tuple[int, ...]
+    """Indices of accesses of this segment that must come before."""
+
+
+class Wait(NamedTuple):
+    """Until `peer` has finished `number` accesses, or (staged) has `number` segments ready."""
+
+    peer: int
+    ready: bool
+    number: int
+
+
+class Step(NamedTuple):
+    """What a rank does next: an access, or a copy between the user's buffer and the staging slot of a segment."""
+
+    kind: str
+    """pull, push, reduce, stage_in, stage_out"""
+    segment: int
+    start: int
+    stop: int
+    peer: int
+    waits: tuple[Wait, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a buffer of `blocks` equal blocks of `block` elements and `tail` more is cut: segment k holds `width` elements of every block, at most.
+
+    The tail, fewer elements than there are blocks, is a segment of its own at the end.
+    """
+
+    blocks: int
+    block: int
+    width: int
+    tail: int
+
+    @property
+    def segments(self) -> int:
+        return self._regular + (self.tail > 0)
+
+    def parts(self, segment: int) -> int:
+        """Blocks of which a segment holds a slice."""
+        return self.blocks if segment < self._regular else 1
+
+    def size(self, segment: int) -> int:
+        """Elements of a segment."""
+        return self.parts(segment) * self.slice(segment)
+
+    def slice(self, segment: int) -> int:
+        """Elements of a segment in each of its blocks."""
+        return min(self.width, self.block - segment * self.width) if segment < self._regular else self.tail
+
+    def place(self, segment: int, start: int) -> int:
+        """Where element `start` of a segment lies in the buffer; an access never crosses a block."""
+        if segment == self._regular:
+            return self.blocks * self.block + start
+        block, rest = divmod(start, self.slice(segment))
+        return block * self.block + segment * self.width + rest
+
+    @property
+    def _regular(self) -> int:
+        return -(-self.block // self.width) if self.block else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One rank's program, and the numbers by which all ranks' counters advance."""
+
+    shape: Shape
+    segments: int
+    steps: tuple[Step, ...]
+    last: tuple[Wait, ...]
+    totals: tuple[int, ...]
+    touched: tuple[int, ...]
+    slots: int
+    """Staging slots, each of one segment."""
+
+
+@lru_cache(maxsize=256)
+def compile_plan(algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int, rank: int, staged: bool) -> Plan:
+    """The program of `rank` over a buffer of `count` elements; `staged`: the buffer lies outside of the shared memory."""
+    shape = _shape(algorithm, operation, world_size, count, itemsize, root)
+    parts = [accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)]
+    orders: list[list[tuple[int, int, int]]] = [[] for _ in range(world_size)]
+    for k, part in enumerate(parts):
+        for index, access in enumerate(part):
+            orders[access.rank].append((k + access.depth, k, index))
+    numbers: dict[tuple[int, int], int] = {}
+    for order in orders:
+        order.sort()
+        numbers.update({(k, index): number for number, (_, k, index) in enumerate(order, 1)})
+    depth = max(access.depth for part in parts for access in part)
+    keyed = [(key, 1, k, index) for key, k, index in orders[rank]]
+    if staged:
+        keyed += [(k - AHEAD, 0, k, 0) for k in range(shape.segments)] + [(k + depth, 2, k, 0) for k in range(shape.segments)]
+    compiler = _Compiler(rank, parts, numbers)
+    steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
+    last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
+    touched = tuple(sorted({access.peer for part in parts for access in part if access.rank == rank}))
+    return Plan(shape, shape.segments, steps, last, tuple(len(order) for order in orders), touched, depth + AHEAD + 1)
+
+
+class _Compiler:
+    """Turns one rank's ordered accesses into steps whose waits say only what the rank does not know yet."""
+
+    def __init__(self, rank: int, parts: list[tuple[Access, ...]], numbers: dict[tuple[int, int], int]) -> None:
+        self._rank, self._parts, self._numbers = rank, parts, numbers
+        self._known: dict[tuple[int, bool], int] = {}
+
+    def step(self, phase: int, segment: int, index: int) -> Step:
+        part = self._parts[segment]
+        if phase != 1:
+            waits = self.prune(self.touches(segment)) if phase == 2 else ()
+            return Step("stage_in" if phase == 0 else "stage_out", segment, 0, 0, -1, waits)
+        access = part[index]
+        found = [Wait(part[need].rank, False, self._numbers[segment, need]) for need in access.needs if part[need].rank != self._rank]
+        kind = "reduce" if access.reduce else "push" if access.source == self._rank else "pull"
+        return Step(kind, segment, access.start, access.stop, access.peer, self.prune([*found, Wait(access.peer, True, segment + 1)]))
+
+    def touches(self, segment: int) -> list[Wait]:
+        """Waits for all accesses of others to the own memory."""
+        part = self._parts[segment]
+        return [Wait(access.rank, False, self._numbers[segment, index]) for index, access in enumerate(part) if access.peer == self._rank]
+
+    def prune(self, waits: list[Wait]) -> tuple[Wait, ...]:
+        """Keep the largest number per counter, and only if it is larger than what was waited for before."""
+        largest: dict[tuple[int, bool], int] = {}
+        for peer, ready, number in waits:
+            largest[peer, ready] = max(number, largest.get((peer, ready), 0))
+        news = {key: number for key, number in largest.items() if number > self._known.get(key, 0)}
+        self._known.update(news)
+        return tuple(Wait(peer, ready, number) for (peer, ready), number in news.items())
+
+
+@lru_cache(maxsize=256)
+def accesses(algorithm: str, operation: Operation, world_size: int, count: int, root: int, blocks: int = 1) -> tuple[Access, ...]:
+    """All ranks' accesses for one segment, in the order of the schedule."""
+    found: list[Access] = []
+    writes: list[list[int]] = [[] for _ in range(world_size)]
+    reads: list[list[int]] = [[] for _ in range(world_size)]
+    for message in messages(algorithm, operation, world_size, count, root=root):
+        for start, stop in _cut(message, count // blocks):
+            reduced = message.action is Action.REDUCE
+            push = not reduced and _fresh(found, writes[message.source], message.source, start, stop)
+            rank, peer = (message.source, message.destination) if push else (message.destination, message.source)
+            earlier = writes[message.source] + writes[message.destination] + reads[message.destination]
+            needs = tuple(index for index in earlier if found[index].start < stop and start < found[index].stop)
+            depth = max((found[index].depth + (found[index].rank != rank) for index in needs), default=0)
+            writes[message.destination].append(len(found))
+            reads[message.source].append(len(found))
+            found.append(Access(rank, peer, message.source, start, stop, reduced, depth, needs))
+    return tuple(found)
+
+
+def _fresh(found: list[Access], writes: list[int], source: int, start: int, stop: int) -> bool:
+    """Whether the source itself has just reduced all of [start, stop)."""
+    last = next((found[index] for index in reversed(writes) if found[index].start < stop and start < found[index].stop), None)
+    return last is not None and last.reduce and last.rank == source and last.start <= start and stop <= last.stop
+
+
+def _cut(message: Message, block: int) -> list[tuple[int, int]]:
+    """The message's elements, cut where blocks meet."""
+    edges = [message.start, *range((message.start // block + 1) * block, message.stop, block), message.stop]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def _shape(algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int) -> Shape:
+    probe = world_size * ALIGN << world_size.bit_length()
+    found = list(messages(algorithm, operation, world_size, probe, root=root))
+    edges = {edge for message in found for edge in (message.start, message.stop)}
+    blocks = len(edges) - 1
+    block, tail = divmod(count, blocks)
+    largest = max(stop - start for message in found for start, stop in _cut(message, probe // blocks))
+    width = max(ACCESS_BYTES // itemsize * (probe // blocks) // largest // ALIGN * ALIGN, ALIGN)
+    return Shape(blocks, block, width, tail)

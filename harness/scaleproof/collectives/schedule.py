@@ -1,0 +1,59 @@
+"""A collective as a pure generator of messages: written once per algorithm, executed by the engine, simulated elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from scaleproof.spec import registry
+from scaleproof.spec.case import Operation
+from scaleproof.spec.fits import HIERARCHICAL
+
+
+class Action(Enum):
+    """What the destination does with a message's elements: take them, or reduce them into its own."""
+
+    COPY = "copy"
+    REDUCE = "reduce"
+
+
+class Message(NamedTuple):
+    """In `round`, elements [start, stop) of the work buffer go from `source` to the same place at `destination`.
+
+    Messages of one round are independent: no rank sends elements that it receives in that round, and none receives an element twice.
+    """
+
+    round: int
+    source: int
+    destination: int
+    start: int
+    stop: int
+    action: Action
+
+
+def messages(algorithm: str, operation: Operation, world_size: int, count: int, *, root: int = 0, rank: int | None = None) -> Iterator[Message]:
+    """All messages of one collective in order of rounds, or only those that `rank` sends or receives; empty ones are left out.
+
+    `algorithm`: a registered name, or as `schedule_of` gives it. `count`: elements of the work buffer. all_reduce and broadcast: the array. reduce_scatter and
+    all_gather: world_size * n, rank r's block is [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
+    """
+    name, _, nodes = algorithm.partition("/")
+    generator = getattr(registry.load("collective", name), operation)
+    found = generator(world_size, count, *((root, rank) if operation == "broadcast" else (rank,)), **({"nodes": int(nodes)} if nodes else {}))
+    return (message for message in found if message.stop > message.start)
+
+
+def schedule_of(collective: str, nodes: int) -> str:
+    """A collective's name with the number of nodes behind a slash, where its schedule depends on them."""
+    return f"{collective}/{nodes}" if collective == HIERARCHICAL else collective
+
+
+def bound(index: int, parts: int, count: int) -> int:
+    """Start of part `index` when `count` elements are split into `parts` nearly equal ones."""
+    return index * count // parts
+
+
+def involved(rank: int | None, source: int, destination: int) -> bool:
+    """Whether a message concerns `rank` (None: every message does)."""
+    return rank is None or rank in (source, destination)

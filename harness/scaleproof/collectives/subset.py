@@ -1,0 +1,110 @@
+"""Some ranks of a transport as a transport of their own: a view that renumbers peers, so that collectives run inside a group of ranks (das2016, section on
+hybrid parallelism). It has no connection and no memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from scaleproof.transports._barrier import dissemination
+from scaleproof.transports.base import (
+    Array,
+    Handle,
+    Mapped,
+    PointToPoint,
+    ReduceOperation,
+    Region,
+    Traffic,
+    TransportError,
+)
+
+
+class _Share(Traffic):
+    """What went through the view."""
+
+    def __init__(self, whole: Traffic) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def count(self, nbytes: int) -> None:
+        """Count one message, here and in the transport that moves it."""
+        self.note(nbytes)
+        self._whole.count(nbytes)
+
+    def note(self, nbytes: int) -> None:
+        """Count here one message that the transport has counted."""
+        self.nbytes += nbytes
+        self.messages += 1
+
+
+class Subset:
+    """PointToPoint over `members`, ranks of the transport in the order of their new numbers, this rank among them. TransportError when it is not."""
+
+    def __init__(self, transport: PointToPoint, members: Sequence[int]) -> None:
+        self.members = tuple(members)
+        if transport.rank not in self.members or len(set(self.members)) < len(self.members) or not set(self.members) <= set(range(transport.world_size)):
+            raise TransportError(f"rank {transport.rank} of {transport.world_size} cannot have a part with the ranks {list(self.members)}")
+        self._transport = transport
+        self.rank, self.world_size = self.members.index(transport.rank), len(self.members)
+        self.capabilities = transport.capabilities
+        self.traffic = _Share(transport.traffic)
+        if hasattr(transport, "recv_reduce"):
+            self.recv_reduce = self._recv_reduce
+
+    def allocate(self, nbytes: int) -> Array:
+        """See Transport.allocate."""
+        return self._transport.allocate(nbytes)
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        self.traffic.note(buffer.nbytes)
+        return self._transport.send(buffer, self.members[peer])
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        return self._transport.recv(buffer, self.members[peer])
+
+    def barrier(self) -> None:
+        """Of the members only."""
+        dissemination(cast(PointToPoint, self))
+
+    def close(self) -> None:
+        """The transport stays with who connected it."""
+
+    def _recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
+        transport: Any = self._transport
+        found: Handle = transport.recv_reduce(buffer, self.members[peer], operation)
+        return found
+
+
+class MappedSubset(Subset):
+    """The same over a transport whose peers' memory can be addressed."""
+
+    def __init__(self, transport: PointToPoint, members: Sequence[int]) -> None:
+        super().__init__(transport, members)
+        self._mapped = cast(Mapped, transport)
+
+    def register(self, nbytes: int) -> Region:
+        """See Mapped.register: a call of all ranks of the transport, also of those that are in other parts."""
+        return self._mapped.register(nbytes)
+
+    def remote(self, region: Region, peer: int) -> Region:
+        """See Mapped.remote."""
+        return self._mapped.remote(region, self.members[peer])
+
+    def locate(self, buffer: Array) -> int | None:
+        """See Mapped.locate."""
+        return self._mapped.locate(buffer)
+
+    def memory(self, rank: int) -> Array:
+        """See Mapped.memory."""
+        return self._mapped.memory(self.members[rank])
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """See Mapped.wait_for."""
+        self._mapped.wait_for(ready, self.members[peer])
+
+
+def subset(transport: PointToPoint, members: Sequence[int]) -> PointToPoint:
+    """The view of some ranks. Every rank of the transport makes one at the same time, each of the part that it is in, as with MPI_Comm_split."""
+    return cast(PointToPoint, (MappedSubset if isinstance(transport, Mapped) else Subset)(transport, members))

@@ -1,0 +1,93 @@
+"""What a traced launch records of our engine: every message between two ranks, or every access to a peer's memory, with peer, bytes and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import monotonic_ns as now
+from typing import Any
+
+from scaleproof.collectives.mapped import MappedEngine
+from scaleproof.collectives.mapped_plan import Plan
+from scaleproof.transports.base import Array, Handle, Mapped, PointToPoint, ReduceOperation
+
+Moved = tuple[str, int, int, int, int]
+"""Event, start and end in ns, bytes, peer."""
+
+
+class TracedTransport:
+    """A transport that keeps the times of its messages: from the call to the moment when the caller sees that it is done. All else is the transport's own."""
+
+    def __init__(self, transport: PointToPoint, trace: list[Moved]) -> None:
+        self._transport, self.trace = transport, trace
+        if hasattr(transport, "recv_reduce"):
+            self.recv_reduce = self._recv_reduce
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        start = now()
+        return _TracedHandle(self._transport.send(buffer, peer), self.trace, ("send", start, buffer.nbytes, peer))
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        start = now()
+        return _TracedHandle(self._transport.recv(buffer, peer), self.trace, ("receive", start, buffer.nbytes, peer))
+
+    def _recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
+        start = now()
+        transport: Any = self._transport
+        return _TracedHandle(transport.recv_reduce(buffer, peer, operation), self.trace, ("receive_reduce", start, buffer.nbytes, peer))
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """See Mapped.wait_for."""
+        start = now()
+        transport: Any = self._transport
+        transport.wait_for(ready, peer)
+        self.trace.append(("wait_for", start, now(), 0, peer))
+
+
+class _TracedHandle:
+    """Handle of a message that is written down when it is done."""
+
+    def __init__(self, handle: Handle, trace: list[Moved], begun: tuple[str, int, int, int]) -> None:
+        self._handle, self._trace, self._begun = handle, trace, begun
+        self._done = False
+
+    def test(self) -> bool:
+        return self._done or (self._handle.test() and self._finish())
+
+    def wait(self) -> None:
+        if not self._done:
+            self._handle.wait()
+            self._finish()
+
+    def _finish(self) -> bool:
+        event, start, nbytes, peer = self._begun
+        self._trace.append((event, start, now(), nbytes, peer))
+        self._done = True
+        return True
+
+
+class TracedMappedEngine(MappedEngine):
+    """Keeps the times of every access to a peer's memory."""
+
+    def __init__(self, transport: Mapped, trace: list[Moved]) -> None:
+        super().__init__(transport)
+        self._trace = trace
+        # A part's peers by their numbers in the whole; the last is -1, which is nobody's.
+        self._names = [*getattr(transport, "members", range(transport.world_size)), -1]
+
+    def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
+        found = super()._program(plan, work, reduction)
+        return [
+            (waits, partial(self._timed, function, step.kind, self._names[step.peer]), arguments, word)
+            for step, (waits, function, arguments, word) in zip(plan.steps, found, strict=True)
+        ]
+
+    def _timed(self, function: Callable[..., Any], kind: str, peer: int, *arguments: Array) -> None:
+        start = now()
+        function(*arguments)
+        self._trace.append((kind, start, now(), arguments[0].nbytes, peer))

@@ -1,0 +1,105 @@
+"""Measures noise floors and bounds of this machine, or floors of nodes together, with identical arms in interleaved launches. Leave them alone meanwhile."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import allocation_arguments, ground_of_run, print_table, profile_of, results_argument
+
+if TYPE_CHECKING:
+    from scaleproof.record.machine import Bound, Floor, MachineProfile
+
+HELP = "this machine's noise floors and bounds; about 3 minutes"
+EXAMPLE = "scaleproof calibrate --minutes 3"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument("--minutes", type=float, metavar="M", help="take about so long (default: about 3)")
+    effort.add_argument("--comparisons", type=int, metavar="N", help="launches for N comparisons of 6 launches an arm (default: 5)")
+    parser.add_argument("--dry-run", action="store_true", help="list the launches and an estimate; write nothing")
+    parser.add_argument("--show", action="store_true", help="print what is known of this machine; measure nothing")
+    results_argument(parser)
+    allocation_arguments(parser)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Measure, store, print."""
+    from scaleproof.calibrate.measure import COMPARISONS, comparisons_within
+
+    wanted = COMPARISONS if given.comparisons is None else given.comparisons
+    if given.minutes is not None:
+        wanted = comparisons_within(given.minutes)
+    if wanted < 1 or (given.minutes is not None and given.minutes <= 0):
+        from scaleproof.spec.errors import SpecError
+
+        raise SpecError("scaleproof calibrate: a calibration takes at least one comparison")
+    if given.show:
+        return _show(given)
+    return _dry_run(given, wanted) if given.dry_run else _measure(given, wanted)
+
+
+def _measure(given: argparse.Namespace, comparisons: int) -> int:
+    """0 when every launch has a good record, else 1."""
+    from scaleproof.calibrate.measure import calibrate
+    from scaleproof.launch.progress import progress_on_terminal
+
+    def say(text: str) -> None:
+        print(f"calibrate: {text}", file=sys.stderr, flush=True)
+
+    profile, outcome = calibrate(given.results, comparisons, progress_on_terminal("calibrate"), say, ground_of_run(given))
+    print_profile(profile)
+    print(given.results / "machines" / profile.machine / "profile.json")
+    return 0 if outcome.complete else 1
+
+
+def _dry_run(given: argparse.Namespace, comparisons: int) -> int:
+    from scaleproof.calibrate.measure import SIZE, plans, suite
+    from scaleproof.commands.run import dry_run
+
+    return dry_run(suite(), plans(comparisons), SIZE, given.results)
+
+
+def _show(given: argparse.Namespace) -> int:
+    """1 when this machine was never calibrated."""
+    from scaleproof.record.digest import code_digest, machine_id
+
+    ground = ground_of_run(given)
+    machine = machine_id() if ground is None else ground.machine
+    profile = profile_of(machine, given.results)
+    if profile is None:
+        print(f"machine {machine} is not calibrated in {given.results}; type `scaleproof calibrate`", file=sys.stderr)
+        return 1
+    print_profile(profile)
+    if profile.code != code_digest():
+        print("the measuring code has changed since; calibrate again before you compare")
+    return 0
+
+
+def print_profile(profile: MachineProfile) -> None:
+    """Two tables: noise floors with what comparisons find, and bounds."""
+    title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors"
+    columns = ["metric", "program", "message", "noise floor", "spread of a launch", "found with 6 launches an arm", "with 10"]
+    print_table(columns, [_floor_row(floor) for floor in profile.floors], title)
+    if profile.bounds:
+        print_table(["bound", "size", "rate", "95 % interval", "launches", "taken"], [_bound_row(bound) for bound in profile.bounds], "upper bounds")
+
+
+def _floor_row(floor: Floor) -> list[str]:
+    from scaleproof.spec.units import format_bytes
+    from scaleproof.stats.compare import detectable
+
+    found = [f"from {detectable(floor.spread, launches, True, floor=floor.share):.1%}" for launches in (6, 10)]
+    return [floor.metric, floor.program, "" if floor.nbytes is None else format_bytes(floor.nbytes), f"{floor.share:.1%}", f"{floor.spread:.1%}", *found]
+
+
+def _bound_row(bound: Bound) -> list[str]:
+    from scaleproof.spec.units import format_bytes
+
+    unit = "GFLOP/s" if bound.unit == "FLOP/s" else "GB/s"
+    interval = f"{bound.low / 1e9:.3g} to {bound.high / 1e9:.3g}" if bound.low is not None and bound.high is not None else ""
+    size = "" if bound.nbytes is None else format_bytes(bound.nbytes)
+    return [bound.name, size, f"{bound.value / 1e9:.3g} {unit}", interval, str(bound.n), bound.taken]

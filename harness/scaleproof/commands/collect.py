@@ -1,0 +1,39 @@
+"""Makes one table of an experiment's records: a row per planned launch, also for those that failed or never ran."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from scaleproof.commands.common import open_store, results_argument, size_argument, size_of, suites_argument
+
+HELP = "one table of an experiment's records"
+EXAMPLE = "scaleproof collect das2016 throughput --size smoke -o results/tables/das2016.throughput.smoke.parquet"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="one experiment")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="default: RESULTS/tables/SUITE.EXPERIMENT.SIZE.parquet")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write the table, print its path."""
+    from scaleproof.claims.metrics import suite_metrics, suite_metrics_version
+    from scaleproof.record.stops import decided_plan, read_stops
+    from scaleproof.record.table import collect, write_table
+    from scaleproof.spec.suite import load_suite
+
+    size = size_of(given)
+    suite = load_suite(given.suite, given.suites)
+    launches = decided_plan(given.results, suite, given.experiment, size)
+    stops = read_stops(given.results, suite.name, given.experiment, size)
+    metrics = {name: metric.launch for name, metric in suite_metrics(suite.folder).items() if metric.launch is not None}
+    output = given.output or given.results / "tables" / f"{suite.name}.{given.experiment}.{size}.parquet"
+    write_table(collect(launches, open_store(given.results, many=True), metrics, stops, suite_metrics_version(suite.folder)), output)
+    print(output)
+    return 0

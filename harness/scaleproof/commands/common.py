@@ -1,0 +1,156 @@
+"""Arguments and output that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from scaleproof.launch.nodes.ground import Ground
+    from scaleproof.record.machine import MachineProfile
+    from scaleproof.record.store import Store
+    from scaleproof.spec.suite import Suite
+
+
+def suites_argument(parser: argparse.ArgumentParser) -> None:
+    """--suites, for suites outside the tree."""
+    parser.add_argument("--suites", type=Path, metavar="DIR", help="folder of suites (default: $SCALEPROOF_SUITES, ./suites, the project's own)")
+
+
+def size_argument(parser: argparse.ArgumentParser) -> None:
+    """--size, checked by `size_of`."""
+    parser.add_argument("--size", default="smoke", metavar="SIZE", help="ci, smoke, small or full (default: smoke)")
+
+
+def planned_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which launches of a plan are meant: SUITE, EXPERIMENT or all, --size, --results, --suites."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
+    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+
+
+def allocation_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which nodes cases of fabric `host` stand on; without any of these the Slurm job around this process, else this machine."""
+    parser.add_argument("--hosts", default="", metavar="A:4,B:4", help="nodes and how many ranks each takes, or a file with one a line ($SCALEPROOF_HOSTS)")
+    parser.add_argument("--launcher", default="", metavar="NAME", help="local, srun, ssh, mpirun or torchrun ($SCALEPROOF_LAUNCHER)")
+    parser.add_argument("--interface", default="", metavar="NAME", help="of every node, over which ranks talk where a case says lo ($SCALEPROOF_INTERFACE)")
+    parser.add_argument("--rendezvous", default="", metavar="KIND", help="of launcher torchrun: static or c10d ($SCALEPROOF_RENDEZVOUS)")
+
+
+def ground_of_run(given: argparse.Namespace) -> Ground | None:
+    """The nodes that were given, after each has answered; None: this machine alone. SpecError for what cannot be."""
+    import os
+
+    from scaleproof.launch.nodes.allocation import Asked
+    from scaleproof.launch.nodes.allocation import given as allocation_given
+    from scaleproof.launch.nodes.ground import ground_of
+
+    allocation = allocation_given(Asked(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ)
+    if allocation is None:
+        return None
+    ground = ground_of(allocation, given.results)
+    print(ground.words, flush=True)
+    return ground
+
+
+def results_argument(parser: argparse.ArgumentParser) -> None:
+    """--results."""
+    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of records (default: ./results)")
+
+
+def size_of(arguments: argparse.Namespace) -> str:
+    """The size asked for; raises SpecError with the nearest one."""
+    from scaleproof.spec.errors import SpecError
+    from scaleproof.spec.registry import nearest
+    from scaleproof.spec.suite import SIZES
+
+    size: str = arguments.size
+    if size not in SIZES:
+        raise SpecError(f"unknown size {size!r}; {nearest(size, list(SIZES))}")
+    return size
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str = "") -> None:
+    """A table on stdout: as wide as the terminal and in colour, or plain and as wide as it needs where no person looks."""
+    draw = _drawn if sys.stdout.isatty() else _plain
+    print("\n".join(line.rstrip() for line in draw(columns, rows, title).rstrip().splitlines()) + "\n")
+
+
+def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    console = Console(highlight=False)
+    with console.capture() as rendered:  # rich's own writing turns a closed pipe into exit code 1
+        console.print(table)
+    return rendered.get()
+
+
+def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: str) -> str:
+    """As rich draws it on a line without end; a thousand rows take rich 0.3 s."""
+    from rich.cells import cell_len
+
+    def width(text: str) -> int:
+        return len(text) if text.isascii() else cell_len(text)
+
+    cells = [[(cell if isinstance(cell, str) else cell.plain).split("\n") for cell in row] for row in [columns, *rows]]
+    cells = [row + [[""]] * (len(columns) - len(row)) for row in cells]
+    widths = [max(width(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
+    lines = [title, ""] if title else [""]
+    for number, row in enumerate(cells):
+        for parts in zip_longest(*row, fillvalue=""):
+            lines.append(" " + "   ".join(part + " " * (wide - width(part)) for part, wide in zip(parts, widths, strict=True)))
+        if number == 0:
+            lines.append(" " + "─" * (sum(widths) + 3 * len(widths) - 3))
+    return "\n".join(lines)
+
+
+def open_store(results: Path, many: bool = False) -> Store:
+    """The records of a folder; what is no readable record is named on stderr. `many`: through the folder's index, for commands that look at all of them."""
+    from scaleproof.record.index import Index
+    from scaleproof.record.store import Store
+
+    return Store(results, lambda text: print(f"warning: {text}", file=sys.stderr), Index(results) if many else None)
+
+
+def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
+    """One suite by name or folder, or all that a name finds."""
+    from scaleproof.spec.suite import list_suites, load_suite
+
+    return [load_suite(name, suites)] if name else [load_suite(folder.absolute(), suites) for folder in list_suites(suites)]
+
+
+def profile_of_this_machine(results: Path) -> MachineProfile | None:
+    """See profile_of."""
+    from scaleproof.record.digest import machine_id
+
+    return profile_of(machine_id(), results)
+
+
+def profile_of(machine: str, results: Path) -> MachineProfile | None:
+    """What calibration found out; None when it never ran there, SpecError for a file of another form."""
+    from pydantic import ValidationError
+
+    from scaleproof.record.machine import FILE, read_profile
+    from scaleproof.spec.errors import SpecError
+
+    try:
+        return read_profile(results, machine)
+    except ValidationError:
+        path = results / "machines" / machine / FILE
+        raise SpecError(f"{path}: no profile of this version; `scaleproof calibrate` makes a new one") from None

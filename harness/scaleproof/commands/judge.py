@@ -1,0 +1,60 @@
+"""Judges claims from the records that are there, without running anything."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import (
+    open_store,
+    print_table,
+    results_argument,
+    size_argument,
+    size_of,
+    suites_argument,
+    suites_of,
+)
+
+if TYPE_CHECKING:
+    from scaleproof.claims.schema import ClaimResult
+
+HELP = "verdicts anew from the records, without running"
+EXAMPLE = "scaleproof judge das2016 --size smoke"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", nargs="?", help="a suite's name or folder (default: all)")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write each suite's verdicts and print them as a table."""
+    size = size_of(given)
+    chosen = suites_of(given.suite, given.suites)
+
+    from scaleproof.claims.judge import judge_suite, write_claims
+
+    store = open_store(given.results, many=True)
+    judged = {suite.name: judge_suite(suite, size, store) for suite in chosen}
+    for name, results in judged.items():
+        path = given.results / "claims" / f"{name}.{size}.json"
+        write_claims(path, results)
+        rows = [_row(result) for result in results if result.kind != "context"]
+        hidden = len(results) - len(rows)
+        print_table(["claim", "published", "ours", "interval", "n", "unit", "evidence", "verdict"], rows, f"{name} {size}")
+        print(f"{path}" + (f" ({hidden} rows of context are in it too)" if hidden else ""))
+    return 0
+
+
+def _row(result: ClaimResult) -> list[str]:
+    interval = f"{_number(result.interval.low)} to {_number(result.interval.high)}" if result.interval else ""
+    verdict = (result.verdict or "not judged") + (f" ({result.kind})" if result.kind != "claim" else "")
+    number = "" if result.n is None else str(result.n)
+    return [result.id, _number(result.published), _number(result.ours), interval, number, result.unit, result.evidence_words(), verdict]
+
+
+def _number(value: float | int | None) -> str:
+    return "" if value is None else f"{value:.4g}"

@@ -1,0 +1,42 @@
+"""Prints an experiment over several nodes as an MPIJob or a PyTorchJob for `kubectl apply -f -`. Pods, ranks, cores, memory and deadline come from the
+experiment. Checked against published schemas, not tried on a live cluster (docs/kubernetes.md)."""
+
+from __future__ import annotations
+
+import argparse
+
+from scaleproof.commands.common import size_argument, size_of, suites_argument
+
+HELP = "an experiment over several nodes as an object for Kubernetes"
+EXAMPLE = "scaleproof kubernetes das2016 throughput --kind mpijob --image registry.example/scaleproof:1 --nodes 4 | kubectl apply -f -"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", help="a suite's name, as the image has it")
+    parser.add_argument("experiment", metavar="EXPERIMENT", help="one experiment")
+    size_argument(parser)
+    suites_argument(parser)
+    parser.add_argument("--kind", required=True, metavar="KIND", help="mpijob (mpi-operator) or pytorchjob (training-operator)")
+    parser.add_argument("--image", required=True, metavar="NAME", help="made from containers/Dockerfile")
+    parser.add_argument("--nodes", type=int, metavar="N", help="pods with ranks (default: what the experiment asks for)")
+    parser.add_argument("--gpus", type=int, metavar="N", help="of each of them (default: what the experiment asks for)")
+    parser.add_argument("--namespace", default="default", metavar="NAME", help="(default: default)")
+    parser.add_argument("--name", default="", metavar="NAME", help="of the object (default: scaleproof-SUITE-EXPERIMENT)")
+    parser.add_argument("--claim", default="scaleproof", metavar="NAME", help="the volume claim that keeps the records (default: scaleproof)")
+    parser.add_argument("--secret", default="scaleproof-ssh", metavar="NAME", help="a PyTorchJob's keys for ssh (default: scaleproof-ssh)")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print it."""
+    from scaleproof.launch.manifests import KINDS, Wanted, render
+    from scaleproof.spec.errors import SpecError
+    from scaleproof.spec.registry import nearest
+    from scaleproof.spec.suite import load_suite
+
+    if given.kind not in KINDS:
+        raise SpecError(f"unknown kind {given.kind!r}; {nearest(given.kind, list(KINDS))}")
+    names = ("kind", "image", "namespace", "name", "nodes", "gpus", "claim", "secret")
+    wanted = Wanted(**{name: getattr(given, name) for name in names})
+    print(render(load_suite(given.suite, given.suites), given.experiment, size_of(given), wanted), end="")
+    return 0

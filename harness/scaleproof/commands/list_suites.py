@@ -1,0 +1,38 @@
+"""Lists suites with their experiments and sizes: what `run` can be asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from scaleproof.commands.common import print_table, suites_argument
+
+HELP = "list suites, experiments and sizes"
+EXAMPLE = "scaleproof list das2016"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", nargs="?", help="one suite's name or folder (default: all)")
+    suites_argument(parser)
+
+
+def main(given: argparse.Namespace) -> int:
+    """A row per experiment. A suite with a mistake is named on stderr and the others are still listed."""
+    from scaleproof.spec.errors import SpecError
+    from scaleproof.spec.suite import list_suites, load_suite
+
+    rows, mistakes = [], 0
+    for name in [given.suite] if given.suite else list_suites(given.suites):
+        try:
+            suite = load_suite(name if isinstance(name, str) else name.absolute(), given.suites)
+        except SpecError as mistake:
+            print(mistake, file=sys.stderr)
+            mistakes += 1
+            continue
+        for experiment in suite.experiments.values():
+            sizes = ", ".join(f"{size.name} ({len(size.cases)} x {size.launches})" for size in experiment.sizes.values())
+            rows.append([suite.name, experiment.name, sizes, experiment.summary])
+    if rows:
+        print_table(["suite", "experiment", "sizes (cases x launches)", "summary"], rows)
+    return 2 if mistakes else 0

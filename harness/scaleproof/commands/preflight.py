@@ -1,0 +1,80 @@
+"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed. Measures and records nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import allocation_arguments, ground_of_run, planned_arguments, print_table, size_of
+
+if TYPE_CHECKING:
+    from scaleproof.launch.nodes.ground import Ground
+    from scaleproof.record.schema import PreflightCheck
+    from scaleproof.spec.case import AnyCase
+
+HELP = "checks before an experiment: names, pairs of ranks, ports, memory, clocks, speed"
+EXAMPLE = "scaleproof preflight das2016 throughput"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    planned_arguments(parser)
+    allocation_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
+
+
+def main(given: argparse.Namespace) -> int:
+    """0 when nothing forbids to measure, else 1."""
+    from scaleproof.commands.run import plan_experiments
+    from scaleproof.launch.preflight import obstacle
+    from scaleproof.spec.suite import load_suite
+
+    size = size_of(given)
+    suite = load_suite(given.suite, given.suites)
+    ground = ground_of_run(given)
+    answers: dict[str, dict[str, list[PreflightCheck]]] = {}
+    for name, launches in plan_experiments(suite, given.experiment, size).items():
+        runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs, ground) is None]
+        answers[name] = _experiment(runnable, given.results, ground)
+        if not given.json:
+            title = f"{suite.name} {name} {size}: {len(runnable)} of {len(launches)} launches can run here"
+            print_table(["for", "check", "outcome", "what was found", "what to do"], _rows(answers[name]), title)
+    if given.json:
+        print(
+            json.dumps(
+                {name: {group: [check.model_dump() for check in checks] for group, checks in found.items()} for name, found in answers.items()}, indent=2
+            )
+        )
+    return int(any(check.passed is False for found in answers.values() for checks in found.values() for check in checks))
+
+
+def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> dict[str, list[PreflightCheck]]:
+    """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
+    from scaleproof.launch.preflight_experiment import Preflight
+
+    found: dict[str, dict[str, PreflightCheck]] = {}
+    # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in /tmp.
+    with tempfile.TemporaryDirectory(prefix=".scaleproof-preflight-", dir=results.resolve() if ground is not None else None) as staging:
+        preflight = Preflight(results, Path(staging), ground)
+        preflight.expect(cases)
+        for case in {case.case_id: case for case in cases}.values():
+            group = found.setdefault(f"{case.launcher} on {case.interface}", {})
+            for check in preflight.of(case):
+                group[check.code] = max(group.get(check.code, check), check, key=_severity)
+    return {group: list(checks.values()) for group, checks in found.items()}
+
+
+def _severity(check: PreflightCheck) -> int:
+    return 3 if check.passed is False else 2 if check.advice else 1 if check.passed is None else 0
+
+
+def _rows(found: dict[str, list[PreflightCheck]]) -> list[list[str]]:
+    return [[group, check.code, outcome(check), check.message, check.advice] for group, checks in found.items() for check in checks]
+
+
+def outcome(check: PreflightCheck) -> str:
+    """In a word."""
+    return ("passed", "not readable", "warning", "FAILED")[_severity(check)]

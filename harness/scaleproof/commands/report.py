@@ -1,0 +1,56 @@
+"""Builds the pages and the machine copies from records and verdicts; starts nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.commands.common import results_argument, size_argument, size_of, suites_argument, suites_of
+
+if TYPE_CHECKING:
+    from scaleproof.spec.suite import Suite
+
+HELP = "pages from records and verdicts"
+EXAMPLE = "scaleproof report --size smoke -o reports"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("suite", metavar="SUITE", nargs="?", help="a suite's name or folder (default: all)")
+    size_argument(parser)
+    results_argument(parser)
+    suites_argument(parser)
+    parser.add_argument("-o", "--output", type=Path, default=Path("reports"), metavar="DIR", help="folder of the pages (default: ./reports)")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Write the pages, print the index's path; what is not collected or judged yet is named on stderr, suites that nobody has begun in one line."""
+    size = size_of(given)
+    suites = suites_of(given.suite, given.suites)
+
+    from scaleproof.report.build import build
+
+    unbegun = []
+    for suite in suites:
+        needed = list(_needed(suite, size, given.results))
+        missing = [(command, path) for command, path in needed if not path.exists()]
+        if len(missing) == len(needed) and not given.suite:
+            unbegun.append(suite.name)
+            continue
+        for command, path in missing:
+            print(f"warning: {path} is missing; `scaleproof {command} --size {size}` makes it", file=sys.stderr)
+    if unbegun:
+        print(f"nothing of size {size} yet: {', '.join(unbegun)}; `snakemake NAME --config size={size}` runs one", file=sys.stderr)
+    print(build(given.results, given.output, size, suites))
+    return 0
+
+
+def _needed(suite: Suite, size: str, results: Path) -> Iterator[tuple[str, Path]]:
+    """What the pages of a suite are made of, each with the command that makes it."""
+    for name, experiment in suite.experiments.items():
+        if size in experiment.sizes:
+            yield f"collect {suite.name} {name}", results / "tables" / f"{suite.name}.{name}.{size}.parquet"
+    yield f"judge {suite.name}", results / "claims" / f"{suite.name}.{size}.json"

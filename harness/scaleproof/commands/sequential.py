@@ -1,0 +1,61 @@
+"""What `run` hands to the supervisor for a size with `stop`: the value that decides, and which cases are compared with which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scaleproof.launch.stopping import Sequential, ValueOf
+    from scaleproof.spec.experiment import Stop
+    from scaleproof.spec.suite import Suite
+
+
+def sequential(suite: Suite, experiment: str, size: str) -> Sequential | None:
+    """The rule of a size with `stop`, None without. SpecError when its metric does not exist or has no value for a single launch."""
+    from scaleproof.launch.stopping import Sequential
+
+    stop = suite.experiment(experiment).size(size).stop
+    if stop is None:
+        return None
+    return Sequential(suite, experiment, size, _value_of(suite, f"experiments.{experiment}.sizes.{size}.stop", stop), _companions(suite, experiment, size))
+
+
+def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
+    from scaleproof.claims.metrics import suite_metrics
+    from scaleproof.spec.errors import SpecError
+    from scaleproof.spec.locate import shown
+    from scaleproof.spec.registry import nearest
+
+    metrics, where = suite_metrics(suite.folder), f"{shown(suite.file)}: {key}"
+    if stop.metric not in metrics:
+        raise SpecError(f"{where}: unknown metric {stop.metric!r}; {nearest(stop.metric, list(metrics))}")
+    metric, nbytes = metrics[stop.metric], stop.nbytes
+    per_launch, per_size = metric.launch, metric.size
+    if per_launch is not None and nbytes is None:
+        return lambda record, store: per_launch(record, store.samples(record).to_pandas())
+    if per_size is not None and nbytes is not None:
+        return lambda record, store: per_size(record, store.samples(record).to_pandas(), nbytes)
+    if per_size is not None:
+        raise SpecError(f"{where}: metric {stop.metric!r} is per message size: give 'nbytes'")
+    raise SpecError(f"{where}: metric {stop.metric!r} " + ("has no message size: leave out 'nbytes'" if per_launch else "has no value for a single launch"))
+
+
+def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]:
+    """Of each case those that claims take it against: they go on with it, so that both ran in the same blocks."""
+    from scaleproof.claims.load import load_claims
+    from scaleproof.claims.pool import matches
+
+    cases, found = suite.experiment(experiment).size(size).cases, dict[str, set[str]]()
+    for claim in load_claims(suite):
+        form = claim.form
+        if form.experiment != experiment:
+            continue
+        served = {case.case_id for case in cases if matches(case, form.select)}
+        bases = {case.case_id for case in cases if form.against is not None and matches(case, form.against)}
+        if form.arms:  # compared with each other
+            served = bases = {case.case_id for case in cases if any(matches(case, {**form.select, **arm}) for arm in form.arms)}
+        elif form.rule is not None and form.rule.name == "monotone":
+            bases = served
+        for case_id in served:
+            found.setdefault(case_id, set()).update(bases - {case_id})
+    return found

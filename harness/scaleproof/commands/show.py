@@ -1,0 +1,193 @@
+"""Shows one launch: status, failure, ranks, checks, warnings, the end of its log, and the command that runs it again."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scaleproof.commands.common import open_store, print_table, results_argument
+from scaleproof.commands.show_stall import stall_lines
+
+if TYPE_CHECKING:
+    from scaleproof.record.schema import Record
+
+HELP = "one launch: status, failure, log, how to run it again"
+EXAMPLE = "scaleproof show 3f9a --log 1"
+TAIL = 15
+"""Lines of the log that are shown without --log."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    parser.add_argument("run", metavar="RUN", help="a launch's id, or its first characters; pages and runs.csv name it")
+    results_argument(parser)
+    parser.add_argument("--log", type=int, metavar="R", help="the whole log of rank R instead")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Print the launch, or one log."""
+    from scaleproof.spec.errors import SpecError
+
+    record, folder = open_store(given.results).load(given.run)
+    if given.log is None:
+        _print(record, folder, given.results)
+        return 0
+    log = folder / f"rank-{given.log}.log"
+    if not log.is_file():
+        kept = ", ".join(sorted(path.name.removeprefix("rank-").removesuffix(".log") for path in folder.glob("rank-*.log")))
+        raise SpecError(f"launch {record.launch} has no log of rank {given.log}; it has those of: {kept or 'none'}")
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            print(printable(line))
+    return 0
+
+
+def printable(line: str) -> str:
+    """A line of a log without what could steer a terminal."""
+    return "".join(character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in line.rstrip("\r\n"))
+
+
+def _evidence(record: Record, results: Path) -> str:
+    """With what suite validation says of it; of that suite's own launches nothing."""
+    from scaleproof.claims.load import VALIDATION
+    from scaleproof.claims.validation import Findings
+
+    label = None if record.case.suite == VALIDATION else Findings.read(results).label([record])
+    return record.evidence + (f" ({label.words})" if label else "")
+
+
+def _print(record: Record, folder: Path, results: Path) -> None:
+    from scaleproof.report.inputs import lines as input_lines
+    from scaleproof.report.nodes import lines as node_lines
+    from scaleproof.spec.tags import NONE, tags_of
+
+    case = record.case
+    print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {_evidence(record, results)} on machine {record.machine}")
+    print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
+    print("  " + ", ".join(f"{name} {value}" for name, value in case.model_dump().items() if value is not None and name not in ("suite", "experiment", "arm")))
+    print("tags: " + ", ".join(f"{axis} {tag}" for axis, tag in tags_of(case).items() if tag != NONE))
+    if record.failure:
+        failure = record.failure
+        where = f" at rank {failure.rank}" if failure.rank >= 0 else ""
+        print(f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}")
+        print(f"advice: {failure.advice}")
+    for line in stall_lines(record):
+        print(printable(line))
+    for line in node_lines(record):
+        print(printable(line))
+    _print_ranks(record)
+    wrong = [check for check in record.checks if not check.passed]
+    print(f"checks: {len(record.checks) - len(wrong)} passed, {len(wrong)} failed")
+    for check in wrong:
+        print(f"  rank {check.rank} {check.name}: {printable(check.detail)}")
+    for line in input_lines(record):
+        print(printable(line))
+    _print_around(record)
+    for warning in record.warnings:
+        print(f"warning {warning.code}: {printable(warning.message)}; {warning.advice}")
+    if "prediction" in record.transport:
+        _print_prediction(record.transport["prediction"])
+    else:
+        _print_tail(record, folder)
+    print(f"record: {folder}")
+    print(f"run it again:\n  {shlex.join(_again(record, results))}{_where(record)}")
+
+
+def _print_around(record: Record) -> None:
+    """What was looked at around the launch: preflight, wire, environment in a line each; what passed is only counted."""
+    if record.preflight:
+        odd = [check for check in record.preflight if not check.passed or check.advice]
+        print(f"preflight: {len(record.preflight) - len(odd)} of {len(record.preflight)} checks passed without a remark")
+        for check in odd:
+            outcome = {True: "warning", False: "FAILED", None: "not readable"}[check.passed]
+            print(f"  {check.code} {outcome}: {printable(check.message)}; {printable(check.advice)}")
+    _print_wire(record)
+    found = record.environment
+    if "libraries" in found:
+        unreadable = ", ".join(found.get("not_readable", {})) or "nothing"
+        padding, size = found.get("padding_bytes"), found.get("variables_bytes")
+        print(f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding)")
+        print(f"  not readable here: {unreadable}")
+    if found.get("difference"):
+        print(f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)")
+
+
+def _print_prediction(found: dict[str, Any]) -> None:
+    """What a simulated launch follows from."""
+    draw = "every input at its value" if found["draw"] is None else "inputs drawn from their uncertainty"
+    print(f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by {found['algorithm'] or 'none'}")
+    if found["profile"]:
+        print(f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of {found['profile']['node']}; {printable(found['profile']['taken'])}")
+    print(f"  costs: {printable(found['costs'])}")
+    for one in found["parameters"]:
+        interval = "" if one["low"] is None or one["high"] is None else f" [{one['low']:.3g}, {one['high']:.3g}]"
+        print(f"    {one['name']}: {one['value']:.4g}{interval}" + ("" if found["draw"] is None else f", drawn {one['drawn']:.4g}"))
+    for one in found["assumed"]:
+        print(f"  assumed: {printable(one)}")
+
+
+def _print_wire(record: Record) -> None:
+    from scaleproof.record.wire import carried
+    from scaleproof.spec.units import format_bytes
+
+    for part in carried(record.network):
+        ranks = ", ".join(map(str, part.ranks))
+        share = "" if part.share is None else f", {part.share:.3f} per byte asked"
+        by = f"{part.interface} sent {format_bytes(part.wire_bytes)}{share}" if part.interface else "no interface sent a byte"
+        print(f"wire of ranks {ranks}: asked {format_bytes(part.asked_bytes)} of interface {record.case.interface}; {by}")
+
+
+def _again(record: Record, results: Path) -> list[str]:
+    """The record's command, into the folder that it was read from."""
+    return record.command if results == Path("results") else [*record.command, "--results", str(results)]
+
+
+def _where(record: Record) -> str:
+    """The record knows its suite by name; one outside the usual folders must be named with its path."""
+    from scaleproof.spec.suite import list_suites
+
+    known = any(folder.name == record.case.suite for folder in list_suites())
+    return "" if known else f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder around it)"
+
+
+def _print_ranks(record: Record) -> None:
+    rows = [
+        [
+            str(rank.rank),
+            rank.status,
+            rank.code or "",
+            _end(rank.exit_code, rank.signal),
+            str(rank.step),
+            rank.operation,
+            str(rank.pid),
+            printable(rank.message),
+        ]
+        for rank in record.ranks
+    ]
+    if rows:
+        print_table(["rank", "status", "code", "ended with", "last step", "last operation", "pid", "message"], rows)
+
+
+def _end(exit_code: int | None, signal_number: int | None) -> str:
+    import signal
+
+    if signal_number is not None:
+        return signal.Signals(signal_number).name
+    return "" if exit_code is None else f"exit code {exit_code}"
+
+
+def _print_tail(record: Record, folder: Path) -> None:
+    """The log of the rank that failed first, else of rank 0."""
+    rank = max(record.failure.rank, 0) if record.failure else 0
+    log = folder / f"rank-{rank}.log"
+    if not log.is_file():
+        print(f"rank {rank} left no log")
+        return
+    with log.open(errors="replace") as lines:
+        tail = deque(lines, maxlen=TAIL)
+    print(f"log of rank {rank}, {f'last {len(tail)} lines' if tail else 'empty'} (all: --log {rank}):")
+    for line in tail:
+        print(f"  {printable(line)}")

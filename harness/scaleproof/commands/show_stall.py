@@ -1,0 +1,57 @@
+"""The flight recorder of a failed launch in lines: who was silent first, what each rank did and whom it waited for, and where the first silent one stood."""
+
+from __future__ import annotations
+
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scaleproof.record.schema import RankDoing, Record
+
+FRAMES = 12
+"""Lines of the first silent rank's stack that are shown; the record and the log have all."""
+
+WIDTH = 90
+"""Characters of a cell."""
+
+
+def stall_lines(record: Record) -> list[str]:
+    """Nothing for a launch that has no flight record."""
+    stall = record.stall
+    if stall is None:
+        return []
+    lines = [f"first silent: {f'rank {stall.first_silent}' if stall.first_silent >= 0 else 'no rank'}: {stall.why}"]
+    head = ("rank", "step", "waits for", "still for", "operation", "innermost frame")
+    rows = [head, *(_row(doing) for doing in stall.ranks)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    silent = next((doing for doing in stall.ranks if doing.rank == stall.first_silent and len(doing.stack) > 1), None)
+    if silent is not None:
+        lines.append(f"stack of rank {silent.rank} (the log has the stacks of all threads: --log {silent.rank}):")
+        lines += [f"  {line}" for line in main_thread(silent.stack)[:FRAMES]]
+    return lines
+
+
+def main_thread(stack: list[str]) -> list[str]:
+    """The thread that took the order, which is the main one; the first one that is listed where none says so; a traceback as it is."""
+    starts = [number for number, line in enumerate(stack) if "Thread " in line or line.startswith("Current thread ")]
+    if not starts:
+        return stack
+    start = next((number for number in starts if stack[number].startswith("Current thread ")), starts[0])
+    end = next((number for number in starts if number > start), len(stack))
+    return stack[start:end]
+
+
+def _row(doing: RankDoing) -> tuple[str, ...]:
+    waits = f"rank {doing.waits_for}" if doing.waits_for >= 0 else ""
+    return str(doing.rank), str(doing.step), waits, f"{doing.still_s:.1f} s", doing.operation, _innermost(doing.stack)
+
+
+def _innermost(stack: list[str]) -> str:
+    """Of a thread's frames the first, of a traceback the last line, without what is too long for a table."""
+    if not stack or stack[0].startswith("no stack"):
+        return stack[0] if stack else ""
+    if stack[0].startswith("Traceback"):
+        return shorten(stack[-1], WIDTH, placeholder=" ...")
+    frames = [line.strip() for line in main_thread(stack)[1:]]
+    return frames[0].replace("File ", "").replace('"', "").replace(", line ", ":") if frames else ""

@@ -1,0 +1,54 @@
+"""The noise floor that a difference must exceed: from the profiles of the machines that the two sides ran on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.compare.pairing import Pair
+from scaleproof.compare.selection import Side
+from scaleproof.record.machine import MachineProfile, read_profile
+from scaleproof.spec.errors import SpecError
+
+SEEDED = ("final_loss", "test_accuracy")
+"""Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is to say."""
+
+
+def without_floor(metrics: Iterable[str]) -> str:
+    """What to do about metrics that have none: calibration measures those of the harness, not those that a suite adds."""
+    if METRICS.keys() & set(metrics):
+        return "type `scaleproof calibrate`"
+    return "calibration measures none for the metrics that a suite adds: compare others (--metric), or judge by the interval"
+
+
+class Floors:
+    """Profiles of both sides' results folders, read once."""
+
+    def __init__(self, sides: tuple[Side, Side]) -> None:
+        machines = {record.machine for side in sides for record in side.records}
+        folders = dict.fromkeys(side.store.results for side in sides)
+        self._profiles: dict[str, list[MachineProfile]] = {
+            machine: [profile for folder in folders if (profile := _read(folder, machine)) is not None] for machine in sorted(machines)
+        }
+
+    def share(self, pair: Pair, metric: Metric, nbytes: int | None) -> float | None:
+        """The largest floor of the machines behind a pair, as a share; 0 for what no machine's noise touches, None when a machine has none."""
+        if metric.name in SEEDED or (metric.name not in METRICS and not metric.timing):
+            return 0.0
+        shares = []
+        for machine in pair.a.machines | pair.b.machines:
+            known = [floor.share for profile in self._profiles[machine] if (floor := profile.floor(metric.name, pair.a.case.program, nbytes)) is not None]
+            if not known:
+                return None
+            shares.append(max(known))
+        return max(shares, default=None)
+
+
+def _read(results: Path, machine: str) -> MachineProfile | None:
+    try:
+        return read_profile(results, machine)
+    except ValidationError as error:
+        raise SpecError(f"{results}/machines/{machine}: no profile of this version; `scaleproof calibrate` makes a new one") from error

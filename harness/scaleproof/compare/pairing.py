@@ -1,0 +1,189 @@
+"""Which case of A may stand beside which case of B, and which launches of the two belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from scaleproof.compare.schema import Differing, UnpairedOut
+from scaleproof.compare.selection import Side, fields
+from scaleproof.record.schema import Record
+from scaleproof.spec.case import AnyCase
+
+ARM = ("arm", "transport", "collective", "launcher", "interface", "strategy", "framework", "bucket_mib", "entry")
+"""Fields that arms are there to vary. What measures something else (data, network, ranks, minibatch, dtype, handicap, ...) may differ only when named."""
+_FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "arm")}
+"""What may differ with a field that both sides name; of other fields their label, the arm."""
+_NAMES = ("suite", "experiment")
+_ALWAYS = ("source",)
+"""Digest of a suite's own programs: it changes with the code, which is compared apart."""
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The launches of one case on one side: those to compare, those that failed or could not run here, and how many good ones are left out."""
+
+    case: AnyCase
+    launches: tuple[Record, ...]
+    failed: tuple[Record, ...]
+    left_out: int
+
+    @property
+    def any(self) -> Record:
+        """One of its records."""
+        return (*self.launches, *self.failed)[0]
+
+    @property
+    def machines(self) -> set[str]:
+        """Where its good launches ran, or the failed ones when there are no good ones."""
+        return {record.machine for record in self.launches or self.failed}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two groups that may be compared, and the fields in which their cases differ."""
+
+    a: Group
+    b: Group
+    differs: tuple[Differing, ...]
+
+
+def groups(records: Sequence[Record]) -> list[Group]:
+    """By case and evidence. Of several machines or versions of the code a case's last one counts, and of a repetition its last launch, as in claims."""
+    by_case: dict[tuple[str, str], list[Record]] = {}
+    for record in records:  # the case's own id: a record of older code may lack fields that now have defaults
+        by_case.setdefault((record.case.case_id, record.evidence), []).append(record)
+    return sorted((_group(found) for found in by_case.values()), key=_order)
+
+
+def pair_cases(a: Sequence[Group], b: Sequence[Group], sides: tuple[Side, Side]) -> tuple[list[Pair], list[UnpairedOut]]:
+    """Equal cases first; then those that differ only in fields by which the sides are defined, where there is one on each side."""
+    pairs, left_a, left_b = [], [], list(b)
+    for group in a:
+        same = next((other for other in left_b if _identity(other) == _identity(group)), None)
+        if same is None:
+            left_a.append(group)
+        else:
+            left_b.remove(same)
+            pairs.append(Pair(group, same, ()))
+    stages = may_differ(*sides)
+    for allowed in stages:
+        keyed_a, keyed_b = _keyed(left_a, allowed), _keyed(left_b, allowed)
+        for key in keyed_a.keys() & keyed_b.keys():
+            if len(keyed_a[key]) == len(keyed_b[key]) == 1:
+                one, other = keyed_a[key][0], keyed_b[key][0]
+                left_a.remove(one)
+                left_b.remove(other)
+                pairs.append(Pair(one, other, tuple(_differing(one, other))))
+    traced = [pair for pair in pairs if "none" not in (tracing := {pair.a.case.tracing, pair.b.case.tracing}) or len(tracing) > 1]
+    pairs = sorted((pair for pair in pairs if pair not in traced), key=lambda pair: _order(pair.a))
+    unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a] + [_unpaired("B", group, a, stages[-1]) for group in left_b]
+    unpaired += [_traced(name, group) for pair in traced for name, group in (("A", pair.a), ("B", pair.b))]
+    return pairs, unpaired
+
+
+def may_differ(a: Side, b: Side) -> tuple[frozenset[str], frozenset[str]]:
+    """Fields by which the two sides are defined: first those that are named, then also those that follow from them."""
+    keys = {key for key, _ in a.filters} & {key for key, _ in b.filters}
+    named = {*_ALWAYS, *(key for key in keys if set(a.wanted(key)) != set(b.wanted(key)))}
+    follow = {also for key in named - set(_ALWAYS) for also in _FOLLOWS.get(key, _NAMES if key in _NAMES else ("arm",))}
+    if (a.source in ("case", "launch") and b.source in ("case", "launch")) or keys & {"case", "launch"}:
+        named |= {"arm", *_NAMES}
+        follow |= set(ARM)
+    return frozenset(named), frozenset(named | follow)
+
+
+def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[Record, Record]], str]:
+    """Launches of the same repetition and seed when both groups come from one interleaved run; else none, and why."""
+    if not a or not b:
+        return [], "a side has no good launch"
+    if {record.machine for record in a} != {record.machine for record in b}:
+        return [], "they ran on different machines"
+    spans = sorted((min(record.started_at for record in side), max(record.started_at for record in side)) for side in (a, b))
+    if spans[0][1] < spans[1][0]:
+        return [], "they ran one after the other, not interleaved"
+    first, second = ({(record.plan_index, record.seed): record for record in side} for side in (a, b))
+    blocks = sorted(first.keys() & second.keys())
+    return [(first[block], second[block]) for block in blocks], "" if blocks else "no repetition has the same seed on both sides"
+
+
+def title(case: AnyCase, other: AnyCase | None = None) -> str:
+    """A case in a few words, or two that are compared: `x against y` where they differ."""
+    first, second = _words(case), _words(other or case)
+    words = [one if one == two else f"{one or 'none'} against {two or 'none'}" for one, two in zip(first, second, strict=True)]
+    return f"{words[0]}: " + ", ".join(filter(None, words[1:]))
+
+
+def _words(case: AnyCase) -> list[str]:
+    what = getattr(case, "operation", None) or getattr(case, "workload", None) or getattr(case, "entry", None)
+    carried = f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "") if case.transport else "no transport"
+    data = f"{kind} data" if (kind := getattr(case, "data", None)) else ""
+    ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
+    return [f"{case.suite} {case.experiment}", case.arm, " ".join(filter(None, (case.program, what))), data, carried, ranks]
+
+
+def _group(records: list[Record]) -> Group:
+    finished = sorted((record for record in records if record.status == "ok"), key=lambda record: (record.started_at, record.launch))
+    failed = tuple(sorted((record for record in records if record.status != "ok"), key=lambda record: (record.started_at, record.launch)))
+    if not finished:
+        return Group(failed[-1].case, (), failed, 0)
+    version = (finished[-1].machine, finished[-1].code.digest)
+    latest = {(record.plan_index, record.seed): record for record in finished if (record.machine, record.code.digest) == version}
+    kept = tuple(latest[key] for key in sorted(latest))
+    return Group(kept[0].case, kept, failed, len(finished) - len(kept))
+
+
+def _order(group: Group) -> tuple[str, ...]:
+    case = group.case
+    return case.suite, case.experiment, case.program, str(getattr(case, "workload", "")), f"{case.ranks:06}", case.arm, case.case_id, group.any.evidence
+
+
+def _identity(group: Group) -> tuple[str, str]:
+    return group.case.case_id, group.any.evidence
+
+
+def _fields(group: Group) -> dict[str, str]:
+    return {**fields(group.case), "evidence": group.any.evidence}
+
+
+def _keyed(found: Iterable[Group], allowed: frozenset[str]) -> dict[tuple[tuple[str, str], ...], list[Group]]:
+    keyed: dict[tuple[tuple[str, str], ...], list[Group]] = {}
+    for group in found:
+        keyed.setdefault(tuple((name, value) for name, value in _fields(group).items() if name not in allowed), []).append(group)
+    return keyed
+
+
+def _differing(one: Group, other: Group) -> list[Differing]:
+    first, second = _fields(one), _fields(other)
+    names = [*first, *(name for name in second if name not in first)]
+    return [Differing(name=name, a=first.get(name, "–"), b=second.get(name, "–")) for name in names if first.get(name) != second.get(name)]
+
+
+def _unpaired(side: Literal["A", "B"], group: Group, others: Sequence[Group], allowed: frozenset[str]) -> UnpairedOut:
+    """Says what stands between a case and the nearest one of the other side."""
+    there = "B" if side == "A" else "A"
+    fitting = [other for other in others if other.case.program == group.case.program]
+    if not fitting:
+        reason = f"{there} has no case of program {group.case.program!r}"
+    else:
+        sizes = {_identity(other): [found for found in _differing(group, other) if found.name not in allowed] for other in fitting}
+        nearest = min(fitting, key=lambda other: (len(sizes[_identity(other)]), len(_differing(group, other)), _order(other)))
+        reason = _reason(group, nearest, sizes[_identity(nearest)], side, there)
+    return UnpairedOut(side=side, case=group.any.case_id, title=title(group.case), reason=reason)
+
+
+def _reason(group: Group, nearest: Group, unequal: list[Differing], side: str, there: str) -> str:
+    named = nearest.any.case_id
+    if not unequal:
+        return f"several cases would fit, such as {named} of {there}; choose one on each side, as in '@arm:{group.case.arm}'"
+    words = ", ".join(f"{found.name} ({found.a} here, {found.b} there)" for found in unequal[:_SHOWN])
+    more = f" and {len(unequal) - _SHOWN} more" if len(unequal) > _SHOWN else ""
+    first = unequal[0]
+    return f"the nearest case of {there}, {named}, differs in {words}{more}; compared only when both sides name it, as in '@{first.name}:{first.a}'"
+
+
+def _traced(side: str, group: Group) -> UnpairedOut:
+    name: Literal["A", "B"] = "A" if side == "A" else "B"
+    return UnpairedOut(side=name, case=group.any.case_id, title=title(group.case), reason="its launches are traced; their numbers are never compared")

@@ -1,0 +1,186 @@
+"""What a person writes to name one side of a comparison, `SOURCE[@KEY:VALUE[,KEY:VALUE...]]`, and the launches it stands for."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.experiment import CASES
+from scaleproof.spec.registry import nearest
+
+_ID = re.compile(r"[0-9a-f]+")
+_SHORT = 12
+"""So many names at most are listed in a message."""
+_BEGINNINGS: dict[str, Callable[[Record], str]] = {
+    "case": lambda record: record.case_id,
+    "code": lambda record: record.code.digest,
+    "commit": lambda record: record.code.commit or "none",
+    "launch": lambda record: record.launch,
+    "machine": lambda record: record.machine,
+}
+"""Keys whose value may be the beginning of a name."""
+_WHOLE: dict[str, Callable[[Record], str]] = {"evidence": lambda record: record.evidence, "size": lambda record: record.size}
+_TIMES = ("since", "until")
+_MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?)?)?)?")
+_LISTS = ("sizes", "options")
+FIELDS = tuple(sorted({name for case in CASES.values() for name in case.model_fields} - set(_LISTS)))
+"""Fields of a case that a side can be chosen by."""
+KEYS = (*_BEGINNINGS, *_WHOLE, *_TIMES, *FIELDS)
+CALIBRATION, _NAMED = "calibration", ("suite", "case", "launch")
+"""Launches of identical arms that a noise floor comes from: compared only when named."""
+Filters = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side as written: the folder of results, what `source` names in it (`all`, a `case`, a `launch`), and the conditions on its launches."""
+
+    text: str
+    store: Store
+    source: str
+    records: tuple[Record, ...]
+    filters: Filters
+
+    def wanted(self, key: str) -> tuple[str, ...]:
+        """Values that the side asks for under a key, in the order of writing."""
+        return tuple(value for name, value in self.filters if name == key)
+
+
+def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) -> Side:
+    """Every record that a side names, also failed ones; `results` is the folder where none is written. SpecError when the text or a name in it is wrong."""
+    source, filters = parse(text)
+    folder = _folder(source, results)
+    store = opened(folder if folder is not None else results)
+    if folder is not None:
+        asked = any(key in _NAMED for key, _ in filters)
+        kind, records = "all", [record for record in store.records() if asked or record.case.suite != CALIBRATION]
+    else:
+        kind, records = _by_id(source, store)
+    if not records:
+        raise SpecError(f"{text!r}: {store.results} holds no record of this version")
+    return Side(text, store, kind, tuple(_filtered(records, filters, store.results)), filters)
+
+
+def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
+    """Source and conditions of a side; SpecError with the nearest key. `also`: further keys that the caller knows."""
+    source, at, rest = ("", "@", text[1:]) if text.startswith("@") else text.partition("@") if not Path(text).is_dir() else (text, "", "")
+    if not at:
+        return source, ()
+    filters = []
+    for part in rest.split(","):
+        key, colon, value = part.partition(":")
+        if not colon or not value:
+            raise SpecError(f"{text!r}: {part!r} is no condition; write KEY:VALUE, as in '@arm:tcp,size:smoke'")
+        if key not in (*KEYS, *also):
+            raise SpecError(f"{text!r}: unknown key {key!r}; {near(key, (*KEYS, *also))}")
+        if key in _TIMES and not _MOMENT.fullmatch(value):
+            raise SpecError(f"{text!r}: {value!r} is no moment; write UTC as in '2026-05-01' or '2026-05-01T12:30'")
+        filters.append((key, value))
+    return source, tuple(filters)
+
+
+def near(name: str, candidates: Iterable[str]) -> str:
+    """Advice for a name that is not there: the nearest one, or all where they are few."""
+    found = sorted(set(candidates))
+    if not found:
+        return "there is none"
+    if len(found) <= _SHORT or difflib.get_close_matches(name, found, n=1, cutoff=0.5):
+        return nearest(name, found)
+    return f"known: {', '.join(found[:_SHORT])} and {len(found) - _SHORT} more"
+
+
+def spelled(value: object) -> str:
+    """A field's value as it is written in a condition and shown in a table."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        return " ".join(spelled(item) for item in value) or "none"
+    return "none" if value is None else str(value)
+
+
+def _folder(source: str, results: Path) -> Path | None:
+    """The results folder that a source names; None when it is the id of something."""
+    if not source:
+        return results
+    path = Path(source)
+    if (path / "runs").is_dir():
+        return path
+    if path.is_dir():
+        raise SpecError(f"{source}: no results folder, since it has no folder 'runs'")
+    if not _ID.fullmatch(source):
+        beside = [str(Path(source).with_name(other.name)) for other in path.parent.iterdir() if other.is_dir()] if path.parent.is_dir() else []
+        raise SpecError(f"no folder {source!r}; {near(source, beside)}")
+    return None
+
+
+def _by_id(source: str, store: Store) -> tuple[str, list[Record]]:
+    cases = sorted(path.name for path in store.runs.glob(f"{source}*"))
+    launches = sorted(path.name for path in store.runs.glob(f"*/{source}*"))
+    if source in cases or (len(cases) == 1 and not launches):
+        return "case", list(store.records(source if source in cases else cases[0]))
+    if source in launches or (len(launches) == 1 and not cases):
+        return "launch", [store.load(source if source in launches else launches[0])[0]]
+    if cases or launches:
+        raise SpecError(f"{source!r} is the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}; write more of it")
+    known = [path.name for pattern in ("*", "*/*") for path in store.runs.glob(pattern)]
+    close = difflib.get_close_matches(source, known, n=1, cutoff=0.5)
+    raise SpecError(
+        f"no folder, case or launch {source!r} (looked in {store.runs}); " + (f"did you mean {close[0]!r}?" if close else f"it has {len(known)} ids")
+    )
+
+
+def _filtered(records: Sequence[Record], filters: Filters, results: Path) -> list[Record]:
+    """Those that meet every condition; several values under one key mean any of them."""
+    kept = list(records)
+    for key in dict.fromkeys(key for key, _ in filters):
+        wanted = [value for name, value in filters if name == key]
+        for value in wanted:
+            _check(key, value, records, results)
+        kept = [record for record in kept if any(_meets(record, key, value) for value in wanted)]
+    if not kept:
+        raise SpecError(f"no launch in {results} meets all of " + ", ".join(f"{key}:{value}" for key, value in filters))
+    return kept
+
+
+def _check(key: str, value: str, records: Sequence[Record], results: Path) -> None:
+    """A condition that no launch meets has its value misspelt; a beginning must be that of one thing."""
+    if not any(_meets(record, key, value) for record in records):
+        if key in _TIMES:
+            times = [record.started_at for record in records]
+            raise SpecError(f"no launch in {results} started {key} {value}; the first one did at {min(times)}, the last one at {max(times)}")
+        known = [value_of for record in records for value_of in _values(record, key)]
+        raise SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
+    if key in _BEGINNINGS and len(found := {name for record in records for name in _values(record, key) if name.startswith(value)}) > 1:
+        raise SpecError(f"{key} {value!r} is the beginning of {len(found)} in {results}: {', '.join(sorted(found)[:_SHORT])}")
+
+
+def _values(record: Record, key: str) -> list[str]:
+    if key in _BEGINNINGS or key in _WHOLE:
+        return [(_BEGINNINGS | _WHOLE)[key](record)]
+    return [spelled(getattr(record.case, key))] if hasattr(record.case, key) else []
+
+
+def _meets(record: Record, key: str, value: str) -> bool:
+    if key in _TIMES:
+        return record.started_at >= value if key == "since" else record.started_at < value
+    return any(found.startswith(value) if key in _BEGINNINGS else same(found, value) for found in _values(record, key))
+
+
+def same(found: str, wanted: str) -> bool:
+    """Equal as words, or as numbers: 0.50 is 0.5."""
+    try:
+        return found == wanted or float(found) == float(wanted)
+    except ValueError:
+        return False
+
+
+def fields(case: AnyCase) -> dict[str, str]:
+    """Every field of a case, spelled."""
+    return {name: spelled(value) for name, value in case.model_dump(mode="json").items()}

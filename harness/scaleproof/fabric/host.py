@@ -1,0 +1,38 @@
+"""The network of this machine as it is: nothing to set up, nothing to tear down."""
+
+from __future__ import annotations
+
+import socket
+
+import psutil
+
+from scaleproof.fabric.verbs import netdev, ports
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.registry import nearest
+
+
+class Host:
+    """Ranks are processes of this machine and bind an address of one of its interfaces."""
+
+    evidence = "measured"
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+
+    def obstacle(self) -> tuple[str, str] | None:
+        """Why ranks cannot stand here, and what to do; None when nothing is known to stand against it."""
+        try:
+            self.address()
+        except SpecError as error:
+            return str(error), "key `interface` of the case names one of this machine's interfaces or a verbs device: `scaleproof doctor` lists both"
+        return None
+
+    def address(self) -> str:
+        """The interface's IPv4 address; SpecError names the nearest interface or verbs port, or all that exist."""
+        found, name = psutil.net_if_addrs(), netdev(self.interface)
+        if name not in found:
+            raise SpecError(f"unknown interface {self.interface!r}; {nearest(self.interface, [*sorted(found), *(port.name for port in ports())])}")
+        addresses = [entry.address for entry in found[name] if entry.family == socket.AF_INET]
+        if not addresses:
+            raise SpecError(f"interface {self.interface!r} has no IPv4 address")
+        return addresses[0]

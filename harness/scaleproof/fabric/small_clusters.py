@@ -1,0 +1,108 @@
+"""Where small clusters (tools/small_cluster) lie, which of them run, and what dead ones left. The kernel ends all processes and links of a cluster with its
+keeper, so that a folder is all that can be left."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from scaleproof.fabric.plan import put
+
+HOME = Path("/run/scaleproof/clusters")
+FILE, LOCK = "cluster.json", ".lock"
+SAFE = 0o755
+"""Of folders above munge's key and socket, whatever the user's umask: munge refuses those into which a group may write."""
+HEAD = "head"
+"""Where slurmctld runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallCluster:
+    """A cluster that was started: its keeper is known by its number and its start time, for numbers are given again."""
+
+    name: str
+    nodes: int
+    network: int
+    """Addresses 10.78.NETWORK.*"""
+    cpus: int
+    rate_mbit: float | None
+    gpus: int
+    pid: int = 0
+    started: float = 0.0
+
+    @property
+    def folder(self) -> Path:
+        """Configuration, key, logs, and orders to its keeper."""
+        return HOME / self.name
+
+    @property
+    def configuration(self) -> Path:
+        """What SLURM_CONF names."""
+        return self.folder / "etc" / "slurm.conf"
+
+    @property
+    def names(self) -> list[str]:
+        """Of its nodes: node1, node2, ..."""
+        return [f"node{number}" for number in range(1, self.nodes + 1)]
+
+    def address(self, name: str) -> str:
+        """Of a node, of `head`, or of this machine as nodes see it (`host`)."""
+        last = {HEAD: 253, "host": 254}.get(name) or self.names.index(name) + 1
+        return f"10.78.{self.network}.{last}"
+
+    def write(self) -> None:
+        """For all who ask later."""
+        put(self.folder / FILE, asdict(self))
+
+    def alive(self) -> bool:
+        """Whether its keeper runs."""
+        try:
+            process = psutil.Process(self.pid)
+            return self.pid > 0 and process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+
+def read_cluster(folder: Path) -> SmallCluster | None:
+    """What `write` left; None for a folder without it, or with another form."""
+    try:
+        return SmallCluster(**json.loads((folder / FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def clusters() -> list[SmallCluster]:
+    """All that run."""
+    return [found for folder in sorted(HOME.glob("*/")) if (found := read_cluster(folder)) and found.alive()]
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """One cluster is made at a time, so that each finds a free network."""
+    for folder in (HOME.parent, HOME):
+        folder.mkdir(mode=SAFE, exist_ok=True)
+    with (HOME / LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def leftovers() -> list[Path]:
+    """Folders of clusters whose keeper is gone; none while a cluster is being made."""
+    try:
+        with (HOME / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return [folder for folder in sorted(HOME.glob("[!.]*/")) if (found := read_cluster(folder)) is None or not found.alive()]
+    except (FileNotFoundError, BlockingIOError):
+        return []
+
+
+def remove(folder: Path) -> None:
+    """A dead cluster's folder."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,66 @@
+"""Idle time of all cores, and waiting for a quota, as they went while a launch ran, by quarters of a second: an average over whole steps hides an exchange that
+filled every core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from scaleproof.record.cgroups import throttled
+from scaleproof.record.pace import ticks
+
+WINDOW_S = 0.25
+"""25 of the kernel's ticks a core."""
+
+
+class Look(NamedTuple):
+    """A moment of the monotonic clock; what /proc/stat said then of all cores; for how many microseconds this process's control group had waited for its quota:
+    the sum over cores, and the most it can be by the clock (None: the kernel does not tell)."""
+
+    at_ns: int
+    ticks: int
+    idle_ticks: int
+    waited_us: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class IdleTrace:
+    """Looks in their order."""
+
+    seen: list[Look] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Call at least every WINDOW_S."""
+        found, waited = ticks(), throttled()
+        total, idle = found["ticks"], found["idle_ticks"]
+        if total is not None and idle is not None:
+            self.seen.append(Look(time.monotonic_ns(), total, idle, (waited["us"], waited["most_us"]) if waited else None))
+
+    def full_share(self, start_ns: int, end_ns: int, least_idle: float) -> float | None:
+        """Share of a region's time that lies in windows in which less than `least_idle` of all cores' time was idle; None where no window lies in it."""
+        inside, full = 0.0, 0.0
+        for first, last, overlap in self._windows(start_ns, end_ns):
+            if last.ticks > first.ticks:
+                inside += overlap
+                full += overlap if (last.idle_ticks - first.idle_ticks) / (last.ticks - first.ticks) < least_idle else 0
+        return full / inside if inside else None
+
+    def quota_share(self, start_ns: int, end_ns: int) -> float | None:
+        """Share of a region's time for which the control group waited for its quota, at most, by windows that lie in it in whole or part; None where the kernel
+        does not tell."""
+        inside, waited = 0.0, 0.0
+        for first, last, overlap in self._windows(start_ns, end_ns):
+            if first.waited_us is not None and last.waited_us is not None:
+                inside += overlap
+                least = min(after - before for before, after in zip(first.waited_us, last.waited_us, strict=True))
+                waited += overlap * min(1e3 * least / (last.at_ns - first.at_ns), 1.0)
+        return waited / inside if inside else None
+
+    def _windows(self, start_ns: int, end_ns: int) -> Iterator[tuple[Look, Look, int]]:
+        """Neighbouring looks between which a part of a region lies, and how many ns of it."""
+        for first, last in pairwise(self.seen):
+            if (overlap := min(last.at_ns, end_ns) - max(first.at_ns, start_ns)) > 0:
+                yield first, last, overlap

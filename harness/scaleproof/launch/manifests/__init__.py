@@ -1,0 +1,90 @@
+"""A launch over several nodes as one object for Kubernetes: an MPIJob or a PyTorchJob, rendered from the templates beside this file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+
+import jinja2
+
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.estimate import estimate
+from scaleproof.spec.request import RequestForm
+from scaleproof.spec.suite import Suite
+
+KINDS = {"mpijob": "mpirun", "pytorchjob": "torchrun"}
+"""Each kind with the launcher that suits it."""
+LONGEST_NAME = 40
+"""Characters: operators add words to it, and a pod's name has at most 63."""
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*$")
+_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
+_HOST = "host"
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person chooses; the rest follows from the experiment."""
+
+    kind: str
+    image: str
+    namespace: str = "default"
+    name: str = ""
+    nodes: int | None = None
+    """None: as many as the experiment asks for, as of `gpus`, those of each pod."""
+    gpus: int | None = None
+    claim: str = "scaleproof"
+    """Volume claim that keeps the records."""
+    secret: str = "scaleproof-ssh"
+    """Keys with which the pods of a PyTorchJob reach each other; an MPIJob's operator makes its own."""
+
+
+def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
+    """The object as YAML. SpecError for what Kubernetes would refuse, and for an experiment that does not run over nodes."""
+    chosen = suite.experiment(experiment).size(size)
+    cases = [case for case in chosen.cases if case.fabric == _HOST]
+    if not cases:
+        fabrics = ", ".join(sorted({case.fabric for case in chosen.cases}))
+        raise SpecError(f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); it needs no nodes of a cluster")
+    name = wanted.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
+    _check(wanted, name, chosen.allocation.constraint)
+    asked = replace(chosen, allocation=RequestForm(nodes=wanted.nodes, gpus=wanted.gpus).over(chosen.allocation)).request
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    run = ["scaleproof", "run", suite.name, experiment, "--size", size, "--results", "/results", "--launcher", KINDS[wanted.kind], "--hosts"]
+    return environment.get_template(f"{wanted.kind}.yaml.j2").render(
+        name=name, wanted=wanted, title=f"{suite.name} {experiment} at size {size}", run=shlex.join(run), asked=asked,
+        hosts=[f"{name}-master-0", *(f"{name}-worker-{number}" for number in range(asked.nodes - 1))],
+        cores=asked.tasks_per_node * asked.cpus_per_task, memory_gib=_memory_gib(cases),
+    )  # fmt: skip
+
+
+def _memory_gib(cases: Sequence[AnyCase]) -> int:
+    """Enough for all ranks of the largest case in one pod, and for as much again in /dev/shm."""
+    return 2 * ceil(max(estimate(case, {}).nbytes for case in cases) / GIB)
+
+
+def _check(wanted: Wanted, name: str, kind: str | None) -> None:
+    for option, value in (("name", name), ("namespace", wanted.namespace), ("claim", wanted.claim), ("secret", wanted.secret)):
+        if not _LABEL.match(value):
+            raise SpecError(f"--{option} {value!r}: Kubernetes takes lower-case letters, digits and '-' here, and begins and ends with a letter or digit")
+    if len(name) > LONGEST_NAME:
+        raise SpecError(f"--name {name!r} has {len(name)} characters; with what is added to it a pod's name leaves room for {LONGEST_NAME}")
+    if not _IMAGE.match(wanted.image):
+        raise SpecError(f"--image {wanted.image!r} is no name of an image; write it like registry.example/scaleproof:1")
+    if kind and not _VALUE.match(kind):
+        raise SpecError(f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, so letters, digits, '-', '_' and '.'")
+    for option, number, least in (("nodes", wanted.nodes, 1), ("gpus", wanted.gpus, 0)):
+        if number is not None and number < least:
+            raise SpecError(f"--{option} {number}: at least {least}")

@@ -1,0 +1,122 @@
+"""What Slurm says of the job that we run in. Only its number is taken from the environment: whoever started us may have removed all else."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from scaleproof.launch.nodes.hosts import Host
+from scaleproof.record.schema import Job
+from scaleproof.spec.errors import SpecError
+
+KEPT = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JWT", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS")
+"""What srun may read of Slurm's variables; those of an outer step (tasks, binding, memory) are about that one."""
+ASK_S = 30.0
+_FIELD = re.compile(r"(\S+?)=(\S*)")
+_UNREACHED = re.compile(r"failed on node ([^\s:]+):")
+_PART = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+)")
+
+
+def job(variables: Mapping[str, str]) -> str | None:
+    """All that `scontrol show job` says of the job that we run in, on one line; None outside of a job."""
+    number = variables.get("SLURM_JOB_ID") or variables.get("SLURM_JOBID")
+    if not number or shutil.which("scontrol") is None:
+        return None
+    return _ask("scontrol", "show", "job", "-d", "-o", number).splitlines()[0]
+
+
+def told(line: str) -> Job:
+    """For the record."""
+    fields = _fields(line)
+    return Job(id=fields.get("JobId", ""), partition=fields.get("Partition", ""), restarts=int(fields.get("Restarts") or 0))
+
+
+def hosts_of(line: str) -> tuple[Host, ...]:
+    """The job's nodes in Slurm's order. A node's slots: its tasks where the job says how many, at least the processors it has of the job."""
+    fields = _fields(line)
+    names = names_of(fields.get("NodeList", ""))
+    if not names:
+        raise SpecError(f"Slurm job {fields.get('JobId')} has no nodes: {fields.get('JobState', 'state unknown')}")
+    cores = {name: count(cpus) for part, cpus in _PART.findall(line) for name in names_of(part)}
+    tasks = -(-int(number) // len(names)) if (number := fields.get("NumTasks", "")).isdigit() else 1
+    switches = switches_of(_ask("scontrol", "show", "topology", fail=False))
+    return tuple(Host(name, max(tasks, cores.get(name, 1)), switches.get(name, "")) for name in names)
+
+
+def cluster(variables: Mapping[str, str]) -> str:
+    """Its name."""
+    if name := variables.get("SLURM_CLUSTER_NAME"):
+        return name
+    found = re.search(r"^ClusterName\s*=\s*(\S+)", _ask("scontrol", "show", "config"), re.M)
+    return found.group(1) if found else "slurm"
+
+
+def names_of(nodes: str) -> list[str]:
+    """`n[1-3]` as n1, n2, n3."""
+    if not nodes or nodes == "(null)":
+        return []
+    return _ask("scontrol", "show", "hostnames", nodes).split() if set("[,") & set(nodes) else [nodes]
+
+
+def switches_of(topology: str) -> dict[str, str]:
+    """Node to the switches above it, from the top, as `spine.leaf`; empty without a topology. `topology`: what `scontrol show topology` prints."""
+    below: dict[str, set[str]] = {}
+    for line in topology.splitlines():
+        fields = _fields(line)
+        if "SwitchName" in fields:
+            below[fields["SwitchName"]] = set(names_of(fields.get("Nodes", "")))
+    nodes = set().union(*below.values()) if below else set()
+    return {node: ".".join(sorted((name for name in below if node in below[name]), key=lambda name: (-len(below[name]), name))) for node in nodes}
+
+
+def down(names: Sequence[str]) -> list[str]:
+    """Which of these nodes Slurm holds for down, or does not hear."""
+    lines = _ask("scontrol", "show", "node", "-o", ",".join(names), fail=False).splitlines()
+    states = {fields["NodeName"]: fields.get("State", "") for line in lines if "NodeName" in (fields := _fields(line))}
+    return [name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))]
+
+
+def unreached(said: str) -> list[str]:
+    """Nodes on which srun says that it could start nothing. Slurm itself may take minutes to miss them (SlurmdTimeout)."""
+    return list(dict.fromkeys(_UNREACHED.findall(said)))
+
+
+def taken_away(number: str) -> str:
+    """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is over Slurm starts no step any more,
+    though it looks at time limits only every half minute and says RUNNING until then."""
+    fields = _fields(_ask("scontrol", "show", "job", "-o", number, fail=False))
+    state, end = fields.get("JobState", "RUNNING"), fields.get("EndTime", "Unknown")
+    if state != "RUNNING":
+        return state
+    return "TIMEOUT" if end[:1].isdigit() and datetime.fromisoformat(end) <= datetime.now() else ""
+
+
+def count(cpus: str) -> int:
+    """Processors in `0-3,8`."""
+    ends = [part.split("-") for part in cpus.split(",")]
+    return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+
+
+def scrubbed(variables: Mapping[str, str]) -> dict[str, str]:
+    """An environment for srun, without what an outer step left in it."""
+    return {name: value for name, value in variables.items() if name in KEPT or not name.startswith(("SLURM", "SRUN_", "PMI", "SBATCH_"))}
+
+
+def _fields(line: str) -> dict[str, str]:
+    return dict(_FIELD.findall(line))
+
+
+def _ask(*command: str, fail: bool = True) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ASK_S, env=scrubbed(os.environ))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        if fail:
+            raise SpecError(f"`{' '.join(command)}` gave no answer: {error}") from None
+        return ""
+    if done.returncode and fail:
+        raise SpecError(f"`{' '.join(command)}`: {(done.stderr.strip() or str(done.returncode)).splitlines()[-1]}")
+    return "" if done.returncode else done.stdout

@@ -1,0 +1,15 @@
+"""An injected slowdown, for calibration: what is slower by a known share must be found to be slower."""
+
+from __future__ import annotations
+
+from scaleproof.rank.recorder import now
+
+
+def finished(start: int, share: float) -> int:
+    """The end (ns) of a sample that began at `start`: now, or after a busy wait of `share` of what the sample took so far."""
+    end = now()
+    if share:
+        until = end + round((end - start) * share)
+        while (end := now()) < until:
+            pass
+    return end

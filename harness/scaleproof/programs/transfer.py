@@ -1,0 +1,63 @@
+"""Ping-pong between rank 0 and rank 1 over message sizes. A sample is one round trip on rank 0; one way is half of it. Further ranks only wait."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
+from scaleproof.programs.handicap import finished
+from scaleproof.programs.payload import differing, pattern
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.recorder import now
+from scaleproof.spec import registry
+from scaleproof.spec.case import TransferCase
+from scaleproof.spec.emulated import shrunk
+from scaleproof.transports.base import Array, PointToPoint
+
+PEERS = 2
+
+
+def run(context: RankContext) -> None:
+    """See the module; each size is verified by an echo before and after its samples."""
+    case = context.case
+    assert isinstance(case, TransferCase)
+    transport: PointToPoint = registry.load("transport", case.transport).connect(context)
+    with timed_region(context, transport):
+        sizes = [shrunk(nbytes, case.shrink) for nbytes in case.sizes]
+        out, back = transport.allocate(max(sizes)), transport.allocate(max(sizes))
+        if context.rank < PEERS:
+            for nbytes in sizes:
+                _size(context, case, transport, out[:nbytes], back[:nbytes])
+
+
+def _size(context: RankContext, case: TransferCase, transport: PointToPoint, out: Array, back: Array) -> None:
+    _verify(context, transport, out, back, "first")
+    for iteration in timed_iterations(context, case.warmup, repetitions(case, out.nbytes)):
+        context.at(iteration, f"transfer {out.nbytes} B", 1 - context.rank)
+        start = now()
+        _round_trip(context.rank, transport, out, back)
+        if context.rank == 0:
+            context.recorder.add("transfer", iteration, start, finished(start, case.handicap), out.nbytes)
+    _verify(context, transport, out, back, "last")
+
+
+def _round_trip(rank: int, transport: PointToPoint, out: Array, back: Array) -> None:
+    if rank == 0:
+        sent = transport.send(out, 1)
+        transport.recv(back, 1).wait()
+        sent.wait()
+    else:
+        transport.recv(back, 0).wait()
+        transport.send(back, 0).wait()
+
+
+def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Array, when: str) -> None:
+    """Rank 1 echoes what it got; rank 0 compares it with what it sent. The pattern differs between the first and the last round."""
+    expected = pattern(out.nbytes, "uint8", len(when))
+    back.fill(0)
+    if context.rank == 0:
+        out[:] = expected
+    with first_use(context, out.nbytes) if when == "first" and context.rank == 0 else nullcontext():
+        _round_trip(context.rank, transport, out, back)
+    wrong = differing(back, expected)
+    context.check(f"transfer.{out.nbytes}.{when}", not wrong, f"{wrong} of {out.nbytes} bytes differ" if wrong else "payload as sent")

@@ -1,0 +1,128 @@
+"""One rank from its first to its last line: output to its log, heartbeat, the program, and its report."""
+
+from __future__ import annotations
+
+import errno
+import faulthandler
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from scaleproof.rank import place
+from scaleproof.rank.board import Board
+from scaleproof.rank.clock import compared
+from scaleproof.rank.context import RankContext
+from scaleproof.rank.facts import open_sockets, rank_facts
+from scaleproof.rank.orders import PREFLIGHT, Orders
+from scaleproof.rank.recorder import Recorder
+from scaleproof.rank.rendezvous import Rendezvous
+from scaleproof.spec import registry
+
+BEAT_S = 0.2
+
+
+def run_rank(folder: Path, rank: int, orders: Orders) -> int:
+    """Run the case's program and write rank-R.json; returns the exit code (0: the program ended and every check passed)."""
+    _redirect(folder / f"rank-{rank}.log")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    context: RankContext | None = None
+    failure: dict[str, str] | None = None
+    try:
+        board = Board(place.mapped(folder) / "board", int(orders.case["ranks"]))
+        _start_heartbeat(board, rank)
+        context = _context(folder, rank, orders, board)
+        # A preflight finds out first whether ranks reach each other at all.
+        with compared(context) if orders.size != PREFLIGHT else nullcontext():
+            context.held_sockets = open_sockets()
+            registry.load("program", context.case.program)(context)
+        failure = _failed_check(context)
+    except BaseException as error:
+        traceback.print_exc()
+        failure = describe(error)
+        peer = getattr(error, "peer", -1)
+        if context is not None and isinstance(peer, int) and peer >= 0:
+            context.post.wait(peer)
+    if failure is None and context is not None:
+        last = context.board.read(rank)
+        context.board.write(rank, step=last.step, operation=last.operation, peer=last.peer, state="done")
+    _report(folder, rank, context, failure)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return 0 if failure is None else 1
+
+
+def describe(error: BaseException) -> dict[str, str]:
+    """Failure code and message of an exception: its own `code` when it has one."""
+    code = getattr(error, "code", None)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        code = "disk_full"
+    # SystemExit also has a `code`, which is no failure code.
+    code = code if isinstance(code, str) else "rank_raised"
+    return {"code": code, "message": f"{type(error).__name__}: {error}" if str(error) else type(error).__name__}
+
+
+def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
+    return RankContext(
+        case=orders.case_here(), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
+        address=place.address(orders.address), programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
+        recorder=Recorder(place.mapped(folder) / f"rank-{rank}.events"), board=board,
+    )  # fmt: skip
+
+
+def _redirect(log: Path) -> None:
+    """Everything that this process or a library in it prints goes to the rank's log; SIGUSR1 adds the stacks of all threads."""
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+    os.close(empty)
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    faulthandler.enable(file=2, all_threads=True)
+    faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
+
+
+def _start_heartbeat(board: Board, rank: int) -> None:
+    board.enrol(rank)
+
+    def beat() -> None:
+        # The order to write stacks is for the main thread: a rank that was stopped would run on while this one obeys.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        while True:
+            board.beat(rank)
+            time.sleep(BEAT_S)
+
+    threading.Thread(target=beat, name="heartbeat", daemon=True).start()
+
+
+def _failed_check(context: RankContext) -> dict[str, str] | None:
+    failed = [check for check in context.checks if not check["passed"]]
+    if not failed:
+        return None
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    return {"code": "check_failed", "message": f"check {failed[0]['name']} failed: {failed[0]['detail']}{more}"}
+
+
+def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[str, str] | None) -> None:
+    report: dict[str, Any] = {"rank": rank, "pid": os.getpid(), "status": "failed" if failure else "ok", "checks": [], "facts": rank_facts(), "artifacts": {}}
+    report |= {"code": None, "message": ""} | (failure or {})
+    if context is not None:
+        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": place.namespace()}
+        report["facts"] |= context.facts
+        if (node := place.node()) is not None:
+            report["facts"] |= {"node": node, "address": context.address}
+        report["facts"]["seeds"] = {"launch": context.seed, "hash": os.environ.get("PYTHONHASHSEED")} | context.facts.get("seeds", {})
+        report["artifacts"] = {name: str(path) for name, path in context.artifacts.items()}
+    draft = folder / f".rank-{rank}.json"
+    draft.write_text(json.dumps(report, default=str))
+    draft.rename(folder / f"rank-{rank}.json")

@@ -1,0 +1,93 @@
+"""On a node of its own kernel: shows the supervisor, through files of the launch's folder, what it would see itself on one machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from scaleproof.fabric.plan import put
+from scaleproof.rank import place
+from scaleproof.rank.board import LINE, Board
+from scaleproof.record.process import disk_bytes, family_s, process_state
+
+EVERY_S = 0.1
+LOOKS = 3
+"""Every so manieth time the processes are looked at, which costs more than the board."""
+STACKS = "stacks-wanted"
+"""File by which the supervisor asks every rank for its stacks; each new content asks anew."""
+_TIMES = struct.Struct("<qq")
+
+
+def processes_file(folder: Path, node: int) -> Path:
+    """Rank to state, processor time and bytes read, as the node sees them."""
+    return folder / f"processes-{node}.json"
+
+
+class Mirror:
+    """Copies the board's lines of this node's ranks, tells how their processes fare, passes on the wish for stacks, and delivers their events."""
+
+    def __init__(self, folder: Path, world_size: int) -> None:
+        self.folder, self.mapped = folder, place.mapped(folder)
+        self.mapped.mkdir(parents=True, exist_ok=True)
+        self.board = Board(self.mapped / "board", world_size)
+        self.ranks: dict[int, int] = {}
+        self.attended: tuple[int, ...] = ()
+        self.asked = self._wish()
+
+    def start(self, ranks: dict[int, int]) -> None:
+        """`ranks`: number to pid. Call after the last fork: a thread starts here."""
+        self.ranks = dict(ranks)
+        threading.Thread(target=self._run, name="mirror", daemon=True).start()
+
+    def attend(self, ranks: Sequence[int]) -> None:
+        """The same for ranks that others start on this node, each known once it is on the board."""
+        self.attended = tuple(ranks)
+        self.start({})
+
+    def deliver(self, rank: int) -> None:
+        """The rank has ended: its events and its last line."""
+        with suppress(FileNotFoundError):
+            shutil.copyfile(self.mapped / f"rank-{rank}.events", self.folder / f"rank-{rank}.events")
+        self._copy_line(rank)
+
+    def _run(self) -> None:
+        turn = 0
+        while True:
+            if self.attended:
+                self.ranks = {rank: pid for rank in self.attended if (pid := self.board.pid(rank))}
+            for rank in self.ranks:
+                self._copy_line(rank)
+            if turn % LOOKS == 0:
+                put(processes_file(self.folder, place.node() or 0), {str(rank): self._look(rank, pid) for rank, pid in self.ranks.items()})
+            if (wish := self._wish()) != self.asked:
+                self.asked = wish
+                for pid in self.ranks.values():
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGUSR1)
+            turn += 1
+            time.sleep(EVERY_S)
+
+    def _copy_line(self, rank: int) -> None:
+        """Into the board that all nodes share, only this rank's bytes, its two times on the supervisor's clock."""
+        line = bytearray(self.board.line(rank))
+        beat, moved = _TIMES.unpack_from(line)
+        shift = place.to_supervisor_ns()
+        _TIMES.pack_into(line, 0, beat + shift if beat else 0, moved + shift if moved else 0)
+        with (self.folder / "board").open("r+b", buffering=0) as shared:
+            os.pwrite(shared.fileno(), line, rank * LINE)
+
+    def _look(self, rank: int, pid: int) -> dict[str, str | float]:
+        state, used_s = process_state(pid)
+        used_s -= sum(process_state(pid, thread)[1] for thread in self.board.pollers(rank))
+        return {"state": state, "used_s": used_s + family_s(pid), "read_bytes": disk_bytes(pid)}
+
+    def _wish(self) -> str:
+        path = self.folder / STACKS
+        return path.read_text() if path.exists() else ""

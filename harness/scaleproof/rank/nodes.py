@@ -1,0 +1,31 @@
+"""`python -m scaleproof.rank.nodes FOLDER`: imports what the case needs once, builds the cluster of namespaces.json and forks every node's ranks in it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from scaleproof.fabric.netns_keeper import keep
+from scaleproof.fabric.netns_plan import NamespacePlan, read_plan
+from scaleproof.rank.orders import Orders, read_orders
+from scaleproof.rank.parent import fork_rank, import_for, reap
+
+
+def main() -> int:
+    """The worst exit code of the ranks."""
+    folder = Path(sys.argv[1])
+    orders, plan = read_orders(folder), read_plan(folder)
+    import_for(orders)
+    return keep(folder, plan, partial(run_ranks, folder, orders, plan))
+
+
+def run_ranks(folder: Path, orders: Orders, plan: NamespacePlan, node: int) -> int:
+    """On a node, as its first process: its ranks, from their fork to their end."""
+    return reap(folder, {fork_rank(folder, rank, orders): rank for rank in plan.ranks[node]})
+
+
+if __name__ == "__main__":
+    # Without the interpreter's own teardown, which takes tens of milliseconds and has nothing to save here.
+    os._exit(main())

@@ -1,0 +1,146 @@
+"""`python -m scaleproof.rank.parent FOLDER`: imports what the case needs once, forks the ranks, tells how each ended."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scaleproof.programs.own import preload_entry
+from scaleproof.rank import place
+from scaleproof.rank.main import run_rank
+from scaleproof.rank.mirror import Mirror
+from scaleproof.rank.orders import Orders, read_orders
+from scaleproof.rank.tie import die_with_creator
+from scaleproof.spec import registry
+
+_FRAMEWORKS = ("torch", "tensorflow")
+_KINDS: tuple[registry.Kind, ...] = ("program", "transport", "strategy", "workload", "framework")
+
+
+def preload(case: dict[str, Any], programs: str = "") -> None:
+    """Import before the fork what every rank would import after it. Libraries that start threads on import (grpc, mpi4py) are not among it."""
+    for name in frameworks(case):
+        importlib.import_module(name)
+    for kind in _KINDS:
+        if case.get(kind) and not (kind == "framework" and replays(case)):
+            registry.load(kind, case[kind])
+    if case["program"] == "own":
+        preload_entry(Path(programs), case["entry"])
+
+
+def import_for(orders: Orders) -> None:
+    """`preload`, so that ranks share what it took."""
+    gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
+    preload(orders.case, orders.programs)
+    gc.freeze()  # what was imported stays shared between the ranks
+    gc.enable()
+
+
+def frameworks(case: dict[str, Any]) -> list[str]:
+    """The case's framework, unless its compute is replayed, and what its transport stands on."""
+    transport = case.get("transport")
+    needed = registry.entry("transport", transport).requires if transport else ()
+    wanted = [case["framework"]] if case.get("framework") and not replays(case) else []
+    if "horovod" in needed and not wanted:
+        wanted.append(case.get("framework", "torch"))
+    return wanted + [name for name in _FRAMEWORKS if name in needed and name not in wanted]
+
+
+def replays(case: dict[str, Any]) -> bool:
+    """Whether its ranks compute nothing: they need no framework."""
+    return case.get("compute") == "replay"
+
+
+def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:
+    """Cores for each of the ranks of a node, neighbours together and none for two; all of them for everyone where there are fewer cores than ranks."""
+    each = len(cores) // ranks
+    return [list(cores[each * rank : each * (rank + 1)]) if each else list(cores) for rank in range(ranks)]
+
+
+def neighbours_first(cores: Iterable[int]) -> list[int]:
+    """By package and core, so that hardware threads of one core come one after the other; by number where the kernel does not tell."""
+    return sorted(cores, key=lambda core: (_topology(core, "physical_package_id"), _topology(core, "core_id"), core))
+
+
+def _topology(core: int, name: str) -> int:
+    try:
+        return int(Path(f"/sys/devices/system/cpu/cpu{core}/topology/{name}").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def fork_rank(folder: Path, rank: int, orders: Orders, cores: Sequence[int] = ()) -> int:
+    """Start one rank, on some cores only where they are given; returns its pid. The child never returns."""
+    creator = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        die_with_creator(creator)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if cores:
+            os.sched_setaffinity(0, cores)
+        code = run_rank(folder, rank, orders)
+    finally:
+        os._exit(code)
+
+
+def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> int:
+    """Write exit-R.json as each rank ends; returns 0 when all ended with 0."""
+    worst = 0
+    while ranks:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED)
+        if ended is None or ended.si_pid not in ranks:
+            continue
+        at, rank = time.monotonic_ns() + place.to_supervisor_ns(), ranks.pop(ended.si_pid)
+        if mirror is not None:
+            mirror.deliver(rank)
+        exited = ended.si_code == os.CLD_EXITED
+        end = {"pid": ended.si_pid, "exit_code": ended.si_status if exited else None, "signal": None if exited else ended.si_status, "at_ns": at}
+        draft = folder / f".exit-{rank}.json"
+        draft.write_text(json.dumps(end))
+        draft.rename(folder / f"exit-{rank}.json")
+        worst = max(worst, ended.si_status if exited else 1)
+    return worst
+
+
+def main() -> int:
+    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` says: its number, or with `--ranks` its place among
+    them. `--attended`: someone else on this node shows the supervisor what ranks do. `--bind`: each rank has cores of its own."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--rank-from")
+    arguments.add_argument("--ranks", type=int, nargs="+")
+    arguments.add_argument("--attended", action="store_true")
+    arguments.add_argument("--bind", action="store_true")
+    arguments.add_argument("--creator", type=int, default=os.getppid())
+    given = arguments.parse_args()
+    die_with_creator(given.creator)
+    # A launcher that tears its job down must not end this process before it has told how the rank ended.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    orders = read_orders(given.folder)
+    import_for(orders)
+    mine = list(given.ranks or range(int(orders.case["ranks"])))
+    cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if given.bind else [[] for _ in mine]
+    if given.rank_from:
+        own = int(os.environ[given.rank_from])
+        mine, cores = [mine[own]], [cores[own]]
+    mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.has_own_kernel() else None
+    ranks = {fork_rank(given.folder, rank, orders, some): rank for rank, some in zip(mine, cores, strict=True)}
+    if mirror is not None and not given.attended:
+        mirror.start({rank: pid for pid, rank in ranks.items()})
+    return reap(given.folder, ranks, mirror)
+
+
+if __name__ == "__main__":
+    # Without the interpreter's own teardown, which takes tens of milliseconds and has nothing to save here.
+    os._exit(main())

@@ -1,0 +1,141 @@
+"""What the ranks of an experiment find out before it: run as a program of its own by the same launcher, on the same interface, with as many ranks.
+
+Every rank tells how names resolve, which peers it reaches, how many ports it gets, its limits, and how fast its core computes. Nothing is judged here."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import statistics
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scaleproof.rank.clock import compared
+from scaleproof.rank.context import RankContext
+from scaleproof.transports._handshake import Refused, answer, prove
+
+PAIR_S = 2.0
+"""How long one connection may take."""
+MEET_S = 20.0
+ALL_PAIRS = 64
+"""Ranks up to which every pair is tried; above, each rank tries this many of its followers."""
+SPARE_PORTS = 4
+SNIFF_SIDE, SNIFF_S = 192, 0.03
+"""The sniff test multiplies float32 matrices of this side for this long; the median counts, since a neighbour shows in it."""
+
+
+def run(context: RankContext) -> None:
+    """Leave all answers in the facts as `preflight`."""
+    context.at(0, "preflight")
+    found: dict[str, Any] = {"host": _host(), "resolves": _resolves(), "limits": _limits()}
+    listener, found["ports"], found["port_error"] = _ports(context)
+    own = [context.address, listener and listener.getsockname()[1], found["host"]]
+    places = context.rendezvous.exchange("preflight", context.rank, context.world_size, own, MEET_S)
+    found["unreachable"] = _connect(context, listener, [(address, port) for address, port, _ in places]) if listener is not None else {}
+    if not any(context.rendezvous.exchange("preflight.unreachable", context.rank, context.world_size, len(found["unreachable"]), MEET_S)):
+        with compared(context):
+            pass
+    local = [rank for rank, (_, _, host) in enumerate(places) if _kernel(host) == _kernel(found["host"])].index(context.rank)
+    # More ranks than cores would measure each other.
+    found["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
+    context.facts["preflight"] = found
+
+
+def _host() -> str:
+    """One machine and one boot of it; ranks with the same one share a clock."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()}/{path.read_text().strip() if path.exists() else ''}"
+
+
+def _kernel(host: str) -> str:
+    """Nodes of namespaces differ in name and share the machine's cores."""
+    return host.partition("/")[2] or host
+
+
+def _resolves() -> dict[str, str]:
+    """Name to its first address, or to why there is none."""
+    found = {}
+    for name in ("localhost", socket.gethostname()):
+        try:
+            found[name] = str(socket.getaddrinfo(name, None)[0][4][0])
+        except OSError as error:
+            found[name] = f"error: {error.strerror or error}"
+    return found
+
+
+def _limits() -> dict[str, int]:
+    """Of this process as its launcher made it; -1: none. Locked memory in bytes, open files."""
+    return {"memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0], "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
+
+
+def _ports(context: RankContext) -> tuple[socket.socket | None, int, str]:
+    """A listener, how many ports could be taken at once (it wants one per rank and some), and why not more."""
+    taken: list[socket.socket] = []
+    error = ""
+    family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
+    try:
+        for _ in range(context.world_size + SPARE_PORTS):
+            taken.append(socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8))
+    except OSError as failed:
+        error = f"{context.address}: {failed.strerror or failed}"
+    for opened in taken[1:]:
+        opened.close()
+    return (taken[0] if taken else None), len(taken), error
+
+
+def _connect(context: RankContext, listener: socket.socket, places: list[tuple[str, int | None]]) -> dict[int, str]:
+    """Peers that could not be reached, and why. The higher rank of a pair connects, from the fabric's address."""
+    expected = {peer for peer in range(context.world_size) if context.rank in _partners(peer)}
+    server = threading.Thread(target=_serve, args=(context, listener, expected), daemon=True)
+    server.start()
+    unreachable = {}
+    for peer in _partners(context.rank):
+        address, port = places[peer]
+        if port is None:
+            unreachable[peer] = "it got no port to listen on"
+            continue
+        try:
+            with socket.create_connection((address, port), PAIR_S, (context.address, 0)) as opened:
+                prove(opened, context.token, context.launch_id, context.rank, PAIR_S)
+        except (OSError, Refused) as error:
+            unreachable[peer] = str(error) or type(error).__name__
+    server.join(PAIR_S * 2)
+    listener.close()
+    return unreachable
+
+
+def _partners(rank: int) -> range:
+    return range(max(rank - ALL_PAIRS, 0), rank)
+
+
+def _serve(context: RankContext, listener: socket.socket, expected: set[int]) -> None:
+    """Answer until all have come, or nobody came for a while."""
+    listener.settimeout(PAIR_S)
+    while expected:
+        try:
+            connection = listener.accept()[0]
+        except OSError:
+            return
+        with connection:
+            try:
+                expected.discard(answer(connection, context.token, context.launch_id))
+            except (OSError, Refused):  # the other side tells what went wrong
+                continue
+
+
+def _sniff(context: RankContext) -> float:
+    """GFLOP/s of one rank's threads."""
+    left = np.full((SNIFF_SIDE, SNIFF_SIDE), 1e-3, np.float32)
+    result = left @ left
+    times = list[float]()
+    until = time.monotonic() + SNIFF_S
+    while time.monotonic() < until or len(times) < 3:
+        start = time.perf_counter()
+        np.matmul(left, left, out=result)
+        times.append(time.perf_counter() - start)
+    return 2 * SNIFF_SIDE**3 / statistics.median(times) / 1e9

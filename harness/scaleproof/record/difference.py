@@ -1,0 +1,83 @@
+"""What the tree that ran differs in from its commit: text and digest, kept once per digest beside the records."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import scaleproof
+from scaleproof.paths import PROJECT
+
+_PATHS = ("harness", "suites", "pyproject.toml", "requirements.lock")
+"""What can change a number."""
+FOLDER = "differences"
+MOST_BYTES = 1 << 20
+_SECRET = re.compile(r"(?i)((?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w-]*[\"']?\s*[:=]\s*)\S.*")
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`sha256` is that of the whole difference, before secrets are masked and the text is cut."""
+
+    sha256: str
+    nbytes: int
+    text: str
+
+
+@functools.cache
+def difference() -> Difference | None:
+    """Of tracked files against HEAD, and names and digests of new ones; None without a git checkout or without a difference."""
+    tracked = _git("diff", "HEAD", "--", *_PATHS)
+    new = _git("ls-files", "--others", "--exclude-standard", "--", *_PATHS)
+    if tracked is None or new is None:
+        return None
+    lines = [f"new file {name} sha256 {_sha256(PROJECT / name)}" for name in sorted(new.splitlines())]
+    whole = tracked + "".join(f"{line}\n" for line in lines)
+    if not whole:
+        return None
+    return Difference(hashlib.sha256(whole.encode()).hexdigest(), len(whole.encode()), masked(whole))
+
+
+def masked(text: str) -> str:
+    """Without what looks like a secret, and cut to a size that a results folder bears."""
+    text = _SECRET.sub(r"\1(masked)", _PRIVATE_KEY.sub("(private key masked)", text))
+    if len(text.encode()) <= MOST_BYTES:
+        return text
+    kept = text.encode()[:MOST_BYTES].decode(errors="ignore")
+    return f"{kept}\n(cut: {len(text.encode()) - MOST_BYTES} more bytes)\n"
+
+
+def keep_difference(results: Path) -> dict[str, Any] | None:
+    """Write the text to `differences/SHA256.diff` of the results folder unless it is there; for the record: digest, size, and the file's name."""
+    found = difference()
+    if found is None:
+        return None
+    path = results / FOLDER / f"{found.sha256[:16]}.diff"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.write_text(found.text)
+        draft.rename(path)
+    return {"sha256": found.sha256, "nbytes": found.nbytes, "file": f"{FOLDER}/{path.name}"}
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"not readable: {error.strerror}"
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        ended = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, timeout=10)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    return ended.stdout.decode(errors="replace") if ended.returncode == 0 else None

@@ -1,0 +1,65 @@
+"""Which code ran on which machine: two numbers that a record carries and a resumed run compares."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import subprocess
+from pathlib import Path
+
+import scaleproof
+from scaleproof.paths import PACKAGE
+from scaleproof.record.host import cores, cpu_model, memory_mib
+from scaleproof.record.schema import Code
+
+ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
+_FILES = ("spec/case.py", "spec/emulated.py")
+SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
+_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabric/topology.py")
+
+
+@functools.cache
+def code_digest(fabric: str = "") -> str:
+    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on fabric `simulated` those that predict one."""
+    rooms, files = (SIMULATED_ROOMS, _SIMULATED_FILES) if fabric == "simulated" else (ROOMS, _FILES)
+    found = [path for room in rooms for pattern in ("*.py", "*.yaml", "*.proto") for path in (PACKAGE / room).rglob(pattern)]
+    total = hashlib.sha256()
+    for path in sorted([*found, *(PACKAGE / name for name in files)]):
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(PACKAGE)} {len(content)}\n".encode() + content)
+    return total.hexdigest()[:16]
+
+
+@functools.cache
+def rooms_digest(*rooms: str) -> str:
+    """First 16 hex digits of the SHA-256 over names and contents of whole rooms: what follows from records by their code is kept under it."""
+    total = hashlib.sha256()
+    for path in sorted(path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
+        total.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())
+    return total.hexdigest()[:16]
+
+
+@functools.cache
+def machine_id() -> str:
+    """First 12 hex digits of the SHA-256 of processor model, architecture, cores, memory in two digits, and the kernel's first two numbers."""
+    memory = f"{memory_mib():.1e}"
+    kernel = ".".join(platform.release().split(".")[:2])
+    text = "/".join([cpu_model(), platform.machine(), str(cores()), memory, kernel])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+@functools.cache
+def code_version(fabric: str = "") -> Code:
+    """Version, commit and dirty flag; commit and flag are None outside a git checkout. `fabric`: see code_digest."""
+    commit = _git("rev-parse", "HEAD")
+    status = _git("status", "--porcelain", "--", str(PACKAGE)) if commit else None
+    return Code(version=scaleproof.__version__, commit=commit, dirty=None if status is None else bool(status), digest=code_digest(fabric))
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        ended = subprocess.run(["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, timeout=10)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    return ended.stdout.strip() if ended.returncode == 0 else None

@@ -1,0 +1,130 @@
+"""The machine as a process finds it: read once per process, from the kernel's own files. What the machine does not tell is None and named with its reason."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from scaleproof.record.cgroups import limits
+
+_CPU = "/sys/devices/system/cpu"
+_FILES = {
+    "governor": f"{_CPU}/cpu0/cpufreq/scaling_governor",
+    "frequency_driver": f"{_CPU}/cpu0/cpufreq/scaling_driver",
+    "frequency_min_khz": f"{_CPU}/cpu0/cpufreq/cpuinfo_min_freq",
+    "frequency_max_khz": f"{_CPU}/cpu0/cpufreq/cpuinfo_max_freq",
+    "boost": f"{_CPU}/cpufreq/boost",
+    "smt": f"{_CPU}/smt/active",
+    "numa_online": "/sys/devices/system/node/online",
+    "numa_balancing": "/proc/sys/kernel/numa_balancing",
+    "transparent_huge_pages": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "transparent_huge_pages_defrag": "/sys/kernel/mm/transparent_hugepage/defrag",
+    "clocksource": "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "clocksources_available": "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+    "congestion_control": "/proc/sys/net/ipv4/tcp_congestion_control",
+    "swappiness": "/proc/sys/vm/swappiness",
+    "address_randomisation": "/proc/sys/kernel/randomize_va_space",
+    "perf_event_paranoid": "/proc/sys/kernel/perf_event_paranoid",
+}
+_OF_CPUINFO = {"cpu": ("model name", "CPU part"), "cpu_flags": ("flags", "Features"), "microcode": ("microcode",), "cache_kib": ("cache size",)}
+
+
+@functools.cache
+def host() -> dict[str, Any]:
+    """Facts that stay as they are while this process lives. `not_readable`: name to why. Sizes in MiB where the name says so."""
+    missing: dict[str, str] = {}
+    found: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(), "cores": cores()}
+    found |= {name: _cpuinfo(names, name, missing) for name, names in _OF_CPUINFO.items()}
+    found["cpu"] = cpu_model()
+    found["memory_mib"] = memory_mib()
+    found["swap_mib"] = meminfo("SwapTotal")
+    nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
+    found["numa_nodes"] = len(nodes) or 1
+    found["numa"] = {node.name: _read(str(node / "cpulist"), f"numa.{node.name}", missing) for node in nodes}
+    found |= {name: _chosen(_read(path, name, missing)) for name, path in _FILES.items()}
+    found["shared_memory_mib"] = _size_mib("/dev/shm", missing)
+    found["cgroup"] = limits()
+    missing |= {f"cgroup.{name}": "no control group file tells it" for name, value in found["cgroup"].items() if value == "not readable"}
+    return {**found, "not_readable": missing}
+
+
+def boot_id() -> str:
+    """Of this boot of this kernel: processes with the same one share a machine."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text().strip() if path.exists() else platform.node()
+
+
+def cores() -> int:
+    """Logical processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def usable_cores() -> float:
+    """Cores that this process may use: its affinity, or the quota of its control group where that is less."""
+    quota = limits()["cpu_max"]
+    return min(float(cores()), quota) if isinstance(quota, float) else float(cores())
+
+
+def cpu_model() -> str:
+    """As the kernel names it."""
+    return _cpuinfo(_OF_CPUINFO["cpu"], "cpu", {}) or platform.processor() or "unknown"
+
+
+def memory_mib() -> int:
+    """Memory of the machine."""
+    return meminfo("MemTotal")
+
+
+def meminfo(name: str) -> int:
+    """A line of /proc/meminfo in MiB; 0 where there is none."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) // 1024
+    return 0
+
+
+@functools.cache
+def _first_processor() -> dict[str, str]:
+    """Lines about the first processor; those of the others are the same but for numbers that change."""
+    values: dict[str, str] = {}
+    with Path("/proc/cpuinfo").open() as lines:
+        for line in lines:
+            if not line.strip() and values:
+                break
+            name, _, value = line.partition(":")
+            values.setdefault(name.strip(), value.strip())
+    return values
+
+
+def _cpuinfo(names: tuple[str, ...], as_name: str, missing: dict[str, str]) -> str | None:
+    value = next((_first_processor()[name] for name in names if _first_processor().get(name)), None)
+    if value is None:
+        missing[as_name] = "/proc/cpuinfo has no such line"
+    return value
+
+
+def _size_mib(folder: str, missing: dict[str, str]) -> int | None:
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        missing["shared_memory_mib"] = f"{folder}: {error.strerror}"
+        return None
+    return found.f_blocks * found.f_frsize >> 20
+
+
+def _read(path: str, name: str, missing: dict[str, str]) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        missing[name] = f"{path}: {error.strerror}"
+        return None
+
+
+def _chosen(text: str | None) -> str | None:
+    """The word in brackets of a kernel's list of choices."""
+    found = re.search(r"\[([\w+]+)\]", text or "")
+    return found.group(1) if found else text

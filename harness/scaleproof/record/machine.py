@@ -1,0 +1,91 @@
+"""What calibration found out about a machine: results/machines/<id>/profile.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from scaleproof.record.put import put_form
+
+FILE = "profile.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Floor(_Part):
+    """Noise floor of one metric: comparisons of identical arms differ by at most the factor 1 + `share` in 95 % of cases."""
+
+    metric: str
+    program: str
+    """The kind of launch it was measured on: `collective`, `transfer`, `train`."""
+    nbytes: int | None
+    """Message size, for metrics per size."""
+    share: float
+    spread: float
+    """Standard deviation of the logarithm of one launch's value."""
+    launches_per_arm: int
+    comparisons: int
+    taken: str
+    """In words: which launches, which arms, which pairing."""
+
+
+class Bound(_Part):
+    """An upper bound measured on this machine, with its interval over launches."""
+
+    name: Literal["memory_copy", "two_rank_all_reduce", "loopback", "network", "single_core_flop"]
+    nbytes: int | None = None
+    """Size that was moved, for bounds that depend on it."""
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+    unit: str
+    taken: str
+
+
+class MachineProfile(_Part):
+    """One machine at one time; a new calibration replaces it, the records behind it stay."""
+
+    schema_version: Literal[1] = 1
+    machine: str
+    code: str
+    """Digest of the code that was measured with."""
+    measured_at: str
+    floors: tuple[Floor, ...] = Field(default=())
+    bounds: tuple[Bound, ...] = Field(default=())
+    runs: tuple[str, ...] = Field(default=())
+
+    def floor(self, metric: str, program: str, nbytes: int | None = None) -> Floor | None:
+        """The floor for a metric of a program; of several message sizes the nearest by ratio."""
+        fitting = [floor for floor in self.floors if (floor.metric, floor.program) == (metric, program)]
+        if nbytes is None:
+            return next((floor for floor in fitting if floor.nbytes is None), None)
+        sized = [floor for floor in fitting if floor.nbytes is not None]
+        return min(sized, key=lambda floor: _apart(floor.nbytes or 0, nbytes), default=None)
+
+    def bound(self, name: str, nbytes: int | None = None) -> Bound | None:
+        """A bound by name; of several sizes the nearest by ratio to `nbytes`, without it the highest."""
+        fitting = [bound for bound in self.bounds if bound.name == name]
+        if nbytes is None or any(bound.nbytes is None for bound in fitting):
+            return max(fitting, key=lambda bound: bound.value, default=None)
+        return min(fitting, key=lambda bound: _apart(bound.nbytes or 0, nbytes), default=None)
+
+
+def read_profile(results: Path, machine: str) -> MachineProfile | None:
+    """The machine's profile; None when it was never calibrated. Raises pydantic's ValidationError for a file of another form."""
+    path = results / "machines" / machine / FILE
+    return MachineProfile.model_validate_json(path.read_bytes()) if path.exists() else None
+
+
+def write_profile(results: Path, profile: MachineProfile) -> Path:
+    """Put it in place by one rename."""
+    return put_form(results / "machines" / profile.machine / FILE, profile)
+
+
+def _apart(one: int, other: int) -> float:
+    small, large = sorted((one + 1, other + 1))
+    return large / small

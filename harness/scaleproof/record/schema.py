@@ -1,0 +1,283 @@
+"""The form of run.json and of samples.parquet, checked when written and when read."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from scaleproof.spec.case import Case
+from scaleproof.spec.emulated import emulated, true_times
+
+SCHEMA_VERSION = 2
+Status = Literal["ok", "failed", "not_runnable"]
+FailureCode = Literal[
+    "rank_killed", "rank_stopped", "rank_raised", "rank_exited", "rank_silent", "peer_lost", "transport_error", "rendezvous_timeout", "deadline",
+    "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full", "wrong_interface",
+    "stalled", "preflight", "bad_input", "impossible_value", "node_lost",
+    "device_missing", "memlock", "remote_access", "region_exhausted", "message_too_large", "queue_overflow",
+]  # fmt: skip
+Evidence = Literal["measured", "emulated", "simulated"]
+
+SAMPLES = pa.schema([
+    ("rank", pa.int16()), ("event", pa.dictionary(pa.int16(), pa.string())), ("step", pa.int32()), ("warmup", pa.bool_()),
+    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("nbytes", pa.int64()), ("value", pa.float64()),
+])  # fmt: skip
+"""One row per event of a rank: start and end on CLOCK_MONOTONIC in ns, bytes asked, value (loss, accuracy) or NaN."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Failure(_Part):
+    """Why a launch failed: code, the first rank that failed (-1: none in particular), what it was doing, and advice."""
+
+    code: FailureCode
+    rank: int
+    message: str
+    step: int
+    operation: str
+    advice: str
+
+
+class RankStatus(_Part):
+    """One rank's end: exit code or signal, last step and operation, thread and affinity facts."""
+
+    rank: int
+    pid: int
+    exit_code: int | None
+    signal: int | None
+    status: Literal["ok", "failed", "killed"]
+    code: FailureCode | None = None
+    message: str = ""
+    step: int
+    operation: str
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Check(_Part):
+    """One correctness check of one rank."""
+
+    rank: int
+    name: str
+    passed: bool
+    detail: str
+
+
+class Warning(_Part):
+    """Something that a reader should know, with advice."""
+
+    code: str
+    message: str
+    advice: str
+
+
+class Code(_Part):
+    """Which code ran: version, commit, whether the tree was dirty, digest of the rooms that measure."""
+
+    version: str
+    commit: str | None
+    dirty: bool | None
+    digest: str
+
+
+class PreflightCheck(_Part):
+    """One thing looked at before the ranks measure; `passed` None: it could not be looked at here, and `message` says why."""
+
+    code: str
+    passed: bool | None
+    message: str
+    advice: str = ""
+
+
+class RankNetwork(_Part):
+    """One rank's namespace around its timed region: what it asked the transport to move, and what each interface moved (bytes and packets, both ways)."""
+
+    rank: int
+    namespace: str
+    """Inode of its network namespace: ranks with the same one share counters."""
+    asked_bytes: int
+    before: dict[str, dict[str, int]]
+    after: dict[str, dict[str, int]]
+
+
+class RankDoing(_Part):
+    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank, or -1: nobody, or a library that does not say."""
+
+    rank: int
+    step: int
+    operation: str
+    waits_for: int
+    still_s: float
+    stack: list[str] = Field(default_factory=list)
+    """Python frames of all its threads as faulthandler prints them, or its traceback; a line that begins with `no stack` says why there is none."""
+
+
+class Stall(_Part):
+    """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else waited for."""
+
+    first_silent: int
+    why: str
+    ranks: list[RankDoing]
+
+
+class InputCheck(_Part):
+    """One check of a data set before timing (D1 to D12 of docs/inputs.md): a number, its bound in words, and the outcome."""
+
+    check: str
+    dataset: str
+    name: str
+    value: float | str | None
+    bound: str
+    outcome: Literal["pass", "warn", "fail", "not applicable"]
+    detail: str = ""
+
+
+class Clock(_Part):
+    """A rank's monotonic clock against rank 0's: add `offset_ns` to bring its times to rank 0's; true within `uncertainty_ns`."""
+
+    rank: int
+    offset_ns: int
+    uncertainty_ns: int
+
+
+class Job(_Part):
+    """The batch job that a launch ran in: its id, its partition, and how often it was requeued before."""
+
+    id: str
+    partition: str
+    restarts: int
+
+
+class PlacedNode(_Part):
+    """One node of an allocation and the ranks on it. `machine` is the id of its hardware and kernel, `boot` of this boot of its kernel: nodes with the same
+    one share a machine."""
+
+    name: str
+    address: str
+    switch: str
+    """The switches above it, from the top, as Slurm writes them (`spine.leaf`); empty where nobody tells."""
+    machine: str
+    boot: str
+    cores: int
+    ranks: list[int]
+
+
+class Placement(_Part):
+    """Where a launch over several nodes ran. `streamed`: without a shared file system, its files came over the network."""
+
+    launcher: str
+    kind: Literal["slurm", "hosts"]
+    cluster: str
+    job: Job | None
+    interface: str
+    streamed: bool
+    nodes: list[PlacedNode]
+
+
+class Sniffed(_Part):
+    """One figure of a node: the median of `n` repetitions and the interval of that median; None where so few give none."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class SniffedNode(_Part):
+    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and what the way to the node `next` gave (B/s, s there and back)."""
+
+    name: str
+    boot: str
+    cores: int
+    copied: Sniffed
+    multiplied: Sniffed
+    next: str
+    rate: Sniffed | None
+    trip: Sniffed | None
+
+
+class Sniff(_Part):
+    """The sniff test of an allocation's nodes before the experiment. `job`: the batch job, empty where there is none."""
+
+    schema_version: Literal[1] = 1
+    cluster: str
+    job: str
+    taken_at: str
+    """UTC, ISO 8601."""
+    nodes: list[SniffedNode]
+
+
+EXCLUDING = ("saturated",)
+"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands for."""
+LINK = "link"
+"""Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
+
+
+def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
+    """See Record.evidence_words."""
+    return f"{evidence}, soft-RoCE" if fabric == "guests" and "rdma" in (transport or "") else evidence
+
+
+class Record(_Part):
+    """One launch."""
+
+    schema_version: Literal[2] = 2
+    launch: str
+    case_id: str
+    case: Case
+    size: str
+    plan_index: int
+    seed: int
+    evidence: Evidence
+    oversubscribed: bool
+    status: Status
+    failure: Failure | None
+    ranks: list[RankStatus]
+    checks: list[Check]
+    warnings: list[Warning]
+    code: Code
+    machine: str
+    environment: dict[str, Any]
+    transport: dict[str, Any]
+    """Capabilities and traffic per rank, and interface byte counters before and after."""
+    preflight: list[PreflightCheck] = Field(default_factory=list)
+    network: list[RankNetwork] = Field(default_factory=list)
+    clocks: list[Clock] = Field(default_factory=list)
+    inputs: list[InputCheck] = Field(default_factory=list)
+    stall: Stall | None = None
+    placement: Placement | None = None
+    """None: all ranks on this machine, or on a fabric that the launch made itself."""
+    sniff: Sniff | None = None
+    """What its nodes gave before the experiment; None: they were not looked at."""
+    started_at: str
+    """UTC, ISO 8601."""
+    wall_s: float
+    command: list[str]
+    """What a person types to run this launch again."""
+    artifacts: dict[str, str] = Field(default_factory=dict)
+    """File name to SHA-256."""
+
+    @property
+    def evidence_words(self) -> str:
+        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was dilated and shrunk; whether its links
+        gave what was set; what counts not."""
+        words = [evidence_words(self.evidence, self.case.fabric, self.case.transport)]
+        if emulated(self.case):
+            words += [f"{name} {value:g}" for name, value in (("dilation", self.case.dilation), ("shrink", self.case.shrink)) if value != 1]
+        words += ["links missed"] if any(warning.code == LINK for warning in self.warnings) else []
+        return ", ".join([*words, *([f"excluded: {self.excluded}"] if self.excluded else [])])
+
+    @property
+    def excluded(self) -> str:
+        """The warning for which none of its times counts in any metric; empty where they do."""
+        return next((warning.code for warning in self.warnings if warning.code in EXCLUDING), "")
+
+    @property
+    def clock_offsets(self) -> dict[int, int]:
+        """By rank, what to add to its samples' times (ns) to bring them to rank 0's clock, in the time that the samples are in."""
+        offsets = true_times(self.case, np.array([clock.offset_ns for clock in self.clocks], np.int64))
+        return dict(zip([clock.rank for clock in self.clocks], offsets.tolist(), strict=True))

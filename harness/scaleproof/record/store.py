@@ -1,0 +1,131 @@
+"""The append-only store of launches: results/runs/<case>/<launch>/."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scaleproof.record.index import Index
+from scaleproof.record.read import UNREADABLE, as_emulated, ignored, read_content, read_form, read_samples, reason
+from scaleproof.record.rows import Row, of_record
+from scaleproof.record.schema import Record
+from scaleproof.record.write import write_record
+from scaleproof.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Store", "as_emulated"]
+
+
+class Store:
+    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and left in place.
+
+    `index`: for many launches, read the folder's index (record/index.py) in place of every file; it is brought up to date once, when first used."""
+
+    def __init__(self, results: Path, warn: Callable[[str], None] | None = None, index: Index | None = None) -> None:
+        self.results = results
+        self.runs = results / "runs"
+        self.staging = results / "staging"
+        self.warnings: list[str] = []
+        self._tell = warn
+        self._index = index
+        self._known: dict[Path, Record | None] = {}
+
+    def find(self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool) -> Record | None:
+        """The finished record (status ok) of this launch of a plan that `counts`, None when there is none."""
+        for record in self.records(case_id):
+            same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
+            if record.status == "ok" and same and counts(record):
+                return record
+        return None
+
+    def records(self, case_id: str | None = None) -> Iterator[Record]:
+        """Every readable record, of one case or of all, oldest first within a case."""
+        cases = [self.runs / case_id] if case_id is not None else sorted(self.runs.iterdir()) if self.runs.exists() else []
+        for folder in cases:
+            found = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
+            yield from sorted((record for record in found if record is not None), key=lambda record: record.started_at)
+
+    def rows(self, case_id: str) -> list[Row]:
+        """What `records` gives of a case, each as a flat row (record/rows.py), oldest first."""
+        if self._index is None:
+            return [of_record(record) for record in self.records(case_id)]
+        for launch in self._index.damaged.get(case_id, ()):
+            self._read(self.runs / case_id / launch)  # tells why
+        return self._index.rows(case_id)
+
+    def record(self, case_id: str, launch: str) -> Record | None:
+        """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory for one."""
+        folder = self.runs / case_id / launch
+        if folder not in self._known and folder.is_dir():
+            found = self._parse(folder)
+            if found is not None:
+                return found
+            self._known[folder] = None  # told once
+        return self._known.get(folder)
+
+    def stamp(self, case_id: str, launch: str) -> str:
+        """What changes when one of its files does; empty without an index."""
+        entry = self._index.entries.get((case_id, launch)) if self._index else None
+        return entry.stamp if entry else ""
+
+    def load(self, launch: str) -> tuple[Record, Path]:
+        """The record and folder of a launch id or of an unambiguous beginning of one; SpecError otherwise."""
+        found = sorted(self.runs.glob(f"*/{launch}*")) if launch.isalnum() else []
+        if len(found) != 1:
+            raise SpecError(f"no launch {launch!r} in {self.runs}" if not found else f"{launch!r} is the beginning of {len(found)} launches")
+        record = self._read(found[0])
+        if record is None:
+            raise SpecError(self.warnings[-1])
+        return record, found[0]
+
+    def folder(self, record: Record) -> Path:
+        """Where a record lies."""
+        return self.runs / record.case_id / record.launch
+
+    def samples(self, record: Record) -> pa.Table:
+        """All samples of a record, in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
+        entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
+        return entry.samples if entry and entry.problem is None else read_samples(record, read_content(self.folder(record), record))
+
+    def frame(self, record: Record) -> pd.DataFrame:
+        """`samples` as a frame of pandas."""
+        entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
+        return self._index.frame(entry) if self._index and entry and entry.problem is None else self.samples(record).to_pandas()
+
+    def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
+        """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""
+        logs = sorted(staging_folder.glob("*.log"))
+        kept = [staging_folder / name for name in record.artifacts]
+        target = self.runs / record.case_id / record.launch
+        try:
+            write_record(staging_folder / "record", target, record, samples, [*logs, *kept])
+            return target
+        finally:
+            shutil.rmtree(staging_folder, ignore_errors=True)
+
+    def _read(self, folder: Path) -> Record | None:
+        if folder not in self._known:
+            self._known[folder] = self._parse(folder)
+        return self._known[folder]
+
+    def _parse(self, folder: Path) -> Record | None:
+        entry = self._index.entries.get((folder.parent.name, folder.name)) if self._index else None
+        try:
+            if entry is not None and entry.problem is not None:
+                raise ValueError(entry.problem)
+            record = read_form(folder)
+            if entry is None:
+                pq.read_metadata(pa.BufferReader(read_content(folder, record)))
+        except UNREADABLE as error:
+            self.warnings.append(ignored(folder, reason(error)))
+            if self._tell is not None:
+                self._tell(self.warnings[-1])
+            return None
+        return record

@@ -1,0 +1,101 @@
+"""Where everything lies in every rank's region. All ranks compute the same plan from the same edges, so no addresses need to be asked for later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from scaleproof.remote.base import Edge, NotStatic
+from scaleproof.transports.base import Array
+
+LINE = 64
+"""Bytes of a cache line: what different ranks write lies on different ones."""
+WORD = 8
+PAGE = 4096
+DIMENSIONS = 8
+"""Most dimensions of a tensor that describes itself."""
+DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128")
+"""Types by the number that stands for them in a description."""
+DESCRIPTION = 2 + DIMENSIONS
+"""Words of a description: type, number of dimensions, dimensions."""
+
+
+class Plan:
+    """Offsets by rank and name; `nbytes` is what every rank registers."""
+
+    def __init__(self, ranks: int) -> None:
+        self._ends = [0] * ranks
+        self._places: dict[tuple[int, Hashable], int] = {}
+
+    def put(self, rank: int, name: Hashable, nbytes: int) -> None:
+        """Reserve whole cache lines, from a page's start for what fills one (a copy between places of equal alignment is the fastest); a name that is there
+        already keeps its place."""
+        if (rank, name) not in self._places:
+            start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else LINE)
+            self._ends[rank] = start + max(nbytes, 1)
+
+    def at(self, rank: int, name: Hashable) -> int:
+        """Offset of a place."""
+        return self._places[rank, name]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the largest rank's region."""
+        return rounded(max(self._ends), LINE)
+
+
+def rounded(nbytes: int, unit: int = WORD) -> int:
+    """The next multiple of a unit."""
+    return -(-nbytes // unit) * unit
+
+
+def view(memory: Array, offset: int, shape: tuple[int, ...], dtype: str) -> Array:
+    """A tensor in bytes."""
+    kind = np.dtype(dtype)
+    return memory[offset : offset + math.prod(shape) * kind.itemsize].view(kind).reshape(shape)
+
+
+def address(array: Array) -> int:
+    """Where an array begins."""
+    start: int = array.__array_interface__["data"][0]
+    return start
+
+
+def same_memory(array: Array, other: Array) -> bool:
+    """Whether a C-contiguous array begins where another does."""
+    return array.flags.c_contiguous and address(array) == address(other)
+
+
+def own_memory(edge: Edge) -> Array:
+    """A tensor outside of any region, aligned to a cache line and touched."""
+    whole = np.zeros(edge.nbytes + LINE, np.uint8)
+    return view(whole, -whole.ctypes.data % LINE, edge.shape, edge.dtype)
+
+
+def describe(shape: Sequence[int], dtype: str) -> list[int]:
+    """The words that tell a receiver what a tensor is. Raises NotStatic for what cannot be told."""
+    if len(shape) > DIMENSIONS or dtype not in DTYPES:
+        raise NotStatic(f"a tensor of {len(shape)} dimensions and type {dtype} cannot be described: at most {DIMENSIONS} dimensions of {', '.join(DTYPES)}")
+    return [DTYPES.index(dtype), len(shape), *shape, *[0] * (DIMENSIONS - len(shape))]
+
+
+def described(words: Sequence[int]) -> tuple[tuple[int, ...], str]:
+    """Shape and type of a description."""
+    return tuple(int(size) for size in words[2 : 2 + int(words[1])]), DTYPES[int(words[0])]
+
+
+def check_shape(edge: Edge, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Raises NotStatic for a tensor that its edge does not allow."""
+    fits = shape == edge.shape if edge.static else len(shape) == len(edge.shape) and all(size <= most for size, most in zip(shape, edge.shape, strict=True))
+    if not fits or dtype != edge.dtype:
+        promise = "always" if edge.static else "at most"
+        raise NotStatic(f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; this tensor has {shape} of {dtype.name}")
+
+
+def all_static(edges: Sequence[Edge], mechanism: str) -> None:
+    """Raises NotStatic where a mechanism that places tensors in advance is given one whose shape varies."""
+    for edge in edges:
+        if not edge.static:
+            raise NotStatic(f"mechanism {mechanism!r} places tensors in advance and cannot carry edge {edge.name!r}, whose shape varies; use 'dynamic'")

@@ -1,0 +1,105 @@
+"""The data-flow graph of a torch module, read by torch.export: every tensor with its shape, free dimensions by name.
+
+A dimension that torch.export had to fix (a loop over time steps) is exported at two sizes and compared: what differs depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import fx, nn
+
+from scaleproof.remote.analyser import Dim, Tensor
+
+Free: TypeAlias = Mapping[int, str]
+"""Of one input, its free dimensions by number, with their names: {0: "batch"}."""
+Shapes: TypeAlias = dict[str, tuple[Dim, ...]]
+DATA = "the data"
+GRADIENT = "gradient of "
+
+
+def tensors_of(module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free], server_of: Callable[[str], int]) -> list[Tensor]:
+    """All tensors of the forward pass in its order, then the gradient of each parameter.
+
+    `inputs` are samples (device meta will do); `server_of` gives the server of a parameter, an input or an operation: its name, for an operation
+    that of its module, a dot and the operation ("features.0.conv2d"). A gradient is made where its parameter is used and sent to where it lies.
+    """
+    graph, symbols, shapes = _exported(module, inputs, free)
+    for number, dims in enumerate(free):
+        for dim, name in dims.items():
+            if name not in symbols.values():
+                _mark(shapes, _exported(module, _longer(inputs, number, dim), free)[2], name)
+    servers = {node.name: server_of(_label(node)) for node in graph.nodes if node.op != "output"}
+    forward = [_tensor(node, shapes[node.name], servers) for node in graph.nodes if node.name in shapes]
+    return forward + [_gradient(tensor) for tensor in forward if tensor.name in dict(module.named_parameters())]
+
+
+def _exported(module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free]) -> tuple[fx.Graph, dict[str, str], Shapes]:
+    """The graph, with parameters under their own names; the name of every symbol in it; the shapes of its tensors."""
+    wanted = tuple(dict.fromkeys(dims, torch.export.Dim.AUTO) for dims in free)
+    program = torch.export.export(module, tuple(inputs), dynamic_shapes=wanted, strict=False)
+    signature = program.graph_signature
+    own = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    users = iter(free)
+    symbols: dict[str, str] = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            node.meta["own_name"] = own.get(node.name, node.name)
+            if node.name in signature.user_inputs:
+                symbols |= {str(symbol): name for dim, name in next(users).items() for symbol in _symbols(node.meta["val"].shape[dim])}
+    found = {node.name: _shape(node.meta.get("val"), symbols) for node in program.graph.nodes}
+    return program.graph, symbols, {name: shape for name, shape in found.items() if shape is not None}
+
+
+def _longer(inputs: Sequence[torch.Tensor], number: int, dim: int) -> list[torch.Tensor]:
+    """The samples, one dimension of one of them longer by one."""
+    sizes = [size + (place == dim) for place, size in enumerate(inputs[number].shape)]
+    return [*inputs[:number], inputs[number].new_zeros(sizes), *inputs[number + 1 :]]
+
+
+def _mark(shapes: Shapes, other: Shapes, name: str) -> None:
+    """Dimensions that are another size in the other export depend on `name`."""
+    for tensor, shape in shapes.items():
+        if tensor in other and len(other[tensor]) == len(shape):
+            pairs = zip(shape, other[tensor], strict=True)
+            shapes[tensor] = tuple(name if isinstance(one, int) and one != two else one for one, two in pairs)
+
+
+def _shape(value: Any, symbols: Mapping[str, str]) -> tuple[Dim, ...] | None:
+    """None for what is no single tensor; operations with several results hand them out by `getitem`, which is a node of its own."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    return tuple(_dim(size, symbols) for size in value.shape)
+
+
+def _dim(size: Any, symbols: Mapping[str, str]) -> Dim:
+    used = sorted({symbols.get(str(symbol), DATA) for symbol in _symbols(size)})
+    return " and ".join(used) or int(size)
+
+
+def _symbols(size: Any) -> set[Any]:
+    """What a size depends on; nothing for one that is fixed."""
+    return set() if isinstance(size, int) else set(size.node.expr.free_symbols)
+
+
+def _label(node: fx.Node) -> str:
+    """What `server_of` is asked with."""
+    if node.op == "placeholder":
+        return str(node.meta["own_name"])
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    kind = getattr(node.target, "_schema", None)
+    operation = kind.name.partition("::")[2] if kind else str(getattr(node.target, "__name__", node.target))
+    return f"{stack[-1][0]}.{operation}" if stack and stack[-1][0] else operation
+
+
+def _tensor(node: fx.Node, shape: tuple[Dim, ...], servers: Mapping[str, int]) -> Tensor:
+    name = str(node.meta.get("own_name", node.name))
+    targets = tuple(sorted({servers[user.name] for user in node.users if user.name in servers}))
+    return Tensor(name, shape, str(node.meta["val"].dtype).removeprefix("torch."), servers[node.name], targets)
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    source = parameter.targets[0] if parameter.targets else parameter.source
+    return Tensor(f"{GRADIENT}{parameter.name}", parameter.shape, parameter.dtype, source, (parameter.source,))

@@ -1,0 +1,151 @@
+"""A transport's own messages: what every point-to-point transport can do, gRPC over TCP among them. A tensor whose shape varies is preceded by a message
+that describes it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from scaleproof.remote._plan import DESCRIPTION, WORD, check_shape, describe, described, view
+from scaleproof.remote.base import Arrival, Costs, Edge, Link
+from scaleproof.transports.base import Array, Handle, PointToPoint, Transport, TransportError
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
+    """See open_link."""
+    if not transport.capabilities.point_to_point:
+        raise TransportError(f"{transport.capabilities.library} has collectives only, no sends and receives")
+    return Messages(cast(PointToPoint, transport), edges)
+
+
+class Messages:
+    """See the module and remote/base.py's Link. The transport's order per pair of ranks says which message belongs to which tensor."""
+
+    def __init__(self, transport: PointToPoint, edges: tuple[Edge, ...]) -> None:
+        self.edges, self.costs = edges, Costs()
+        self.transport, self.rank = transport, transport.rank
+        self._born = {edge.name: transport.allocate(edge.nbytes) for edge in edges if edge.source == self.rank}
+        self._arrived = {edge: transport.allocate(edge.nbytes) for edge in edges if edge.destination == self.rank}
+        self._last: dict[Edge, Sending] = {}
+        self._free = dict.fromkeys(self._arrived, True)
+        self._expected: dict[int, deque[Receiving]] = {peer: deque() for peer in range(transport.world_size)}
+
+    def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
+        """See Link; the transport's own memory where it has any."""
+        return view(self._born[edge.name], 0, edge.shape if shape is None else shape, edge.dtype)
+
+    def incoming(self, edge: Edge) -> Array:
+        """See Link."""
+        return view(self._arrived[edge], 0, edge.shape, edge.dtype)
+
+    def send(self, edge: Edge, array: Array) -> Handle:
+        """See Link."""
+        check_shape(edge, array.shape, array.dtype)
+        last = self._last.get(edge)
+        if edge.source != self.rank or (last is not None and not last.test()):
+            raise TransportError(f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, or its last tensor is still under way")
+        buffers = [array] if edge.static else [np.array(describe(array.shape, edge.dtype), np.uint64), array]
+        cost = self.costs.of(edge)
+        cost.tensors += 1
+        cost.nbytes += array.nbytes
+        cost.messages += len(buffers)
+        self._last[edge] = sending = Sending([self.transport.send(buffer, edge.destination) for buffer in buffers], buffers)
+        return sending
+
+    def recv(self, edge: Edge) -> Arrival:
+        """See Link."""
+        if edge.destination != self.rank or not self._free[edge]:
+            raise TransportError(f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, or it still holds the tensor before")
+        self._free[edge] = False
+        expected = self._expected[edge.source]
+        receiving = Receiving(self.transport, edge, self._arrived[edge], expected)
+        expected.append(receiving)
+        post_receives(expected)
+        return receiving
+
+    def release(self, edge: Edge) -> None:
+        """See Link; nothing comes before the next receive is posted."""
+        if self._free[edge]:
+            raise TransportError(f"edge {edge.name!r} holds no tensor to release")
+        self._free[edge] = True
+
+    def advance(self) -> None:
+        """See Link."""
+        self._last = {edge: sending for edge, sending in self._last.items() if not sending.test()}
+        for expected in self._expected.values():
+            post_receives(expected)
+
+    def settle(self) -> None:
+        """See Link; messages have a receiver."""
+
+    def close(self) -> None:
+        """See Link."""
+        self._born, self._arrived, self._last = {}, {}, {}
+
+
+class Sending:
+    """Handle of a tensor on its way out."""
+
+    def __init__(self, handles: list[Handle], buffers: list[Array]) -> None:
+        self._handles, self._buffers = handles, buffers
+
+    def test(self) -> bool:
+        while self._handles and self._handles[0].test():
+            self._handles.pop(0)
+        return not self._handles
+
+    def wait(self) -> None:
+        for handle in self._handles:
+            handle.wait()
+        self._handles = []
+
+
+class Receiving:
+    """Arrival of a tensor. Those expected from a peer are in a queue: one posts its receives once all before it have posted theirs."""
+
+    def __init__(self, transport: PointToPoint, edge: Edge, memory: Array, queue: deque[Receiving]) -> None:
+        self._transport, self._edge, self._memory, self._queue = transport, edge, memory, queue
+        self._words = np.empty(0 if edge.static else DESCRIPTION * WORD, np.uint8)
+        self._header: Handle | None = None
+        self._payload: Handle | None = None
+        self._array = view(memory, 0, (0,), edge.dtype)
+
+    def test(self) -> bool:
+        post_receives(self._queue)
+        return self._payload is not None and self._payload.test()
+
+    def wait(self) -> Array:
+        while self._payload is None:
+            self._queue[0].wait_for_header()
+            post_receives(self._queue)
+        self._payload.wait()
+        return self._array
+
+    def post(self) -> bool:
+        """Post what can be posted; True when that is all."""
+        edge, shape = self._edge, self._edge.shape
+        if not edge.static:
+            self._header = self._header or self._transport.recv(self._words, edge.source)
+            if not self._header.test():
+                return False
+            shape, dtype = described([int(word) for word in self._words.view(np.uint64)])
+            check_shape(edge, shape, np.dtype(dtype))
+        self._array = view(self._memory, 0, shape, edge.dtype)
+        self._payload = self._transport.recv(self._array, edge.source)
+        return True
+
+    def wait_for_header(self) -> None:
+        """Block until the tensor's shape is known."""
+        if self._header is not None:
+            self._header.wait()
+
+
+def post_receives(queue: deque[Receiving]) -> None:
+    """Post in order until one has to wait for its shape."""
+    while queue and queue[0].post():
+        queue.popleft()

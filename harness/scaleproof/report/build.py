@@ -1,0 +1,33 @@
+"""All pages and machine copies of one size; reads records, tables and verdicts, starts nothing, writes no date."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from scaleproof.claims.judge import write_claims
+from scaleproof.report import costs, csvs, glossary, index, machine, run, suite
+from scaleproof.report.data import load, tables
+from scaleproof.report.pages import Pages
+from scaleproof.spec.suite import Suite
+
+
+def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> Path:
+    """Write `reports/` and return its index.html. Suites without this size are left out; pages of earlier builds are replaced."""
+    data = load(results, size, suites)
+    reports.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(reports / "runs", ignore_errors=True)
+    pages = Pages(reports, size, [found.name for found in data])
+    profiles = machine.profiles(results, data)
+    machine.write(pages, profiles)
+    costs.write(pages, results, profiles)
+    for found in data:
+        suite.write(pages, found, profiles)
+        for launch in found.launches.values():
+            run.write(pages, found, launch)
+    glossary.write(pages)
+    write_claims(reports / "claims.json", [claim for found in data for claim in found.claims])
+    labels = {run.launch: label.standing for found in data for run in found.runs if run.record and (label := found.label([run]))}
+    csvs.write_runs(reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)], labels)
+    return index.write(pages, size, data, machine.summary(profiles))

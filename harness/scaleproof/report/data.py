@@ -1,0 +1,156 @@
+"""What the pages are made from: claims as judged, planned launches as collected, records and samples of those that ran."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from scaleproof.claims.judge import read_claims
+from scaleproof.claims.launch import times_count
+from scaleproof.claims.load import VALIDATION
+from scaleproof.claims.schema import ClaimResult, Label
+from scaleproof.claims.validation import Findings
+from scaleproof.record.index import Index
+from scaleproof.record.schema import Record
+from scaleproof.record.store import Store
+from scaleproof.record.table import MISSING
+from scaleproof.spec.suite import Suite
+
+STATUSES = ("ok", "failed", "not_runnable", MISSING)
+"""Of a planned launch; the last one left no record: it was never tried, or interrupted."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One planned launch: its row of the run table and, when it left one, its record."""
+
+    row: dict[str, Any]
+    record: Record | None = None
+    store: Store | None = None
+
+    @property
+    def launch(self) -> str:
+        """Its id; empty when it never ran."""
+        return self.record.launch if self.record else ""
+
+    @property
+    def status(self) -> str:
+        """One of STATUSES."""
+        return str(self.row["status"])
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its record and logs lie."""
+        return self.store.folder(self.record) if self.store and self.record else None
+
+    @property
+    def hollow(self) -> bool:
+        """Drawn hollow: not measured, or more ranks than cores."""
+        return self.record is not None and (self.record.evidence != "measured" or self.record.oversubscribed)
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """All samples, empty columns when there is no record."""
+        assert self.store is not None and self.record is not None, "a launch without a record has no samples"
+        return self.store.frame(self.record)
+
+    def metric(self, name: str) -> float | None:
+        """A per-launch metric of the table."""
+        value = self.row.get(name)
+        return None if value is None or math.isnan(value) else float(value)
+
+
+@dataclass(frozen=True)
+class SuiteData:
+    """One suite at one size."""
+
+    suite: Suite
+    claims: list[ClaimResult]
+    runs: list[Run]
+    findings: Findings = Findings()
+    """What suite validation says of evidence that is not measured."""
+
+    @property
+    def name(self) -> str:
+        """The suite's name, which is its page's."""
+        return self.suite.name
+
+    @property
+    def launches(self) -> dict[str, Run]:
+        """Launches that left a record, by id."""
+        return {run.launch: run for run in self.runs if run.record}
+
+    def done(self, program: str) -> list[Run]:
+        """Launches of a program that ended well; traced and excluded ones have no times to show."""
+        good = [run.record for run in self.runs if run.status == "ok" and run.record is not None]
+        chosen = {record.launch for record in good if record.case.program == program and times_count(record)}
+        return [run for run in self.runs if run.launch in chosen]
+
+    def evidence_of(self, claim: ClaimResult) -> str | None:
+        """A claim's level of evidence for a reader, with what its launches add to it (record/schema.py: `evidence_words`)."""
+        launches = self.launches
+        words = {run.record.evidence_words for launch in claim.runs if (run := launches.get(launch)) is not None and run.record is not None}
+        further = sorted(word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, "))
+        return claim.evidence_words(" / ".join(further)) or None
+
+    def label(self, runs: Iterable[Run]) -> Label | None:
+        """Of the evidence of a number from these launches; None in suite validation itself, which judges it, and where all are measured."""
+        return None if self.name == VALIDATION else self.findings.label(run.record for run in runs if run.record is not None)
+
+    def words(self, run: Run) -> str:
+        """A launch's evidence for a reader."""
+        assert run.record is not None
+        label = self.label([run])
+        return run.record.evidence_words + (f" ({label.words})" if label else "")
+
+    def counts(self) -> dict[str, int]:
+        """Planned launches by status; they add up to `planned`."""
+        found = Counter(run.status for run in self.runs)
+        return {"planned": len(self.runs), **{status: found[status] for status in STATUSES}}
+
+
+def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
+    """All suites that have this size, in the order given."""
+    index, findings = Index(results), Findings.read(results)
+    store = Store(results, index=index)
+    cases = {launch: case_id for case_id, launch in index.entries}
+    return [_suite(results, size, suite, store, cases, findings) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
+
+
+def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
+    """The run tables of a suite's experiments, in the order of suite.yaml; those not collected yet are left out."""
+    paths = [results / "tables" / f"{suite.name}.{name}.{size}.parquet" for name, found in suite.experiments.items() if size in found.sizes]
+    return [pq.read_table(path) for path in paths if path.exists()]
+
+
+def _suite(results: Path, size: str, suite: Suite, store: Store, cases: dict[str, str], findings: Findings) -> SuiteData:
+    rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
+    path = results / "claims" / f"{suite.name}.{size}.json"
+    claims = read_claims(path) if path.exists() else []
+    wanted = {row["launch"] for row in rows} | {launch for claim in claims for launch in claim.runs}
+    records = {launch: record for launch in wanted & cases.keys() if (record := store.record(cases[launch], launch)) is not None}
+    runs = [Run(row, records.get(row["launch"]), store) for row in rows]
+    return SuiteData(suite, [_labelled(claim, records, findings) for claim in claims], runs, findings)
+
+
+def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings) -> ClaimResult:
+    """With what suite validation says now, where the claim bears a label: it may have been judged after this claim."""
+    if claim.label is None:
+        return claim
+    return claim.model_copy(update={"label": findings.label(records[launch] for launch in claim.runs if launch in records)})
+
+
+def anchor(text: str) -> str:
+    """An id for HTML: as it is when harmless, else a digest behind its harmless characters."""
+    safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "-" for letter in text)
+    return safe if safe == text else f"{safe}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,0 +1,86 @@
+"""Ratios of B to A with their intervals, one line each, in front of the band in which the machine's own noise lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+from markupsafe import Markup
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from scaleproof.report.figures.style import GRID, MUTED, PAGE, panel, styled, svg
+
+_ROW = 0.27
+_MARGIN = 0.75
+"""Heights in inches: of a line, and of what is around them."""
+_TICKS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0)
+"""Of a side; the other has their inverses."""
+_APART = 0.3
+"""Share of a half axis that two ticks are apart at least."""
+_COLOURS = {"worse": "#050001", "better": "#050002", "changed": "#050004", "different machines": "#050004"}
+_PLAIN = "#050007"
+_MARKS = {"worse": "v", "better": "^", "changed": "D", "different machines": "D"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One comparison: ratio, interval and floor (a share) may be missing; `change` gives colour and mark, `words` are shown when pointing at it."""
+
+    name: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    floor: float | None
+    change: str
+    words: str
+
+
+@styled
+def forest(label: str, lines: Sequence[Line]) -> Markup:
+    """Ratios on a logarithmic axis; the first line on top."""
+    figure, axes = panel(7.2, _MARGIN + _ROW * len(lines))
+    titles: dict[str, str] = {}
+    low, high = _limits(lines)
+    for place, line in enumerate(reversed(lines)):
+        colour, mark = _COLOURS.get(line.change, _PLAIN), _MARKS.get(line.change, "o")
+        if line.floor:
+            start = max(1 / (1 + line.floor), low)
+            axes.add_patch(Rectangle((start, place - 0.4), min(1 + line.floor, high) - start, 0.8, facecolor=GRID, edgecolor="none"))
+        if line.ratio is None:
+            axes.text(1, place, "no ratio", color=MUTED, fontsize=8, ha="center", va="center")
+            continue
+        if line.low is not None and line.high is not None:
+            axes.plot([line.low, line.high], [place, place], "-", marker="|", ms=8, mew=1.6, color=colour)
+        (dot,) = axes.plot(line.ratio, place, mark, ms=7, mew=1.5, mec=colour, mfc=PAGE if line.change == "inconclusive" else colour)
+        dot.set_gid(f"line{place}")
+        titles[f"line{place}"] = line.words
+    axes.axvline(1, color=MUTED, lw=1)
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_ylim(-0.6, len(lines) - 0.4)
+    axes.xaxis.set_major_locator(FixedLocator(_ticks(high)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+    axes.set_yticks(range(len(lines)), [line.name for line in reversed(lines)])
+    axes.grid(False, axis="y")
+    axes.set_xlabel("B / A; the band is the machine's own noise")
+    return svg(figure, label, titles)
+
+
+def _limits(lines: Sequence[Line]) -> tuple[float, float]:
+    """Around everything drawn, at least 2 % to each side; beyond 100 times the axis ends."""
+    known = [value for line in lines for value in (line.ratio, line.low, line.high) if value]
+    floors = [line.floor for line in lines if line.floor]
+    far = max([1.02, *known, *(1 / value for value in known), *(1 + floor for floor in floors)]) ** 1.08
+    return 1 / min(far, 110.0), min(far, 110.0)
+
+
+def _ticks(high: float) -> list[float]:
+    """Round ratios on one side of 1, their inverses on the other, far enough apart for their labels."""
+    kept: list[float] = []
+    for tick in (tick for tick in _TICKS if tick <= high):
+        if log(tick) - (log(kept[-1]) if kept else 0) >= _APART * log(high):
+            kept.append(tick)
+    return [*(1 / tick for tick in reversed(kept)), 1.0, *kept]

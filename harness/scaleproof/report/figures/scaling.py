@@ -1,0 +1,93 @@
+"""Throughput against ranks with the ideal line; where there is only one number of ranks, the arms side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from scaleproof.report.figures.dots import Dot, draw, median_mark
+from scaleproof.report.figures.style import MUTED, Look, panel, styled, svg
+from scaleproof.report.numbers import exact
+
+ASIDE = 0.09
+"""Octaves between the marks of neighbouring arms: at the same number of ranks they would hide each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One arm at one number of ranks: median, its interval (None below 6 launches) and every launch."""
+
+    ranks: int
+    median: float
+    low: float | None
+    high: float | None
+    hollow: bool
+    dots: list[Dot]
+
+
+@styled
+def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None) -> Markup:
+    """One panel. `ideal`: samples/s per rank of the ideal line."""
+    counts = sorted({point.ranks for points in series.values() for point in points})
+    return _lines(label, series, looks, ideal, counts) if len(counts) > 1 else _strip(label, series, looks)
+
+
+def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None, counts: list[int]) -> Markup:
+    figure, axes = panel()
+    titles: dict[str, str] = {}
+    axes.set_xscale("log", base=2)
+    if ideal:
+        axes.plot(counts, [ideal * count for count in counts], "--", color=MUTED, lw=1.2)
+        # Above the middle of the line's first piece: no mark lies above the ideal.
+        middle = ((counts[0] * counts[1]) ** 0.5, ideal * (counts[0] + counts[1]) / 2)
+        axes.annotate("ideal", middle, (-5, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
+    for name, points in series.items():
+        look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
+        x = [point.ranks * _aside(name, point.ranks, series) for point in ordered]
+        axes.plot(x, [point.median for point in ordered], ls=look.line, color=look.colour, lw=1.4)
+        for place, point in zip(x, ordered, strict=True):
+            draw(axes, [replace(dot, x=place) for dot in point.dots], look, titles, 3.5)
+            median_mark(axes, place, point.median, (point.low, point.high), look, point.hollow)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(counts[0] / 1.45, counts[-1] * 1.45)
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(visible=False, axis="x")
+    axes.set_xlabel("ranks (arms beside each other)")
+    _values(axes, horizontal=False)
+    return svg(figure, label, titles)
+
+
+def _aside(name: str, ranks: int, series: dict[str, list[Point]]) -> float:
+    """Factor that puts an arm beside the others with this number of ranks. An arm that is there at several numbers stays on them, so that its line is true."""
+    here = [other for other, points in series.items() if [point.ranks for point in points] == [ranks]]
+    if name not in here:
+        return 1.0
+    place, middle = here.index(name), len(here) // 2
+    kept_free = len(here) < sum(any(point.ranks == ranks for point in points) for points in series.values())
+    offset = place - middle + (place >= middle) if kept_free else place - (len(here) - 1) / 2
+    return float(2 ** (offset * min(ASIDE, 0.8 / len(here))))
+
+
+def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -> Markup:
+    figure, axes = panel(height=0.95 + 0.42 * len(series))
+    titles: dict[str, str] = {}
+    for place, (name, points) in enumerate(series.items()):
+        for point in points:
+            draw(axes, [Dot(dot.y, place, dot.hollow, dot.words, dot.href) for dot in point.dots], looks[name], titles)
+            median_mark(axes, point.median, place, (point.low, point.high), looks[name], point.hollow, horizontal=True)
+    axes.set_yticks(range(len(series)), list(series))
+    axes.set_ylim(len(series) - 0.5, -0.5)
+    axes.set_xlim(left=0)
+    axes.grid(visible=False, axis="y")
+    _values(axes, horizontal=True)
+    return svg(figure, label, titles)
+
+
+def _values(axes: Axes, horizontal: bool) -> None:
+    axis = axes.xaxis if horizontal else axes.yaxis
+    axis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
+    axis.set_label_text("throughput (samples/s), higher is better")

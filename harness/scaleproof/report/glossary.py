@@ -1,0 +1,37 @@
+"""The pages of docs/metrics/ as one page of the report, so that it can be read where there is no repository."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from scaleproof.paths import PROJECT
+from scaleproof.report.pages import Pages
+
+DOCS = PROJECT / "docs" / "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One metric."""
+
+    name: str
+    html: Markup
+
+
+def write(pages: Pages, docs: Path = DOCS) -> None:
+    """metrics.html."""
+    pages.write("metrics.html", "metrics.html.j2", entries=[Entry(path.stem, render(path.read_text())) for path in sorted(docs.glob("*.md"))])
+
+
+def render(text: str) -> Markup:
+    """Markdown to HTML with raw HTML shown as text; links between metric pages become links on this page."""
+    html = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    html = re.sub(r'href="(?:\./)?([A-Za-z0-9_]+)\.md(?:#[^"]*)?"', r'href="#\1"', html)
+    html = re.sub(r"<(/?)h([1-4])>", lambda found: f"<{found[1]}h{int(found[2]) + 1}>", html)
+    # A link out of docs/metrics/ leads nowhere from here.
+    return Markup(re.sub(r'<a href="(?!#|https?:)[^"]*">(.*?)</a>', r"\1", html, flags=re.DOTALL))

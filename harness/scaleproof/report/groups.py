@@ -1,0 +1,87 @@
+"""Which launches share a panel, and what a panel and a series are called."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from scaleproof.report.data import Run
+from scaleproof.spec.case import TrainCase
+from scaleproof.stats.intervals import median_interval
+
+NETWORKS = {"vgg_a": "VGG-A", "overfeat_fast": "OverFeat-FAST", "cd_dnn": "CD-DNN", "vgg_digits": "VGG-style, digits", "dnn_digits": "DNN-style, digits"}
+
+Groups = dict[tuple[str, str], list[Run]]
+"""Launches by experiment and network: one panel each."""
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Median over launches, its interval (None below 6 launches) with the coverage attained, and how many launches."""
+
+    median: float
+    low: float | None
+    high: float | None
+    coverage: float | None
+    n: int
+
+
+def summary(values: Iterable[float]) -> Summary:
+    """Of at least one value, one per launch."""
+    found = list(values)
+    interval = median_interval(found)
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return Summary(float(np.median(found)), low, high, interval.coverage if interval else None, len(found))
+
+
+def grouped(runs: Iterable[Run], key: Callable[[Run], Key]) -> dict[Key, list[Run]]:
+    """Runs by key, in the order in which keys appear."""
+    found: dict[Key, list[Run]] = defaultdict(list)
+    for run in runs:
+        found[key(run)].append(run)
+    return dict(found)
+
+
+def training(run: Run) -> TrainCase:
+    """The case of a launch of `train`."""
+    case = run.record.case if run.record else None
+    assert isinstance(case, TrainCase), "only launches of `train` come here"
+    return case
+
+
+def network(run: Run) -> str:
+    """What is trained, with its declared reduction: the title of a panel."""
+    case = training(run)
+    parts = [NETWORKS.get(case.workload, case.workload)]
+    parts += [f"{case.image_side} px"] if case.image_side else []
+    parts += [f"width {case.width:g}"] if case.width != 1 else []
+    parts += [f"minibatch {case.minibatch}"]
+    return ", ".join(parts)
+
+
+def by_network(runs: Iterable[Run]) -> Groups:
+    """Launches by experiment and network: one panel each, networks in the order of NETWORKS."""
+    order = list(NETWORKS)
+    ordered = sorted(runs, key=lambda run: (order.index(training(run).workload) if training(run).workload in order else len(order), network(run)))
+    return grouped(ordered, lambda run: (training(run).experiment, network(run)))
+
+
+def heading(key: tuple[str, str], groups: Groups) -> str:
+    """A panel's title; names the experiment too when two of them have the same network."""
+    same = [other for other in groups if other[1] == key[1]]
+    return key[1] if len(same) == 1 else f"{key[1]} ({key[0]})"
+
+
+def arm(run: Run) -> str:
+    """The series of a launch."""
+    return str(run.row["arm"]) if "arm" in run.row else run.record.case.arm if run.record else ""
+
+
+def by_arm(runs: list[Run]) -> dict[str, list[Run]]:
+    """Series in the order of their names, so that panels and legends agree."""
+    return dict(sorted(grouped(runs, arm).items()))

@@ -1,0 +1,104 @@
+"""The first screen: which machine, how many of each verdict, every claim with its rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaleproof.claims.schema import ClaimResult
+from scaleproof.record.schema import Code, Record, evidence_words
+from scaleproof.report import tags, verdicts
+from scaleproof.report.data import SuiteData
+from scaleproof.report.numbers import nbytes
+from scaleproof.report.pages import Pages
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Claims that are counted together."""
+
+    id: str
+    title: str
+    words: str
+    claims: list[ClaimResult]
+
+    @property
+    def counts(self) -> list[verdicts.Count]:
+        """Of each verdict."""
+        return verdicts.counts(self.claims)
+
+
+_GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
+    ("claims", "Published claims", "results of the papers, judged by their rule.", lambda claim: claim.kind == "claim" and claim.origin == "paper"),
+    (
+        "own",
+        "Claims of our own",
+        "what the suite promises about itself, to our tolerance.",
+        lambda claim: claim.kind == "claim" and claim.origin == "own",
+    ),
+    ("consistency", "Consistency", "figures that follow from others by arithmetic; counted apart.", lambda claim: claim.kind == "consistency"),
+    ("context", "Context", "settings and descriptions; shown, never judged.", lambda claim: claim.kind == "context"),
+)
+
+
+def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[tuple[str, str]] = ()) -> Path:
+    """index.html."""
+    claims = [claim for suite in data for claim in suite.claims]
+    groups = [Group(id, title, words, [claim for claim in claims if belongs(claim)]) for id, title, words, belongs in _GROUPS]
+    launches = [{"name": suite.name, "title": suite.suite.title, "counts": suite.counts()} for suite in data]
+    order = {word: place for place, word in enumerate(verdicts.ORDER)}
+    values = {"groups": groups, "launches": launches, "order": order, "any_claims": bool(claims), "meanings": list(verdicts.MEANING.items())}
+    values |= {"evidence": {(claim.suite, claim.id, claim.evidence): suite.evidence_of(claim) for suite in data for claim in suite.claims}}
+    marks = {(claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims}
+    values |= {"marks_of": {key: tags.words(found) for key, found in marks.items()}, "axes": tags.choices(marks.values())}
+    return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
+
+
+def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
+    """What a reader must know of where the numbers come from; several machines are all named."""
+    records = [run.record for suite in data for run in suite.runs if run.record]
+    machines = _machines(records)
+    facts = [(f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values)) for name, found in machines.items() for fact, values in found.items()]
+    if records:
+        days = sorted({record.started_at[:10] for record in records})
+        facts += [("Code", _versions(records)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
+    levels = Counter(evidence_words(record.evidence, record.case.fabric, record.case.transport) for record in records)
+    evidence = ", ".join(f"{words} {count}" for words, count in sorted(levels.items()))
+    facts += [("Size", size), ("Evidence", evidence or "none yet"), ("Launches", f"{len(records)} with a record")]
+    crowded = sum(record.oversubscribed for record in records)
+    return facts + ([("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else [])
+
+
+def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:
+    """By machine its facts, each with all values that its records have."""
+    machines: dict[str, dict[str, list[str]]] = {}
+    for name, facts in dict.fromkeys(_describe(record) for record in records):
+        for fact, value in facts:
+            values = machines.setdefault(name, {}).setdefault(fact, [])
+            if value not in values:
+                values.append(value)
+    return machines
+
+
+def _versions(records: Sequence[Record]) -> str:
+    """The versions of the code; of more than two the last one that ran, since each launch's page names its own."""
+    last = {_version(record.code): record.started_at for record in sorted(records, key=lambda record: record.started_at)}
+    newest = max(last, key=lambda version: last[version])
+    return "; ".join(sorted(last)) if len(last) <= 2 else f"{newest}, and {len(last) - 1} others; each launch names its own"
+
+
+def _version(code: Code) -> str:
+    commit = f", commit {code.commit[:12]}" if code.commit else ""
+    return f"{code.version}{commit}{' with local changes' if code.dirty else ''}, digest {code.digest}"
+
+
+def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:
+    found = record.environment
+    memory = found.get("memory_mib")
+    values = (
+        ("Processor", found.get("cpu")), ("Cores", found.get("cores")), ("Memory", nbytes(memory * 2**20) if memory else None), ("Kernel", found.get("kernel")),
+        ("Python", found.get("python")), ("Machine id", record.machine),
+    )  # fmt: skip
+    return record.machine, tuple((name, str(value)) for name, value in values if value is not None)

@@ -1,0 +1,57 @@
+"""machine.html: what calibration found out about the machines of the records, and the noise floors that sections quote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from scaleproof.record.machine import Floor, MachineProfile, read_profile
+from scaleproof.report.data import SuiteData
+from scaleproof.report.numbers import nbytes, significant
+from scaleproof.report.pages import Pages
+from scaleproof.report.sections import Section
+
+NOT_MEASURED = "not measured here; type scaleproof calibrate"
+NONE_FOR_THESE = "none is measured for these metrics"
+
+
+def profiles(results: Path, data: Iterable[SuiteData]) -> dict[str, MachineProfile | None]:
+    """Of every machine that left records, by id."""
+    machines = sorted({run.record.machine for suite in data for run in suite.runs if run.record})
+    return {machine: read_profile(results, machine) for machine in machines}
+
+
+def write(pages: Pages, found: dict[str, MachineProfile | None]) -> None:
+    """machine.html."""
+    pages.write("machine.html", "machine.html.j2", profiles=found)
+
+
+def with_floors(section: Section, found: dict[str, MachineProfile | None]) -> Section:
+    """The section with a line per metric; message sizes are summed up by their smallest and largest floor."""
+    records = [run.record for run in section.runs if run.record]
+    if not records:
+        return section
+    profile, program = found.get(records[0].machine), records[0].case.program
+    lines = [line for name in section.metrics if (line := _line(profile, name, program))]
+    return replace(section, floors=tuple(lines) or (NONE_FOR_THESE if profile else NOT_MEASURED,))
+
+
+def _line(profile: MachineProfile | None, metric: str, program: str) -> str:
+    floors = [floor for floor in profile.floors if (floor.metric, floor.program) == (metric, program)] if profile else []
+    if not floors:
+        return ""
+    ordered = sorted(floors, key=lambda floor: floor.share)
+    ends = [ordered[0]] if len(ordered) == 1 else [ordered[0], ordered[-1]]
+    return f"{metric} " + " to ".join(_words(floor) for floor in ends)
+
+
+def _words(floor: Floor) -> str:
+    size = f" at {nbytes(floor.nbytes)}" if floor.nbytes is not None else ""
+    return f"± {significant(100 * floor.share, 2)} %{size}"
+
+
+def summary(found: dict[str, MachineProfile | None]) -> Sequence[tuple[str, str]]:
+    """For the banner: one line, whether the machines were calibrated."""
+    dates = [profile.measured_at[:10] for profile in found.values() if profile]
+    return [("Noise floor", f"measured {', '.join(dates)}" if dates else NOT_MEASURED)] if found else []

@@ -1,0 +1,90 @@
+"""The tables of a suite's own programs: its metrics by arm, with interval and number of launches."""
+
+from __future__ import annotations
+
+from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
+from scaleproof.report.data import Run, SuiteData
+from scaleproof.report.figures.sizes import sizes
+from scaleproof.report.figures.style import Look
+from scaleproof.report.groups import Summary, arm, by_arm, grouped, summary
+from scaleproof.report.messages import Quantity, point_of, table_of
+from scaleproof.report.numbers import bracket, nbytes, significant
+from scaleproof.report.sections import Cell, Panel, Row, Section, Table, legend, section
+
+HOW = "What the suite's own metrics give: medians over launches with their 95 % interval where there are at least 6 launches."
+SWEPT = 3
+"""Message sizes from which a metric is drawn over them and has a table of its own."""
+ARROW = {"higher": "↑", "lower": "↓", None: ""}
+
+
+Column = tuple[str, int | None]
+"""A metric's name and, where it is per message size, the size in bytes."""
+Values = dict[str, dict[Column, float]]
+"""By launch."""
+
+
+def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
+    """One per experiment with launches that have a metric of this suite's own."""
+    own = {name: metric for name, metric in suite_metrics(data.suite.folder).items() if name not in METRICS and metric.model is None}
+    values = {run.launch: _values(run, own) for run in data.runs if own and run.status == "ok"}
+    runs = [run for run in data.runs if values.get(run.launch)]
+    return [_section(experiment, found, own, values, looks) for experiment, found in grouped(runs, _experiment).items()]
+
+
+def _experiment(run: Run) -> str:
+    return str(run.row["experiment"])
+
+
+def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
+    found: dict[Column, float | None] = {}
+    for name, metric in own.items():
+        if metric.launch is not None:
+            found[name, None] = run.metric(name)
+        elif metric.size is not None and run.record is not None:
+            found |= {(name, nbytes): value for nbytes, value in metric.by_size(run.record, run.samples).items()}
+    return {column: value for column, value in found.items() if value is not None}
+
+
+def _section(experiment: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]) -> Section:
+    columns = sorted({column for run in runs for column in values[run.launch]}, key=lambda column: (list(own).index(column[0]), column[1] or 0))
+    swept = [name for name in own if sum(column[0] == name for column in columns) >= SWEPT]
+    few = [column for column in columns if column[0] not in swept]
+    panels, tables = [], [_by_arm_table(runs, few, own, values)] if few else []
+    for name in swept:
+        unit, scale = ("µs", 1e6) if own[name].unit == "s" else (own[name].unit, 1.0)
+        found = {key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values, scale))}
+        quantity = Quantity(name, name, unit, scale, ARROW[own[name].direction], name)
+        series = {key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in found.items()}
+        panels.append(Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis, unit == "1")))
+        tables.append(table_of(found, quantity))
+    lines = [(experiment, arm(run), run.launch, name, size, own[name].unit, value) for run in runs for (name, size), value in values[run.launch].items()]
+    header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
+    names = list(dict.fromkeys(name for name, _ in columns))
+    return section(
+        f"{experiment}-own", f"{experiment}: the suite's own metrics", HOW, names, panels, legend(looks, map(arm, runs)), header, lines, runs, tables
+    )
+
+
+def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
+    rows = []
+    for name, found in by_arm(runs).items():
+        cells = [_cell(summary(given) if (given := [values[run.launch][c] for run in found if c in values[run.launch]]) else None) for c in columns]
+        rows.append(Row("", [Cell(name), *cells, Cell(str(len(found)))]))
+    return Table("Median over n launches and its interval.", ["arm", *(_header(own[name], size) for name, size in columns), "n"], rows, len(columns) > 4)
+
+
+def _by_size(name: str, launches: list[Run], values: Values, scale: float) -> dict[int, Summary]:
+    found: dict[int, list[float]] = {}
+    for run in launches:
+        for (metric, size), value in values[run.launch].items():
+            if metric == name and size is not None:
+                found.setdefault(size, []).append(value * scale)
+    return {size: summary(found[size]) for size in sorted(found)}
+
+
+def _header(metric: Metric, size: int | None) -> str:
+    return f"{metric.name}{f' at {nbytes(size)}' if size is not None else ''} ({metric.unit}) {ARROW[metric.direction]}".strip()
+
+
+def _cell(found: Summary | None) -> Cell:
+    return Cell("–") if found is None else Cell(significant(found.median), bracket(found.low, found.high))

@@ -1,0 +1,160 @@
+"""One launch: how it ended, what runs it again, what every rank did, and its logs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from scaleproof.claims.columns import columns
+from scaleproof.claims.metrics import METRICS
+from scaleproof.record.schema import RankStatus, Record
+from scaleproof.record.write import RUN
+from scaleproof.report import inputs, nodes, surroundings
+from scaleproof.report.data import Run, SuiteData
+from scaleproof.report.figures.sparkline import sparkline
+from scaleproof.report.numbers import nbytes, significant
+from scaleproof.report.pages import Pages
+
+HEAD, TAIL = 200, 800
+"""Lines of a log that a page shows; what is between them stays in the record."""
+FACTS = ("packages", "libraries", "thread_pools", "framework_threads", "sockets", "seeds", "hash_seed", "variables_bytes", "host", "workload")
+"""Of what a rank found out about itself: what a page shows besides the table of ranks."""
+TIMED = {"train": ("step", "Time of each step"), "transfer": ("transfer", "Time of each round trip")}
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """A rank's line of the table."""
+
+    status: RankStatus
+    exit: str
+    path: str
+    nbytes: str
+    messages: str
+    memory: str
+    threads: str
+    cores: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Numbered lines of a log; `rank` is what its anchors are called by."""
+
+    rank: int | str
+    name: str
+    lines: list[tuple[int, str]]
+    total: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Samples of a rank over time."""
+
+    rank: int
+    median: str
+    largest: str
+    count: int
+    picture: Markup
+
+
+def write(pages: Pages, data: SuiteData, run: Run) -> None:
+    """runs/<launch>.html and a copy of its run.json."""
+    record, folder = run.record, run.folder
+    assert record is not None and folder is not None, "a launch without a record has no page"
+    title, sparks = _sparks(run)
+    metrics = [(METRICS[name], value) for name in METRICS if (value := run.metric(name)) is not None]
+    served = list(dict.fromkeys(claim.id for claim in data.claims if run.launch in claim.runs))
+    values = {"ranks": [_rank_row(record, status) for status in record.ranks], "interfaces": _interfaces(record), "claims": served, "metrics": metrics}
+    values |= {"spark_title": title, "sparks": sparks, "logs": logs(folder), "passed": sum(check.passed for check in record.checks)}
+    values |= {"wire": surroundings.wire(record), "preflight": surroundings.preflight(record), "clocks": surroundings.clocks(record)}
+    values |= {"inputs": inputs.summary([record]), "words": data.words(run), "label": data.label([run])}
+    values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
+    values |= {"unexplained": run.metric("unexplained_share")}
+    others = [other.record for other in data.runs if other.record is not None]
+    values |= {"nodes": nodes.nodes(record), "node_head": nodes.HEAD, "elsewhere": nodes.elsewhere(record, others)}
+    pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)
+    shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
+
+
+def logs(folder: Path) -> list[Log]:
+    """Of all ranks in their order, then the launcher's."""
+    paths = sorted(folder.glob("*.log"), key=lambda path: (not path.stem.startswith("rank-"), len(path.stem), path.stem))
+    return [_log(path) for path in paths]
+
+
+def _log(path: Path) -> Log:
+    text = path.read_bytes().decode(errors="replace").splitlines()
+    numbered: Iterator[tuple[int, str]] = enumerate(text, 1)
+    lines = list(numbered) if len(text) <= HEAD + TAIL else [*islice(numbered, HEAD), *islice(numbered, len(text) - HEAD - TAIL, None)]
+    rank = path.stem.removeprefix("rank-")
+    return Log(rank, path.name, lines, len(text), len(text) - len(lines))
+
+
+def _rank_row(record: Record, status: RankStatus) -> RankRow:
+    path, traffic = _of(record, "ranks", status.rank), _of(record, "traffic", status.rank)
+    ended = f"signal {status.signal}" if status.signal is not None else "–" if status.exit_code is None else f"code {status.exit_code}"
+    facts = status.facts
+    return RankRow(
+        status, ended, str(path.get("path", "–")), nbytes(traffic.get("nbytes")), significant(traffic.get("messages")),
+        significant(facts.get("peak_memory_mib")), str(facts.get("threads", "–")), ", ".join(str(core) for core in facts.get("affinity", [])) or "–",
+    )  # fmt: skip
+
+
+def _of(record: Record, name: str, rank: int) -> dict[str, Any]:
+    """One rank's facts of the record's transport part."""
+    found = record.transport.get(name) or []
+    return (found[rank] or {}) if rank < len(found) else {}
+
+
+def _interfaces(record: Record) -> list[dict[str, Any]]:
+    before, after = record.transport.get("counters_before") or {}, record.transport.get("counters_after") or {}
+    return [{"name": name, **{key: value - before.get(name, {}).get(key, 0) for key, value in counters.items()}} for name, counters in after.items()]
+
+
+def _facts(record: Record) -> dict[str, Any]:
+    """What rank 0 had loaded; other ranks are named where they differ."""
+    found: dict[str, Any] = {}
+    for name in FACTS:
+        values = [status.facts.get(name) for status in record.ranks if name in status.facts]
+        if values:
+            found[name] = values[0]
+            found |= {f"{name}, rank {rank}": value for rank, value in enumerate(values) if value != values[0]}
+    return found
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Nested values as lines: names joined by dots, lists by commas."""
+    found: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found += _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            found.append((prefix + name, ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value) or "none"))
+        else:
+            found.append((prefix + name, "–" if value is None else str(value)))
+    return found
+
+
+def _sparks(run: Run) -> tuple[str, list[Spark]]:
+    assert run.record is not None
+    event, title = TIMED.get(run.record.case.program, (getattr(run.record.case, "operation", ""), "Time of each call"))
+    rows = columns(run.record, run.samples)
+    timed = rows.of(event)
+    sparks = []
+    for rank in np.unique(rows.rank[timed]).tolist():
+        own = timed[rows.rank[timed] == rank]
+        times: np.ndarray = (rows.end[own] - rows.start[own]) / 1e6
+        median, largest = significant(float(np.median(times))), significant(float(times.max()))
+        picture = sparkline(times, f"{title} of rank {rank} in ms: median {median}, largest {largest}")
+        sparks.append(Spark(rank, median, largest, len(times), picture))
+    return title, [spark for spark in sparks if spark.picture]

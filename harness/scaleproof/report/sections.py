@@ -1,0 +1,111 @@
+"""One figure of a suite page with everything a sceptic asks of it: how it was computed, from which launches, and its numbers as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from scaleproof.report import csvs
+from scaleproof.report.data import Run
+from scaleproof.report.figures.dots import Dot
+from scaleproof.report.figures.style import Look, key_mark
+from scaleproof.report.numbers import significant
+
+LONGEST_LINE = 60
+"""Characters of a cell that stay on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One small multiple, under the heading `group`."""
+
+    title: str
+    picture: Markup
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value with its interval."""
+
+    text: str
+    interval: str = ""
+
+    @property
+    def is_long(self) -> bool:
+        """A list of values, over several lines."""
+        return len(self.text) > LONGEST_LINE
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table under the heading `group`; its first cell is its header."""
+
+    group: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers beside a figure; `stacked`: intervals below their values, for tables with many of them in a row."""
+
+    caption: str
+    columns: list[str]
+    rows: list[Row]
+    stacked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A figure and its table."""
+
+    id: str
+    title: str
+    how: str
+    metrics: list[str]
+    panels: list[Panel]
+    key: list[tuple[Markup, str]]
+    file: str
+    csv: str
+    runs: list[Run]
+    tables: list[Table]
+    hollow: bool
+    floors: tuple[str, ...] = ()
+    """Noise floor of each metric of the section, in words; filled in by `machine.with_floors`."""
+
+    @property
+    def download(self) -> str:
+        """The CSV as a link."""
+        return csvs.data_uri(self.csv)
+
+
+def section(
+    id: str, title: str, how: str, metrics: list[str], panels: list[Panel], key: list[tuple[Markup, str]], columns: Sequence[str],
+    rows: Iterable[Sequence[Any]], runs: list[Run], tables: list[Table] | None = None,
+) -> Section:  # fmt: skip
+    """A section whose CSV has these columns and rows."""
+    return Section(id, title, how, metrics, panels, key, f"{id}.csv", csvs.text(columns, rows), runs, tables or [], any(run.hollow for run in runs))
+
+
+def legend(looks: dict[str, Look], used: Iterable[str]) -> list[tuple[Markup, str]]:
+    """Marks of the series that occur."""
+    return [(key_mark(looks[name]), name) for name in sorted(set(used))]
+
+
+def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
+    """Filled squares of the parts of a step; what is hatched in the bars is hatched here."""
+    lines = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
+    dots = "background:radial-gradient(var(--page) 1px,var(--p{0}) 1.5px) 0 0/5px 5px"
+    style = [{"exposed transfer": lines, "imbalance": dots}.get(name, "background:var(--p{0})") for name in names]
+    return [(Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name) for index, name in enumerate(names)]
+
+
+def dot(run: Run, x: float, y: float, unit: str) -> Dot:
+    """A launch in a panel of a suite page."""
+    assert run.record is not None
+    mark = f", {run.record.evidence_words}" if run.record.evidence != "measured" else ""
+    mark += ", oversubscribed" if run.record.oversubscribed else ""
+    return Dot(x, y, run.hollow, f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {unit}{mark}", f"runs/{run.launch}.html")

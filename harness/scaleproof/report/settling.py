@@ -1,0 +1,27 @@
+"""Whether the machine had settled when an experiment began: a line per experiment, above the table of its launches."""
+
+from __future__ import annotations
+
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.settling import BEYOND, settling, timed_regions
+from scaleproof.report.data import SuiteData
+from scaleproof.report.numbers import percent
+from scaleproof.report.sections import Cell, Row, Table
+
+CAPTION = (
+    "Had the machine settled? By how much the timed regions of the first block were longer than those of later blocks of the same case (median over cases), "
+    f"and how far later blocks stray. Not settled: more than {BEYOND:g} times as far as any later block, in so many cases that a sign test is below 5 %."
+)
+
+
+def table(data: SuiteData) -> tuple[Table, list[str]]:
+    """Experiments with enough cases and blocks, and what to type for those on a machine that had not settled."""
+    rows, advice = [], []
+    for name in data.suite.experiments:
+        ran = [Launch(run.record, run.samples) for run in data.runs if run.status == "ok" and run.record is not None and run.record.case.experiment == name]
+        if (found := settling(timed_regions(ran))) is not None:
+            cells = [name, percent(found.shift), percent(found.strays), f"{found.p:.2g}", str(found.cases), "yes" if found.settled else "no"]
+            rows.append(Row("", [Cell(text) for text in cells]))
+            if not found.settled:
+                advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --again")
+    return Table(CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows), advice

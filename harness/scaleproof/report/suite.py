@@ -1,0 +1,42 @@
+"""A suite's page: figures with their tables, every claim with its sources, every planned launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scaleproof.record.machine import MachineProfile
+from scaleproof.report import inputs, levels, messages, own, settling, training
+from scaleproof.report.data import SuiteData
+from scaleproof.report.figures.style import looks
+from scaleproof.report.groups import arm
+from scaleproof.report.machine import with_floors
+from scaleproof.report.pages import Pages
+from scaleproof.report.sections import Section
+
+
+def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | None]) -> None:
+    """<suite>.html."""
+    ids = [claim.id for claim in data.claims]
+    settled, advice = settling.table(data)
+    values: dict[str, Any] = {"evidence_of": data.evidence_of, "words_of": data.words}
+    values |= {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
+    pages.write(
+        f"{data.name}.html",
+        "suite.html.j2",
+        suite=data.suite,
+        counts=data.counts(),
+        runs=data.runs,
+        inputs=inputs.summary(run.record for run in data.runs if run.record),
+        settled=settled,
+        unsettled=advice,
+        sections=[with_floors(found, profiles) for found in sections(data)],
+        **values,
+    )
+
+
+def sections(data: SuiteData) -> list[Section]:
+    """All figures that the launches give something to show for."""
+    drawn = looks({arm(run): run.row["transport"] for run in data.runs})
+    found = levels.sections(data, drawn) + training.sections(data.done("train"), drawn)
+    found += own.sections(data, drawn)
+    return found + [part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)]

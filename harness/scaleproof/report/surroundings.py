@@ -1,0 +1,63 @@
+"""What a run page shows around a launch: bytes on the wire beside bytes asked, preflight, clocks, the flight recorder, each rank's libraries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scaleproof.record.schema import PreflightCheck, Record
+from scaleproof.record.wire import carried
+from scaleproof.report.numbers import nbytes, significant
+
+OUTCOME = {True: "ok", False: "failed", None: "not looked at"}
+
+
+@dataclass(frozen=True, slots=True)
+class WireRow:
+    """One interface of one network namespace over the timed region."""
+
+    namespace: str
+    ranks: str
+    interface: str
+    sent: str
+    packets: str
+    asked: str
+    share: str
+    carrier: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightRow:
+    """One check before the ranks measured."""
+
+    code: str
+    outcome: str
+    message: str
+    advice: str
+
+
+def wire(record: Record) -> list[WireRow]:
+    """Interfaces by namespace; `share`: bytes that the interface sent per byte that the ranks asked their transport to move."""
+    rows = []
+    for found in carried(record.network):
+        parts = [part for part in record.network if part.rank in found.ranks]
+        for name, count in sorted(found.sent_bytes.items()):
+            packets = max(part.after[name]["tx_packets"] for part in parts) - min(part.before.get(name, {"tx_packets": 0})["tx_packets"] for part in parts)
+            share = f"{100 * count / found.asked_bytes:.1f} %" if found.asked_bytes else "–"
+            ranks = ", ".join(map(str, found.ranks))
+            rows.append(WireRow(found.namespace, ranks, name, nbytes(count), significant(packets), nbytes(found.asked_bytes), share, name == found.interface))
+    return rows
+
+
+def preflight(record: Record) -> list[PreflightRow]:
+    """Failed checks first, then those that could not be made."""
+    order = {False: 0, None: 1, True: 2}
+    return [_preflight_row(check) for check in sorted(record.preflight, key=lambda check: order[check.passed])]
+
+
+def _preflight_row(check: PreflightCheck) -> PreflightRow:
+    return PreflightRow(check.code, OUTCOME[check.passed], check.message, check.advice)
+
+
+def clocks(record: Record) -> list[tuple[str, str, str]]:
+    """Rank, offset and uncertainty in µs."""
+    return [(str(clock.rank), significant(clock.offset_ns / 1e3), significant(clock.uncertainty_ns / 1e3)) for clock in record.clocks]

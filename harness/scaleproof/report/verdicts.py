@@ -1,0 +1,80 @@
+"""Words, shapes and order of verdicts on the pages, and what provenance marks mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from scaleproof.claims.schema import ClaimResult, Verdict
+from scaleproof.claims.verdict import CONTROL
+
+NOT_JUDGED = "not judged"
+ORDER: tuple[str, ...] = (*get_args(Verdict), NOT_JUDGED)
+PROVENANCE = {
+    "paper": "read in the paper, its abstract or the authors' talk",
+    "author_code": "read in the authors' or the project's own repository",
+    "secondary": "a third party that quotes, reads or replicates the paper",
+    "derived": "arithmetic on sourced figures, shapes or formulas",
+    "memory_high": "recalled, not read; never decides a verdict",
+    "memory_medium": "recalled, not read; never decides a verdict",
+    "memory_low": "recalled, not read; never decides a verdict",
+    "not_recovered": "the figure was published but is not available",
+}
+MEANING = {
+    "reproduced": "the whole interval meets the rule",
+    "direction only": "not as large as published, but the same way",
+    "not reproduced": "the whole interval misses the rule",
+    "inconclusive": "the interval decides neither way, or there are too few launches",
+    "not runnable here": "needs what this machine does not have",
+    "value not recovered": "published, but the figure is not available",
+    "unverified": "the published value is recalled, not read: ours stands beside it",
+    NOT_JUDGED: "shown only: context, or a size without verdicts",
+}
+
+LONGEST_RULE = 160
+"""Characters of a rule that a table shows whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A rule in words as a table shows it: what was found, and below, folded, every point of a range or every step that it rests on."""
+
+    finding: str
+    rests_on: tuple[str, ...]
+
+
+def told(rule: str) -> Told:
+    """Short ones whole. What the control shows belongs to the finding: it can take a verdict away."""
+    if len(rule) <= LONGEST_RULE:
+        return Told(rule, ())
+    finding, *clauses = rule.split("; ")
+    control = [clause for clause in clauses if clause.removeprefix("but ").startswith(CONTROL)]
+    return Told("; ".join([finding, *control]), tuple(clause for clause in clauses if clause not in control))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many claims have a verdict."""
+
+    verdict: str
+    slug: str
+    count: int
+    meaning: str
+    lowered: int
+    """Of these, how many stand on evidence whose validation was missed."""
+
+
+def shown(claim: ClaimResult) -> str:
+    """The words of a claim's verdict."""
+    return claim.verdict or NOT_JUDGED
+
+
+def slug(verdict: str) -> str:
+    """For classes and symbols."""
+    return verdict.replace(" ", "-")
+
+
+def counts(claims: list[ClaimResult]) -> list[Count]:
+    """One per verdict that occurs, in ORDER."""
+    words, low = [shown(claim) for claim in claims], [shown(claim) for claim in claims if claim.lowered]
+    return [Count(word, slug(word), words.count(word), MEANING[word], low.count(word)) for word in ORDER if word in words]

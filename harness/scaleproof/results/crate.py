@@ -1,0 +1,188 @@
+"""A Research Object Crate (RO-Crate 1.2) of chosen launches: what an artifact committee takes, reads and runs again."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from rocrate.model import ContextEntity, Person
+from rocrate.rocrate import ROCrate
+
+from scaleproof.paths import PROJECT
+import scaleproof
+from scaleproof.record.index import Index
+from scaleproof.results.export import free
+from scaleproof.results.merge import BESIDE
+from scaleproof.results.views import TABLES
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import Suite
+
+VERSION = "1.2"
+_OF_PROJECT = {
+    "LICENSE": "the licence of the code and of these records", "CITATION.cff": "how to cite", "pyproject.toml": "direct dependencies",
+    "requirements.lock": "every package with its version", "environment.yml": "the environment in conda-forge names",
+}  # fmt: skip
+_FORMATS = {".parquet": "application/vnd.apache.parquet", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
+            ".txt": "text/plain", ".toml": "application/toml", ".md": "text/markdown", ".diff": "text/x-diff"}  # fmt: skip
+LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
+README = """# {title}
+
+{count} launches of Scaleproof {version} with every sample, log and exit code, the tables and verdicts that were made from them, and the environment.
+
+- `results/` is a results folder: `scaleproof results list --results results`, `scaleproof show LAUNCH --results results`.
+- `tables/` has the same as Parquet, for any other tool: {tables}.
+- `environment/` says what ran: `make env` of a clone of Scaleproof at the commit below makes it again from `requirements.lock`.
+  Where a launch ran with changes to its commit, its `run.json` says so and `results/differences/` has them.
+- `suites/` are the experiments and claims. Verdicts anew, without running anything: `scaleproof judge SUITE --size SIZE --suites suites --results results`.
+
+Code: {codes}. Machines: {machines}.
+"""
+
+
+def to_crate(results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite], path: Path) -> int:
+    """Write the crate, a zip archive where `path` ends with .zip, else a folder; returns how many launches a reader finds in it, all of them or SpecError."""
+    draft = free(path)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
+        folder = Path(temporary) / "crate"
+        _fill(folder, results, chosen, tables, suites)
+        _describe(folder, chosen, suites)
+        count = read_back(folder, len(chosen))
+        try:
+            if path.suffix == ".zip":
+                _zip(folder, draft)
+                draft.rename(path)
+            else:
+                folder.rename(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    return count
+
+
+def read_back(folder: Path, wanted: int) -> int:
+    """What the crate says and what it holds agree: every entity is there, every launch is a whole record. SpecError otherwise."""
+    crate = ROCrate(str(folder))
+    missing = [entity.id for entity in crate.data_entities if not entity.id.startswith("http") and not (folder / entity.id).exists()]
+    if missing:
+        raise SpecError(f"{folder.name}: the crate names {missing[0]!r} and has none")
+    with tempfile.TemporaryDirectory() as elsewhere:
+        (Path(elsewhere) / "runs").symlink_to((folder / "results" / "runs").resolve())
+        index = Index(Path(elsewhere))
+        if index.damaged or len(index.launches) != wanted:
+            raise SpecError(f"{folder.name}: {len(index.launches)} of {wanted} launches can be read in the crate")
+        return len(index.launches)
+
+
+def _fill(folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite]) -> None:
+    """All files but the description."""
+    for case_id, launch in zip(chosen["case"].to_pylist(), chosen["launch"].to_pylist(), strict=True):
+        shutil.copytree(results / "runs" / case_id / launch, folder / "results" / "runs" / case_id / launch)
+    for name in (*BESIDE, "tables", "claims"):
+        if (results / name).is_dir():
+            others = [f"{suite}.*" for suite in _others(results, chosen)]
+            shutil.copytree(results / name, folder / "results" / name, ignore=shutil.ignore_patterns(".*", *others))
+    (folder / "tables").mkdir(parents=True)
+    for name, table in tables.items():
+        pq.write_table(table, folder / "tables" / f"{name}.parquet", compression="zstd")
+    for name, suite in suites.items():
+        shutil.copytree(suite.folder, folder / "suites" / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    (folder / "environment").mkdir()
+    for name in _OF_PROJECT:
+        if (PROJECT / name).exists():
+            target = folder / name if name in ("LICENSE", "CITATION.cff") else folder / "environment" / name
+            shutil.copyfile(PROJECT / name, target)
+    packages = sorted(f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions())
+    (folder / "environment" / "packages.txt").write_text("\n".join(dict.fromkeys([f"python=={sys.version.split()[0]}", *packages])) + "\n")
+    codes = sorted(
+        {f"digest {code}, commit {commit or 'unknown'}" for code, commit in zip(chosen["code"].to_pylist(), chosen["commit"].to_pylist(), strict=True)}
+    )
+    (folder / "README.md").write_text(
+        README.format(
+            title=_title(chosen),
+            count=len(chosen),
+            version=scaleproof.__version__,
+            codes="; ".join(codes),
+            tables=", ".join(f"`{name}`" for name in tables),
+            machines=", ".join(sorted(set(chosen["machine"].to_pylist()))),
+        )  # fmt: skip
+    )
+
+
+def _others(results: Path, chosen: pa.Table) -> set[str]:
+    """Suites whose plans and verdicts are no part of the crate."""
+    files = [path.name for name in ("stops", "tables", "claims") for path in (results / name).glob("*.*")]
+    return {name.partition(".")[0] for name in files if not name.startswith(".")} - set(chosen["suite"].to_pylist())
+
+
+def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
+    """ro-crate-metadata.json."""
+    citation = _citation()
+    crate = ROCrate(version=VERSION)
+    crate.name, crate.license = _title(chosen), LICENCE
+    crate.description = (
+        f"Launches of distributed deep learning under Scaleproof, with every sample; suites {', '.join(sorted(set(chosen['suite'].to_pylist())))}."
+    )
+    crate.keywords = citation.get("keywords", [])
+    started = max(chosen["started_at"].to_pylist())
+    crate.root_dataset["datePublished"] = started[:10]
+    authors = [crate.add(Person(crate, f"#author-{number}", {"name": _name(author)})) for number, author in enumerate(citation.get("authors", []))]
+    if authors:
+        crate.root_dataset["author"] = authors
+    software = crate.add(
+        ContextEntity(crate, "#scaleproof", {"@type": "SoftwareApplication", "name": "Scaleproof", "softwareVersion": scaleproof.__version__, "license": LICENCE})
+    )
+    _add_data(crate, folder, chosen, suites)
+    action: dict[str, Any] = {"@type": "CreateAction", "name": "scaleproof run", "instrument": {"@id": software.id}, "result": {"@id": "results/runs/"}}
+    action |= {"startTime": min(chosen["started_at"].to_pylist()), "endTime": started, "agent": [{"@id": author.id} for author in authors]}
+    crate.root_dataset["mentions"] = crate.add(ContextEntity(crate, "#measured", action))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        crate.metadata.write(str(folder))
+
+
+def _add_data(crate: ROCrate, folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
+    """Every file outside the records by itself, every case of the records as a data set; launch by launch they are in tables/launches.parquet."""
+    known = {f"tables/{name}.parquet": text for name, text in TABLES.items()} | {"README.md": "what is where, and how to judge again"}
+    known |= {name if name in ("LICENSE", "CITATION.cff") else f"environment/{name}": text for name, text in _OF_PROJECT.items()}
+    known |= {"environment/packages.txt": "every Python package of the environment that made this crate"}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        place = path.relative_to(folder).as_posix()
+        if not place.startswith("results/runs/"):
+            described: dict[str, Any] = {"name": known.get(place, path.name), "contentSize": str(path.stat().st_size)}
+            crate.add_file(path, place, properties=described | ({"encodingFormat": _FORMATS[path.suffix]} if path.suffix in _FORMATS else {}))
+    crate.add_dataset(folder / "results" / "runs", "results/runs/", properties={"name": f"{len(chosen)} records: <case>/<launch>/"})
+    for row in {row["case"]: row for row in chosen.to_pylist()}.values():
+        words = f"{row['suite']} {row['experiment']}, arm {row['arm']}, {row['ranks']} ranks, {row['evidence']}"
+        place = f"results/runs/{row['case']}/"
+        crate.add_dataset(folder / place, place, properties={"name": words, "identifier": row["case"]})
+    for name, suite in suites.items():
+        crate.add_dataset(folder / "suites" / name, f"suites/{name}/", properties={"name": f"suite {name}: {suite.title}"})
+
+
+def _zip(folder: Path, target: Path) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
+
+
+def _title(chosen: pa.Table) -> str:
+    return f"Scaleproof results: {', '.join(sorted(set(chosen['suite'].to_pylist())))}"
+
+
+def _citation() -> dict[str, Any]:
+    path = PROJECT / "CITATION.cff"
+    found: dict[str, Any] = yaml.safe_load(path.read_text()) if path.exists() else {}
+    return found
+
+
+def _name(author: Mapping[str, str]) -> str:
+    return author.get("name") or " ".join(filter(None, (author.get("given-names"), author.get("family-names"))))

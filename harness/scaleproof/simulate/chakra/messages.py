@@ -1,0 +1,124 @@
+"""Replays a trace with sends and receives, event by event: messages and collectives of all ranks share the links."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scaleproof.simulate.chakra.trace import Node, Trace, in_order
+from scaleproof.simulate.chakra.wire import Type
+from scaleproof.simulate.exchange import Call
+from scaleproof.simulate.fluid import FluidCalls, _Run
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.network import Network
+from scaleproof.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    from scaleproof.simulate.chakra.replay import Matching, Shared
+
+Key = tuple[int, int, int]
+"""Of a message: from, to, tag."""
+
+
+def replay_messages(trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> np.ndarray:
+    """When each rank is done, in s. A message starts when both its ends have come to it."""
+    return _Replay(trace, network, costs, matching).run()
+
+
+class _Replay:
+    """`_missing`: what each node still waits for; `_behind`: who waits for it; `_stream`: computing in order; `_sends`, `_receives`: in the order of a key."""
+
+    def __init__(self, trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> None:
+        self._ranks, self._matching = len(trace.ranks), matching
+        self._fluid = FluidCalls(network, np.arange(self._ranks), costs)
+        self._orders = [in_order(nodes) for nodes in trace.ranks]
+        self._missing = [{node.id: len(set(node.after)) for node in nodes} for nodes in self._orders]
+        self._behind: list[dict[int, list[Node]]] = [{} for _ in self._orders]
+        for behind, nodes in zip(self._behind, self._orders, strict=True):
+            for node in nodes:
+                for other in set(node.after):
+                    behind.setdefault(other, []).append(node)
+        self._stream = [deque(node for node in nodes if node.computes) for nodes in self._orders]
+        self._busy = [False] * self._ranks
+        self._end, self._left = np.zeros(self._ranks), sum(map(len, self._orders))
+        self._there: dict[tuple[int, int], tuple[Key, int]] = {}
+        self._waits: dict[tuple[Key, int], list[tuple[int, Node]]] = {}
+        self._runs: dict[int, _Run] = {}
+        self._match()
+
+    def _match(self) -> None:
+        """The n-th send of a key meets the n-th receive."""
+        counts: dict[Type, Counter[Key]] = {Type.COMM_SEND: Counter(), Type.COMM_RECV: Counter()}
+        for rank, nodes in enumerate(self._orders):
+            for node in nodes:
+                if node.type in counts:
+                    if not 0 <= node.peer < self._ranks:
+                        raise SpecError(f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} ranks")
+                    ends = (rank, node.peer) if node.type is Type.COMM_SEND else (node.peer, rank)
+                    key: Key = (*ends, node.tag)
+                    self._there[rank, node.id] = key, counts[node.type][key]
+                    counts[node.type][key] += 1
+        sends, receives = counts[Type.COMM_SEND], counts[Type.COMM_RECV]
+        for key in sorted(sends.keys() | receives.keys()):
+            if sends[key] != receives[key]:
+                raise SpecError(f"rank {key[0]} sends {sends[key]} messages with tag {key[2]} to rank {key[1]}, which receives {receives[key]}")
+
+    def run(self) -> np.ndarray:
+        """When each rank is done."""
+        for rank, nodes in enumerate(self._orders):
+            for node in nodes:
+                if not node.after:
+                    self._fluid.flows.at(0.0, partial(self._come, rank, node))
+        self._fluid.flows.run()
+        if self._left:
+            raise SpecError(f"{self._left} nodes never start: ranks wait for each other's messages in a circle")
+        return self._end
+
+    def _come(self, rank: int, node: Node) -> None:
+        """All that the node waits for is done."""
+        if node.computes:
+            self._missing[rank][node.id] = 0
+            self._next(rank)
+        elif node.type is Type.COMM_COLL:
+            self._enter(rank, node, self._matching.of[rank, node.id])
+        else:
+            self._meet(rank, node)
+
+    def _next(self, rank: int) -> None:
+        """The stream takes its next piece, when that is ready."""
+        stream = self._stream[rank]
+        if not self._busy[rank] and stream and not self._missing[rank][stream[0].id]:
+            node, self._busy[rank] = stream.popleft(), True
+            self._fluid.flows.at(self._fluid.flows.now + node.seconds, partial(self._computed, rank, node))
+
+    def _computed(self, rank: int, node: Node) -> None:
+        self._busy[rank] = False
+        self._over(rank, node)
+        self._next(rank)
+
+    def _enter(self, rank: int, node: Node, shared: Shared) -> None:
+        if id(shared) not in self._runs:
+            self._runs[id(shared)] = self._fluid.opened(Call(shared.pattern, shared.nbytes, np.zeros(self._ranks)))
+        self._runs[id(shared)].enter(rank, partial(self._over, rank, node))
+
+    def _meet(self, rank: int, node: Node) -> None:
+        here = self._waits.setdefault(self._there[rank, node.id], [])
+        here.append((rank, node))
+        if len(here) == 2:
+            (source, destination, _), _ = self._there[rank, node.id]
+            self._fluid.message(source, destination, float(max(one.nbytes for _, one in here)), partial(self._arrived, here))
+
+    def _arrived(self, ends: list[tuple[int, Node]]) -> None:
+        for rank, node in ends:
+            self._over(rank, node)
+
+    def _over(self, rank: int, node: Node) -> None:
+        self._left -= 1
+        self._end[rank] = max(self._end[rank], self._fluid.flows.now)
+        for other in self._behind[rank].get(node.id, ()):
+            self._missing[rank][other.id] -= 1
+            if not self._missing[rank][other.id]:
+                self._come(rank, other)

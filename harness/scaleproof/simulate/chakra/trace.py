@@ -1,0 +1,215 @@
+"""A training step as Chakra has it: a graph of computing, collectives, sends and receives for every rank, in a folder with a file each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from pathlib import Path
+from typing import Any
+
+from scaleproof.simulate.chakra.wire import VERSION, Collective, Type, attributes, messages, read, set_attribute, write
+from scaleproof.spec.case import Operation
+from scaleproof.spec.errors import SpecError
+
+GROUPS = "comm_groups.json"
+"""Members of the groups that collectives name, as ASTRA-sim reads them: {"1": [0, 1], ...}; a collective without a group is of all ranks."""
+OPERATIONS: dict[Collective, Operation] = {
+    Collective.ALL_REDUCE: "all_reduce", Collective.ALL_GATHER: "all_gather", Collective.REDUCE_SCATTER: "reduce_scatter",
+    Collective.REDUCE_SCATTER_BLOCK: "reduce_scatter", Collective.BROADCAST: "broadcast",
+}  # fmt: skip
+_FILE = re.compile(r"(.+)\.([0-9]+)\.et$")
+MICRO = 1e-6
+MOST_RANKS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One piece of work of one rank. `after`: ids of what must be done before. `nbytes`: that a rank puts into a collective (of an all-gather its part), or of
+    a message; `peer` and `tag`: of a send or a receive; `group`: of a collective, None: all ranks. Nodes that are no communication take `seconds` of the
+    rank's one stream of computing, in the order of the file as far as `after` allows."""
+
+    id: int
+    name: str
+    type: Type
+    after: tuple[int, ...] = ()
+    seconds: float = 0.0
+    flop: int = 0
+    nbytes: int = 0
+    operation: Collective | None = None
+    group: str | None = None
+    peer: int = 0
+    tag: int = 0
+
+    @property
+    def computes(self) -> bool:
+        """Whether it is on the stream of computing."""
+        return self.type not in (Type.COMM_SEND, Type.COMM_RECV, Type.COMM_COLL)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Of all ranks. `about`: attributes of the metadata."""
+
+    ranks: tuple[tuple[Node, ...], ...]
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_trace(folder: Path, prefix: str, trace: Trace) -> list[Path]:
+    """`<prefix>.<rank>.et` for every rank, and comm_groups.json where there are groups. Times become whole microseconds, as the format has them: a rank's
+    end to end is kept, so that no error adds up."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for rank, nodes in enumerate(trace.ranks):
+        metadata, _ = messages()
+        head = metadata(version=VERSION)
+        for name, value in trace.about.items():
+            set_attribute(head, name, "int64" if isinstance(value, int) else "string", value)
+        paths.append(folder / f"{prefix}.{rank}.et")
+        write(paths[-1], head, _encoded(nodes))
+    if trace.groups:
+        paths.append(folder / GROUPS)
+        paths[-1].write_text(json.dumps({name: list(members) for name, members in sorted(trace.groups.items())}) + "\n")
+    return paths
+
+
+def _encoded(nodes: Sequence[Node]) -> Iterator[Any]:
+    _, kind = messages()
+    spent = 0.0
+    for node in nodes:
+        before, spent = round(spent / MICRO), spent + node.seconds
+        found = kind(id=node.id, name=node.name, type=int(node.type), data_deps=node.after, duration_micros=round(spent / MICRO) - before)
+        set_attribute(found, "is_cpu_op", "bool", False)
+        if node.computes:
+            set_attribute(found, "num_ops", "int64", node.flop)
+            set_attribute(found, "tensor_size", "uint64", node.nbytes)
+        else:
+            set_attribute(found, "comm_size", "int64", node.nbytes)
+        if node.operation is not None:
+            set_attribute(found, "comm_type", "int64", int(node.operation))
+        if node.group is not None:
+            set_attribute(found, "pg_name", "string", node.group)
+        if node.type in (Type.COMM_SEND, Type.COMM_RECV):
+            set_attribute(found, "comm_dst" if node.type is Type.COMM_SEND else "comm_src", "int32", node.peer)
+            set_attribute(found, "comm_tag", "int32", node.tag)
+        yield found
+
+
+def read_trace(folder: Path) -> Trace:
+    """All ranks of a folder; SpecError, in one line, for what cannot be replayed."""
+    paths = _files(folder)
+    ranks: list[tuple[Node, ...]] = []
+    about: dict[str, Any] = {}
+    for rank, path in enumerate(paths):
+        metadata, nodes = read(path)
+        about = about or attributes(metadata)
+        ranks.append(tuple(_node(path, message, rank) for message in nodes))
+        _check(path, ranks[-1])
+    groups = _groups(folder, len(ranks))
+    for path, rank_nodes in zip(paths, ranks, strict=True):
+        named = next((node for node in rank_nodes if node.group is not None and node.group not in groups and groups), None)
+        if named is not None:
+            raise SpecError(f"{path}: node {named.id} is of group {named.group!r}, which {GROUPS} does not have")
+    return Trace(tuple(ranks), groups, about)
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise SpecError(f"{folder}: no such folder; it holds the trace, <name>.<rank>.et for every rank")
+    found: dict[int, Path] = {}
+    prefixes = set()
+    for path in sorted(folder.iterdir()):
+        match = _FILE.match(path.name)
+        if match:
+            prefixes.add(match[1])
+            found[int(match[2])] = path
+    if not found:
+        raise SpecError(f"{folder}: no trace in it; files are named <name>.<rank>.et")
+    if len(prefixes) > 1:
+        raise SpecError(f"{folder}: traces of {len(prefixes)} names ({', '.join(sorted(prefixes)[:3])}); give a folder with one of them")
+    if len(found) > MOST_RANKS:
+        raise SpecError(f"{folder}: {len(found)} ranks; {MOST_RANKS} are replayed at most")
+    missing = next((rank for rank in range(len(found)) if rank not in found), None)
+    if missing is not None:
+        raise SpecError(f"{folder}: {len(found)} files, but none of rank {missing}; ranks are numbered from 0")
+    return [found[rank] for rank in range(len(found))]
+
+
+def _groups(folder: Path, ranks: int) -> dict[str, tuple[int, ...]]:
+    path = folder / GROUPS
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text())
+        groups = {str(name): tuple(int(member) for member in members) for name, members in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        raise SpecError(f"{path}: not of the form {{'1': [0, 1]}}: a list of ranks by name of group") from None
+    for name, members in groups.items():
+        if not members or len(set(members)) < len(members) or not all(0 <= member < ranks for member in members):
+            raise SpecError(f"{path}: group {name!r} has members that are no ranks of this trace, or twice the same")
+    return groups
+
+
+def _node(path: Path, message: Any, rank: int) -> Node:
+    found, what = attributes(message), f"{path}: node {message.id}"
+    try:
+        kind = Type(message.type)
+    except ValueError:
+        kind = Type.COMP  # storage, batch and checkpoint nodes of later schemas: they take their time
+    number = {name: _whole(what, found, name) for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")}
+    operation = None
+    if kind is Type.COMM_COLL:
+        if number["comm_type"] not in {int(known) for known in Collective}:
+            raise SpecError(f"{what} is a collective of unknown comm_type {number['comm_type']}")
+        operation = Collective(number["comm_type"])
+    sends = kind is Type.COMM_SEND
+    if sends and number["comm_src"] not in (0, rank):
+        raise SpecError(f"{what} sends from rank {number['comm_src']}, but this is the file of rank {rank}")
+    communicates = kind in (Type.COMM_COLL, Type.COMM_SEND, Type.COMM_RECV)
+    return Node(
+        int(message.id), message.name, kind, (*message.data_deps, *message.ctrl_deps), message.duration_micros * MICRO, number["num_ops"],
+        number["comm_size"] if communicates else number["tensor_size"], operation, found.get("pg_name") or None,
+        number["comm_dst"] if sends else number["comm_src"], number["comm_tag"],
+    )  # fmt: skip
+
+
+def _whole(what: str, found: Mapping[str, Any], name: str) -> int:
+    value = found.get(name, 0)
+    if isinstance(value, str | bytes | float) or value < 0:
+        raise SpecError(f"{what} has {name} {value!r}, which is no count")
+    return int(value)
+
+
+def _check(path: Path, nodes: Sequence[Node]) -> None:
+    ids = {node.id for node in nodes}
+    if len(ids) < len(nodes):
+        raise SpecError(f"{path}: two nodes have the same id")
+    for node in nodes:
+        unknown = next((other for other in node.after if other not in ids), None)
+        if unknown is not None:
+            raise SpecError(f"{path}: node {node.id} waits for node {unknown}, which is not there")
+    if len(in_order(nodes)) < len(nodes):
+        raise SpecError(f"{path}: nodes wait for each other in a circle")
+
+
+def in_order(nodes: Sequence[Node]) -> list[Node]:
+    """As they stand in the file, but each behind what it waits for; nodes of a circle are left out."""
+    place = {node.id: number for number, node in enumerate(nodes)}
+    waiting = [len(set(node.after)) for node in nodes]
+    behind: dict[int, list[int]] = {}
+    for number, node in enumerate(nodes):
+        for other in set(node.after):
+            behind.setdefault(place[other], []).append(number)
+    ready, found = [number for number, count in enumerate(waiting) if not count], []
+    heapify(ready)
+    while ready:
+        number = heappop(ready)
+        found.append(nodes[number])
+        for other in behind.get(number, ()):
+            waiting[other] -= 1
+            if not waiting[other]:
+                heappush(ready, other)
+    return found

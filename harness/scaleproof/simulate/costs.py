@@ -1,0 +1,110 @@
+"""alpha, beta and gamma with their intervals over launches: seconds per message, per byte sent, and per byte reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scaleproof.simulate.line import Goodness, Segment, checked, choose_cuts, fit_segments, goodness, seconds
+from scaleproof.simulate.rounds import Rounds, messages_s, rounds_of
+from scaleproof.stats.bootstrap import SEED, calibrated
+from scaleproof.stats.intervals import smallest_count
+
+RESAMPLES = 999
+Draw = Callable[[int], np.ndarray]
+"""So many rows, drawn with replacement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A parameter with its interval over launches; None below 6 launches."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Point-to-point times: segments, the intervals of their alphas and betas, how well they fit, and the AICc of each number of segments."""
+
+    segments: tuple[Segment, ...]
+    alphas: tuple[Value, ...]
+    betas: tuple[Value, ...]
+    goodness: Goodness
+    aicc: dict[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """gamma, what every size is predicted to take with a gamma fitted to the other sizes, and how well that fits."""
+
+    gamma: Value
+    predicted: np.ndarray
+    goodness: Goodness
+
+
+def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
+    """alpha + beta n of one message. `times`: s, a row per launch, a column per size; medians over launches are fitted. SpecError when they cannot be."""
+    checked(what, nbytes, times)
+    medians = np.median(times, axis=0)
+    cuts, scores = choose_cuts(nbytes, medians)
+    segments = fit_segments(nbytes, medians, cuts)
+
+    def resampled(draw: Draw) -> np.ndarray:
+        found = fit_segments(nbytes, np.median(times[draw(len(times))], axis=0), cuts)
+        return np.array([[segment.alpha, segment.beta] for segment in found]).ravel()
+
+    spans = _intervals(resampled, len(times), 2 * len(segments))
+    values = [Value(value, *span) for value, span in zip((part for one in segments for part in (one.alpha, one.beta)), spans, strict=True)]
+    return Line(segments, tuple(values[::2]), tuple(values[1::2]), goodness(nbytes, medians, seconds(segments, nbytes)), scores)
+
+
+def fit_reduction(what: str, line: Line, algorithm: str, ranks: int, nbytes: np.ndarray, times: np.ndarray, sent: tuple[np.ndarray, np.ndarray]) -> Reduction:
+    """gamma >= 0 of an all-reduce whose messages cost what `line` says; `sent` are the sizes and times that `line` was fitted to.
+
+    The interval resamples both: launches of the all-reduce and of the transfer.
+    """
+    checked(what, nbytes, times)
+    rounds = rounds_of(algorithm, "all_reduce", ranks)
+    cuts = tuple(int(np.searchsorted(sent[0], segment.upto_nbytes or 0, "right")) for segment in line.segments[:-1])
+    medians = np.median(times, axis=0)
+    gamma = _gamma(rounds, nbytes, medians, messages_s(line.segments, rounds, nbytes))
+
+    def resampled(draw: Draw) -> np.ndarray:
+        segments = fit_segments(sent[0], np.median(sent[1][draw(len(sent[1]))], axis=0), cuts)
+        return np.array([_gamma(rounds, nbytes, np.median(times[draw(len(times))], axis=0), messages_s(segments, rounds, nbytes))])
+
+    predicted = predict(rounds, line.segments, nbytes, medians)
+    span = _intervals(resampled, min(len(times), len(sent[1])), 1)[0]
+    return Reduction(Value(gamma, *span), predicted, goodness(nbytes, medians, predicted))
+
+
+def predict(rounds: Rounds, segments: tuple[Segment, ...], nbytes: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Time in s of an all-reduce at every size, each with a gamma fitted to the other sizes alone."""
+    alone = messages_s(segments, rounds, nbytes)
+    found = np.empty(len(nbytes))
+    for place in range(len(nbytes)):
+        others = np.arange(len(nbytes)) != place
+        found[place] = alone[place] + rounds.reduced * nbytes[place] * _gamma(rounds, nbytes[others], times[others], alone[others])
+    return found
+
+
+def _gamma(rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, alone: np.ndarray) -> float:
+    """s per byte reduced with the least sum of squared relative errors; 0 where the messages alone would take longer than the all-reduce did."""
+    rows, wanted = rounds.reduced * nbytes / times, 1 - alone / times
+    weight = float(rows @ rows)
+    return max(float(rows @ wanted) / weight, 0.0) if weight else 0.0
+
+
+def _intervals(resampled: Callable[[Draw], np.ndarray], launches: int, count: int) -> list[tuple[float | None, float | None]]:
+    """Percentile bootstrap over launches, of each of `count` parameters; (None, None) below the fewest launches that give an interval."""
+    if launches < smallest_count():
+        return [(None, None)] * count
+    generator = np.random.default_rng(SEED)
+    nominal, _ = calibrated(launches, True)
+    found = np.array([resampled(lambda rows: generator.integers(rows, size=rows)) for _ in range(RESAMPLES)])
+    low, high = np.quantile(found, [(1 - nominal) / 2, (1 + nominal) / 2], axis=0)
+    return [(float(one), float(other)) for one, other in zip(low, high, strict=True)]

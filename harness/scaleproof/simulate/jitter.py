@@ -1,0 +1,83 @@
+"""How much longer than usual a rank computes: spread from step to step, and ranks that are slow for good; fitted to a machine's launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scaleproof.record.put import put_form
+from scaleproof.spec.errors import SpecError
+
+FILE = "jitter.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Jitter:
+    """Lognormal factors on a rank's compute time, each with median 1. `step_sigma`: standard deviation of the logarithm from step to step within a rank;
+    `rank_sigma`: between ranks, for the whole launch; `straggler_share` of steps take `straggler_factor` times as long."""
+
+    step_sigma: float = 0.0
+    rank_sigma: float = 0.0
+    straggler_share: float = 0.0
+    straggler_factor: float = 1.0
+
+    def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
+        """Of every rank in one step; the same for the same seed."""
+        lasting = np.random.default_rng((seed, 0)).standard_normal(ranks) * self.rank_sigma
+        dice = np.random.default_rng((seed, 1, step))
+        found = np.exp(lasting + dice.standard_normal(ranks) * self.step_sigma)
+        held_up = dice.random(ranks) < self.straggler_share
+        return np.where(held_up, found * self.straggler_factor, found)
+
+
+class FittedJitter(BaseModel):
+    """Of one machine, with the launches behind it; a new fit replaces it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = 1
+    machine: str
+    code: str
+    """Digest of the code that measured."""
+    fitted_at: str
+    suite: str
+    experiment: str
+    size: str
+    steps: int
+    """Steps of a rank that were looked at, in all launches together."""
+    step_sigma: float
+    rank_sigma: float | None
+    """None: no launch had two ranks."""
+    straggler_share: float
+    straggler_factor: float
+    beyond: float
+    """Share of the other steps outside of where the fitted spread puts 95 % of them: 0.05 where it is lognormal."""
+    runs: tuple[str, ...]
+
+    @property
+    def jitter(self) -> Jitter:
+        """As it is simulated."""
+        return Jitter(self.step_sigma, self.rank_sigma or 0.0, self.straggler_share, self.straggler_factor)
+
+
+def jitter_file(results: Path, machine: str) -> Path:
+    """Where a machine's is."""
+    return results / "machines" / machine / FILE
+
+
+def read_jitter(results: Path, machine: str) -> FittedJitter | None:
+    """A machine's; None when none was fitted, SpecError for a file of another form."""
+    path = jitter_file(results, machine)
+    try:
+        return FittedJitter.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        raise SpecError(f"{path}: no jitter of this version; `scaleproof fit SUITE EXPERIMENT` makes a new one") from None
+
+
+def write_jitter(results: Path, found: FittedJitter) -> Path:
+    """Put it in place by one rename."""
+    return put_form(jitter_file(results, found.machine), found)

@@ -1,0 +1,114 @@
+"""alpha + beta n fitted to times over message sizes: relative least squares without negative parts, cut where a protocol changes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from scaleproof.spec.errors import SpecError
+
+LEAST_SIZES = 3
+"""Message sizes of a line: with two the fit says nothing of itself."""
+MOST_SEGMENTS = 3
+"""Eager, rendezvous, and beyond the caches."""
+BETTER_BY = 10.0
+"""A cut is made when it lowers AICc by more than this: then the data leave the simpler model essentially no support (Burnham and Anderson 2004, table 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Messages of at most `upto_nbytes` (None: any) take alpha + beta n seconds."""
+
+    upto_nbytes: int | None
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Goodness:
+    """How well a model tells the medians it is shown with: R^2 of the logarithms of times, relative errors |model - measured| / measured."""
+
+    r_squared: float
+    median_error: float
+    worst_error: float
+    worst_nbytes: int
+
+
+def seconds(segments: tuple[Segment, ...], nbytes: np.ndarray) -> np.ndarray:
+    """Time in s of messages of `nbytes`."""
+    found = np.full(len(nbytes), segments[-1].alpha) + segments[-1].beta * nbytes
+    for segment in reversed(segments[:-1]):
+        found = np.where(nbytes <= (segment.upto_nbytes or 0), segment.alpha + segment.beta * nbytes, found)
+    return found
+
+
+def fit_line(nbytes: np.ndarray, times: np.ndarray) -> tuple[float, float]:
+    """alpha in s and beta in s per byte, both >= 0, with the least sum of squared relative errors."""
+    largest = float(nbytes.max()) or 1.0  # columns of like size: the solver's tolerance is absolute
+    rows = np.column_stack([1 / times, nbytes / largest / times])
+    (alpha, beta), _ = nnls(rows, np.ones(len(times)))
+    return float(alpha), float(beta / largest)
+
+
+def fit_segments(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> tuple[Segment, ...]:
+    """One line for each piece; a cut is the number of sizes before it."""
+    edges = [0, *cuts, len(nbytes)]
+    found = []
+    for start, stop in itertools.pairwise(edges):
+        alpha, beta = fit_line(nbytes[start:stop], times[start:stop])
+        found.append(Segment(None if stop == len(nbytes) else int(nbytes[stop - 1]), alpha, beta))
+    return tuple(found)
+
+
+def choose_cuts(nbytes: np.ndarray, times: np.ndarray) -> tuple[tuple[int, ...], dict[int, float]]:
+    """The cuts that AICc asks for, and the least AICc by number of segments. Every segment keeps LEAST_SIZES sizes."""
+    best: dict[int, tuple[float, tuple[int, ...]]] = {}
+    for pieces in range(1, MOST_SEGMENTS + 1):
+        for cuts in itertools.combinations(range(LEAST_SIZES, len(nbytes) - LEAST_SIZES + 1), pieces - 1):
+            if any(after - before < LEAST_SIZES for before, after in itertools.pairwise(cuts)):
+                continue
+            score = aicc(nbytes, times, cuts)
+            if math.isfinite(score) and (pieces not in best or score < best[pieces][0]):
+                best[pieces] = score, cuts
+    chosen = 1
+    for pieces in sorted(best):
+        if pieces > 1 and best[pieces][0] < best[chosen][0] - BETTER_BY:
+            chosen = pieces
+    return best[chosen][1] if best else (), {pieces: score for pieces, (score, _) in best.items()}
+
+
+def aicc(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> float:
+    """Corrected Akaike criterion of relative errors; parameters are two a segment, one a cut and the variance. Infinite with too few sizes."""
+    count, parameters = len(nbytes), 2 * (len(cuts) + 1) + len(cuts) + 1
+    if count - parameters - 1 <= 0:
+        return math.inf if cuts else 0.0
+    errors = seconds(fit_segments(nbytes, times, cuts), nbytes) / times - 1
+    # Times are no better than the clock and the median: without a floor an exact line would be cut for rounding errors.
+    mean_square = max(float(np.mean(errors**2)), 1e-8)
+    return count * math.log(mean_square) + 2 * parameters + 2 * parameters * (parameters + 1) / (count - parameters - 1)
+
+
+def goodness(nbytes: np.ndarray, times: np.ndarray, modelled: np.ndarray) -> Goodness:
+    """Of a model's times beside measured ones."""
+    measured, said = np.log(times), np.log(np.maximum(modelled, 1e-12))
+    spread = float(np.sum((measured - measured.mean()) ** 2))
+    errors = np.abs(modelled - times) / times
+    worst = int(np.argmax(errors))
+    share = 1 - float(np.sum((measured - said) ** 2)) / spread if spread else 0.0
+    return Goodness(share, float(np.median(errors)), float(errors[worst]), int(nbytes[worst]))
+
+
+def checked(what: str, nbytes: np.ndarray, times: np.ndarray) -> None:
+    """SpecError for data that no line can be fitted to: `times` has a row per launch and a column per size."""
+    if times.ndim != 2 or times.shape[1] != len(nbytes) or not len(times):
+        raise SpecError(f"{what}: no launch has times at all {len(nbytes)} message sizes")
+    if len(nbytes) < LEAST_SIZES:
+        raise SpecError(f"{what}: {len(nbytes)} message sizes; a line of time over size needs at least {LEAST_SIZES}")
+    if (np.diff(nbytes) <= 0).any() or (nbytes < 0).any():
+        raise SpecError(f"{what}: message sizes must rise from one to the next")
+    if not (np.isfinite(times) & (times > 0)).all():
+        raise SpecError(f"{what}: a time of 0 or below, or none, at a message size")

@@ -1,0 +1,244 @@
+"""What a training would gain from more nodes: throughput, efficiency and exposed communication by number of nodes, what binds, and where it ends to pay."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from scaleproof.simulate.engine import Options, simulate
+from scaleproof.simulate.line import Segment
+from scaleproof.simulate.model import FREE, CostModel, MessageCosts
+from scaleproof.simulate.predict import drawn_profile
+from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.cluster import Cluster, Link, cluster_of, node_name
+from scaleproof.stats.predictions import ratios
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import LayerTimes, Profile, Spread
+
+DRAWS, DRAWS_AT_END = 39, 19
+"""From the uncertainty of costs and measured profiles: a further one lies between the least and the largest of 39 with 95 %. Where efficiency is a range,
+19 at either end of it, which is further than a further one would be drawn."""
+FEW = 7
+"""Draws of a strategy whose simulation goes from message to message, which takes seconds on hundreds of nodes."""
+DIVIDED = ("distributed_update", "hybrid", "parameter_server")
+"""Strategies in which a node does a part of the update."""
+ENDLESS_MBIT = 1e12
+RESOURCES = {
+    "compute": "a node's computing",
+    "link": "the rate of the links",
+    "latency": "what a message costs however small it is",
+    "transport": "bytes that software copies and reduces",
+    "server": "the servers' links and their sums",
+}
+"""What may bind a step, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A predicted value with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def over(self, divisor: float) -> Range:
+        """In another unit."""
+        return Range(self.value / divisor, self.low / divisor, self.high / divisor)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One number of nodes. `batch`: samples of a node; `gains`: share by which the step gets shorter when the time that one resource takes is halved."""
+
+    nodes: int
+    batch: int
+    compute_s: Range
+    step_s: Range
+    exposed_s: Range
+    """Of a step: what the exchange adds to computing."""
+    throughput: Range
+    """Samples per s of all nodes."""
+    speedup: Range
+    gains: Mapping[str, float]
+
+    @property
+    def efficiency(self) -> Range:
+        """Speed-up over nodes."""
+        return self.speedup.over(self.nodes)
+
+    @property
+    def binds(self) -> str:
+        """The resource that would shorten the step most."""
+        return max(self.gains, key=lambda name: self.gains[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Useful:
+    """The most nodes whose efficiency is at least `least`: by the prediction, and by either end of its interval. `at_end`: why no more were looked at, where
+    even the last ones pay."""
+
+    least: float
+    value: int
+    low: int
+    high: int
+    at_end: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A training, without its number of nodes. `fields`: of its case; `minibatch` is global, `per_node` grows it with the nodes: one of the two.
+
+    `profiles`: of a case's compute, the middle first and then the ends of a range of efficiency, where there is one."""
+
+    fields: Mapping[str, Any]
+    network: Network
+    costs: CostModel
+    profiles: Callable[[TrainCase], tuple[Profile, ...]]
+    minibatch: int | None = None
+    per_node: int | None = None
+    _known: dict[int, Point] = field(default_factory=dict)
+
+    def case(self, nodes: int) -> TrainCase:
+        """On so many nodes, one rank on each; pydantic's ValidationError where fields do not fit."""
+        minibatch = nodes * (self.per_node or 1) if self.minibatch is None else self.minibatch
+        given = {"warmup": 0, "steps": 1, "suite": "predict", "experiment": "predict", "arm": "predict", "program": "train", "fabric": "simulated"}
+        fields = {**given, **self.fields, "ranks": nodes, "minibatch": minibatch}
+        case = parse_case(fields | ({"servers": min(servers, nodes)} if (servers := int(fields.get("servers", 0))) else {}))
+        assert isinstance(case, TrainCase)
+        return case.model_copy(update={"workload": self.network.name})  # a network of the user's own is in no registry
+
+    def counts(self, first: int, last: int) -> list[int]:
+        """Numbers of nodes that could be asked for: those that divide the global minibatch."""
+        return [nodes for nodes in range(first, last + 1) if self.minibatch is None or self.minibatch % nodes == 0]
+
+    @cached_property
+    def _alone(self) -> list[dict[int, float]]:
+        """Throughput of one node, as `_times` has it."""
+        return [{index: self._batch(1) / step for index, step in times.items()} for times in self._times(1)]
+
+    def _batch(self, nodes: int) -> int:
+        return self.minibatch // nodes if self.minibatch else self.per_node or 1
+
+    def point(self, nodes: int) -> Point:
+        """Predicted; known ones are kept."""
+        if nodes not in self._known:
+            self._known[nodes] = self._point(nodes)
+        return self._known[nodes]
+
+    def _point(self, nodes: int) -> Point:
+        case = self.case(nodes)
+        profiles = self.profiles(case)
+        cluster, costs = cluster_of(case), self.costs.central()
+        steps = self._times(nodes)
+        rates = [{index: case.minibatch / step for index, step in times.items()} for times in steps]
+        computed = [self._computed(case, profile, times) for profile, times in zip(profiles, steps, strict=True)]
+        exposed = [{index: max(step - alone[index], 0.0) for index, step in times.items()} for times, alone in zip(steps, computed, strict=True)]
+        speedups = [ratios(above, below) for above, below in zip(rates, self._alone, strict=True)]
+        gains = {name: 1 - self._step_s(*changed) / steps[0][0] for name, changed in halved(case, profiles[0], cluster, costs).items()}
+        return Point(nodes, self._batch(nodes), around(computed), around(steps), around(exposed), around(rates), around(speedups), gains)
+
+    def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
+        """s of computing in a step, by draw: of an update that nodes or servers divide, a node's own share."""
+        if case.strategy not in DIVIDED:
+            return {draw: drawn(profile, draw).step_s for draw in draws}
+        cluster = cluster_of(case)
+        endless = replace(cluster, links=tuple(Link(link.ends, ENDLESS_MBIT, 0.0) for link in cluster.links))
+        known: dict[int, float] = {}
+        profiles = {draw: drawn(profile, draw) for draw in draws}  # one object for all draws where there is nothing to draw
+        for one in profiles.values():
+            if id(one) not in known:
+                known[id(one)] = self._step_s(case, one, endless, FREE)
+        return {draw: known[id(one)] for draw, one in profiles.items()}
+
+    def _times(self, nodes: int) -> list[dict[int, float]]:
+        """s a step: by profile, then by draw (0: every parameter at its value)."""
+        case = self.case(nodes)
+        profiles = self.profiles(case)
+        cluster, found = cluster_of(case), []
+        for place, profile in enumerate(profiles):
+            times = {0: self._step_s(case, profile, cluster, self.costs.central())}
+            draws = DRAWS if len(profiles) == 1 else DRAWS_AT_END if place else 0
+            draws = min(draws, FEW) if case.strategy.endswith("parameter_server") else draws
+            times |= {draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw)) for draw in range(1, draws + 1)}
+            found.append(times)
+        return found
+
+    def _step_s(self, case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> float:
+        return simulate(case, profile, cluster, costs, options=Options(table=self.network)).step_s
+
+    def useful(self, asked: Sequence[int], least: float) -> Useful:
+        """Between the smallest and the largest number asked for, to the node; efficiency is taken to fall with nodes between two that were asked for."""
+        counts = self.counts(min(asked), max(asked))
+        value, low, high = (self._last(counts, asked, end, least) for end in ("value", "low", "high"))
+        last = "the minibatch has no more samples" if counts[-1] == self.minibatch else "no more were asked for"
+        return Useful(least, value, low, high, last if value == counts[-1] else "")
+
+    def _last(self, counts: Sequence[int], asked: Sequence[int], end: str, least: float) -> int:
+        def pays(nodes: int) -> bool:
+            return bool(getattr(self.point(nodes).efficiency, end) >= least)
+
+        good = [nodes for nodes in sorted(asked) if pays(nodes)]
+        if not good:
+            return 0
+        above = [nodes for nodes in sorted(asked) if nodes > good[-1]]
+        between = counts[counts.index(good[-1]) : counts.index(above[0]) if above else len(counts)]
+        return between[bisect_left(between, True, lo=1, key=lambda nodes: not pays(nodes)) - 1]
+
+
+def drawn(profile: Profile, draw: int) -> Profile:
+    """A draw from the intervals of a measured profile; reckoned ones have none."""
+    if draw == 0 or profile.framework == "peak":
+        return profile
+    found = drawn_profile(profile, draw)
+    assert found is not None
+    return found
+
+
+def around(values: Sequence[Mapping[int, float]]) -> Range:
+    """The prediction of the middle profile, and an interval around all draws of all profiles."""
+    every = [value for draws in values for value in draws.values()]
+    return Range(values[0][0], min(every), max(every))
+
+
+Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
+
+
+def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
+    """For each resource, the same step with the time that it takes halved. `server`: the links of the nodes that are servers, where others are none, and
+    what the servers sum; `link` is the other nodes' then."""
+    servers = {node_name(number) for number in range(case.servers)} if 0 < case.servers < case.ranks else set()
+    other = replace(cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links))
+    near = replace(cluster, links=tuple(Link(link.ends, link.mbit, link.delay_ms / 2) for link in cluster.links))
+    found = {
+        "compute": (case, _faster(profile), cluster, costs),
+        "link": (case, profile, other, costs),
+        "latency": (case, profile, near, _cheaper(costs, alpha=0.5)),
+        "transport": (case, profile, cluster, _cheaper(costs, beta=0.5, gamma=1.0 if servers else 0.5)),
+    }
+    if servers:
+        served = replace(cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links))
+        found["server"] = (case, profile, served, _cheaper(costs, gamma=0.5))
+    return found
+
+
+def _wider(link: Link) -> Link:
+    return Link(link.ends, link.mbit and 2 * link.mbit, link.delay_ms)
+
+
+def _cheaper(costs: MessageCosts, alpha: float = 1.0, beta: float = 1.0, gamma: float = 1.0) -> MessageCosts:
+    segments = tuple(Segment(one.upto_nbytes, one.alpha * alpha, one.beta * beta) for one in costs.segments)
+    return replace(costs, segments=segments, gamma=costs.gamma * gamma)
+
+
+def _faster(profile: Profile) -> Profile:
+    def half(time: Spread) -> Spread:
+        return Spread(median=time.median / 2)
+
+    layers = [
+        LayerTimes(name=one.name, mac=one.mac, forward_s=half(one.forward_s), backward_s=half(one.backward_s), weight_s=half(one.weight_s))
+        for one in profile.layers
+    ]  # fmt: skip
+    return profile.model_copy(update={"layers": tuple(layers), "update_s": half(profile.update_s)})

@@ -1,0 +1,137 @@
+"""What simulation reads of a machine: results/machines/<id>/costs.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scaleproof.record.put import put_form
+from scaleproof.record.schema import Evidence
+from scaleproof.spec.errors import SpecError
+
+FILE = "costs.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Parameter(_Part):
+    """A fitted value with its 95 % interval over launches; without one there were fewer than 6."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class SegmentCost(_Part):
+    """Messages up to `upto_nbytes` (None: any size) take alpha_s + beta_s_per_byte * n."""
+
+    upto_nbytes: int | None
+    alpha_s: Parameter
+    beta_s_per_byte: Parameter
+
+
+class Fit(_Part):
+    """How well a model tells the medians: R^2 of logarithms, relative errors, and the size at which the largest error is."""
+
+    r_squared: float
+    median_error: float
+    worst_error: float
+    worst_nbytes: int
+
+
+class Point(_Part):
+    """Measured at one size: median over launches in s with its interval, and what the model says."""
+
+    nbytes: int
+    measured_s: float
+    low_s: float | None
+    high_s: float | None
+    model_s: float
+
+
+class LineCost(_Part):
+    """alpha + beta n of a call over n bytes; `aicc` by number of segments says why there are as many as there are."""
+
+    launches: int
+    segments: tuple[SegmentCost, ...]
+    fit: Fit
+    aicc: dict[int, float]
+    points: tuple[Point, ...]
+
+
+class RoundsCost(_Part):
+    """gamma under the transfer's alpha and beta and the rounds of `algorithm`; `assumed`: the library does not say which one it runs.
+
+    `points` and `fit` are predictions: the gamma of each is fitted to the other sizes.
+    """
+
+    algorithm: str
+    assumed: bool
+    gamma_s_per_byte: Parameter
+    fit: Fit
+    points: tuple[Point, ...]
+
+
+class AllReduceCost(_Part):
+    """All-reduces of one number of ranks: the whole call as a line, and as rounds of messages with bytes to reduce."""
+
+    ranks: int
+    call: LineCost
+    rounds: RoundsCost | None
+    """None: the transport has no ping-pong, so that nothing says what of a call is messages and what is reducing."""
+
+
+class TransportCost(_Part):
+    """Of one arm: where it ran, and what was fitted."""
+
+    arm: str
+    transport: str
+    library: str
+    fabric: str
+    nodes: int
+    link_mbit: float | None
+    link_delay_ms: float
+    interface: str
+    evidence: Evidence
+    transfer: LineCost | None
+    """One message from a rank to another, one way; None: it has no sends and receives."""
+    all_reduces: tuple[AllReduceCost, ...]
+    runs: tuple[str, ...]
+    """Launches behind it."""
+
+
+class Costs(_Part):
+    """One machine at one time; a new fit replaces it, the records behind it stay."""
+
+    schema_version: Literal[1] = 1
+    machine: str
+    code: str
+    """Digest of the code that measured."""
+    fitted_at: str
+    suite: str
+    experiment: str
+    size: str
+    transports: tuple[TransportCost, ...]
+
+
+def costs_file(results: Path, machine: str) -> Path:
+    """Where a machine's costs are."""
+    return results / "machines" / machine / FILE
+
+
+def read_costs(results: Path, machine: str) -> Costs | None:
+    """A machine's costs; None when none were fitted, SpecError for a file of another form."""
+    path = costs_file(results, machine)
+    try:
+        return Costs.model_validate_json(path.read_bytes()) if path.exists() else None
+    except ValidationError:
+        raise SpecError(f"{path}: no costs of this version; `scaleproof fit` makes new ones") from None
+
+
+def write_costs(results: Path, costs: Costs) -> Path:
+    """Put them in place by one rename."""
+    return put_form(costs_file(results, costs.machine), costs)

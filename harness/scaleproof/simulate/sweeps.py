@@ -1,0 +1,52 @@
+"""Simulated programs `transfer` and `collective`: calls one by one, each after a barrier."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scaleproof.programs.common import repetitions
+from scaleproof.simulate.exchange import Call, Exchange
+from scaleproof.simulate.flows import Flows
+from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.network import Network
+from scaleproof.simulate.program import algorithm_of
+from scaleproof.simulate.schedules import pattern_of
+from scaleproof.simulate.spans import Prediction, Span
+from scaleproof.spec.case import CollectiveCase, TransferCase
+from scaleproof.spec.cluster import Cluster, slowed
+from scaleproof.spec.emulated import shrunk
+
+
+def sweep(case: TransferCase | CollectiveCase, cluster: Cluster, costs: MessageCosts, symmetry: bool = True) -> Prediction:
+    """All sizes of the case, warm-up included; every call of a size takes equally long."""
+    network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
+    nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
+    prediction, at = Prediction(case, start=np.zeros(case.ranks)), 0.0
+    for nbytes in case.sizes:
+        moved = shrunk(nbytes, case.shrink)
+        if isinstance(case, TransferCase):
+            seconds, event = np.array([round_trip_s(network, nodes, costs, moved)]), "transfer"
+        else:
+            call = Call(pattern_of(algorithm_of(case), case.operation, case.ranks), moved, np.zeros(case.ranks))
+            Exchange(network, nodes, costs, symmetry=symmetry).run([call])
+            seconds, event = call.end, case.operation
+        for number in range(case.warmup + repetitions(case, nbytes)):
+            start = np.full(len(seconds), at)
+            prediction.spans.append(Span(event, number, start, start + seconds, moved, number < case.warmup))
+            at += float(seconds.max())
+    prediction.end = np.full(case.ranks, at)
+    return prediction
+
+
+def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes: int) -> float:
+    """A message from rank 0 to rank 1 and back."""
+    flows, size = Flows(network.capacities), np.array([float(nbytes)])
+    alpha, beta = float(costs.alpha(size)[0]), float(costs.beta(size)[0])
+
+    def send(source: int, destination: int, then) -> None:  # type: ignore[no-untyped-def]
+        route = network.route(nodes[source], nodes[destination])
+        flows.at(flows.now + alpha + network.delay_s(route), lambda: flows.send(nbytes, route, network.most(route, beta), then))
+
+    send(0, 1, lambda: send(1, 0, lambda: None))
+    flows.run()
+    return flows.now

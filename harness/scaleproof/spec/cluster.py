@@ -1,0 +1,193 @@
+"""Clusters: nodes, switches and the links between them, as the emulator builds them and the simulator reckons with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
+
+from scaleproof.paths import PROJECT
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.locate import Document, Key, read_document
+from scaleproof.spec.messages import phrase
+from scaleproof.spec.registry import nearest
+
+if TYPE_CHECKING:
+    from scaleproof.spec.case import CommonCase
+
+ROOT = PROJECT / "clusters"
+MOST_NODES = 64_000
+"""Addresses of nodes: 250 in each of the 256 smaller networks of 10.77.0.0/16."""
+NODE_TYPES = "nodes.yaml"
+SWITCH = "switch"
+"""The one switch of a star."""
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+Form = TypeVar("Form", bound=_Form)
+
+
+class NodeType(_Form):
+    """What a node computes at its peak, and where that is said."""
+
+    summary: str
+    cores: PositiveInt
+    ghz: PositiveFloat
+    flop_per_cycle: PositiveInt
+    source: str
+
+    @property
+    def peak_flops(self) -> float:
+        """FLOP/s of all cores."""
+        return self.cores * self.ghz * 1e9 * self.flop_per_cycle
+
+
+class Rate(_Form):
+    """Of a link, each direction. `gbit`: wire rate in Gbit/s; `delay_us`: one way, in microseconds."""
+
+    gbit: PositiveFloat
+    delay_us: NonNegativeFloat = 0.0
+
+
+class LinkForm(Rate):
+    """Between two places, each `nodeN` or a switch's name; `count`: parallel links."""
+
+    between: Annotated[list[str], Field(min_length=2, max_length=2)]
+    count: PositiveInt = 1
+
+
+class ClusterForm(_Form):
+    """A star has one switch and a link to every node, any number of them. `links` spell a graph out over `nodes` nodes and `switches`."""
+
+    summary: str
+    source: str
+    star: Rate | None = None
+    nodes: PositiveInt | None = None
+    switches: list[str] = []
+    links: list[LinkForm] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link; both directions have the rate (Mbit/s on the wire; None: as fast as it goes) and the delay (ms, one way)."""
+
+    ends: tuple[str, str]
+    mbit: float | None
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """As many nodes as a case has, named node0, node1, ..."""
+
+    name: str
+    nodes: int
+    switches: tuple[str, ...]
+    links: tuple[Link, ...]
+
+
+def node_name(number: int) -> str:
+    """Of node `number` in a description."""
+    return f"node{number}"
+
+
+def star(name: str, nodes: int, mbit: float | None, delay_ms: float) -> Cluster:
+    """A switch with a link to every node."""
+    return Cluster(name, nodes, (SWITCH,), tuple(Link((node_name(number), SWITCH), mbit, delay_ms) for number in range(nodes)))
+
+
+def cluster_of(case: CommonCase) -> Cluster:
+    """The case's cluster, before `dilation` and `shrink`; SpecError when its description does not fit. A delay in the case is that of the whole way from
+    node to node, so each link of the star has half of it."""
+    if case.nodes > MOST_NODES:
+        raise SpecError(f"{case.nodes} nodes, and addresses for {MOST_NODES}")
+    if case.cluster is None:
+        return star("uniform", case.nodes, case.link_mbit, case.link_delay_ms / 2)
+    return load_cluster(case.cluster, case.nodes)
+
+
+def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:
+    """As it is built: rates lower by both factors, delays longer by `dilation`."""
+    links = tuple(Link(link.ends, link.mbit and link.mbit / dilation / shrink, link.delay_ms * dilation) for link in cluster.links)
+    return Cluster(cluster.name, cluster.nodes, cluster.switches, links)
+
+
+def ready_clusters() -> list[str]:
+    """Names of the descriptions in clusters/."""
+    return sorted(path.stem for path in ROOT.glob("*.yaml") if path.name != NODE_TYPES)
+
+
+def load_cluster(name: str, nodes: int) -> Cluster:
+    """A description by name, or by the path of a file that ends in .yaml, for so many nodes."""
+    file = Path(name) if name.endswith((".yaml", ".yml")) else ROOT / f"{name}.yaml"
+    if not name.endswith((".yaml", ".yml")) and not file.exists():
+        raise SpecError(f"unknown cluster {name!r}; {nearest(name, ready_clusters())}")
+    document = read_document(file)
+    form = _parsed(document, (), document.data, ClusterForm)
+    if form.star is not None:
+        if form.links or form.switches or form.nodes:
+            raise document.error(("star",), "a star has no links, switches or nodes beside it")
+        return star(file.stem, nodes, form.star.gbit * 1000, form.star.delay_us / 1000)
+    return _graph(document, form, file.stem, nodes)
+
+
+def _graph(document: Document, form: ClusterForm, name: str, nodes: int) -> Cluster:
+    if form.nodes is None or not form.links:
+        raise document.error((), "give either `star`, or `nodes` and `links`")
+    if nodes > form.nodes:
+        raise document.error(("nodes",), f"{nodes} nodes asked for, the description has {form.nodes}")
+    known = [node_name(number) for number in range(form.nodes)] + form.switches
+    links = []
+    for place, link in enumerate(form.links):
+        for end in link.between:
+            if end not in known:
+                raise document.error(("links", place, "between"), f"unknown place {end!r}; {nearest(end, known)}")
+        if link.between[0] == link.between[1]:
+            raise document.error(("links", place, "between"), "a link has two different ends")
+        links += [Link((link.between[0], link.between[1]), link.gbit * 1000, link.delay_us / 1000)] * link.count
+    cluster = Cluster(name, nodes, tuple(form.switches), tuple(links))
+    unreached = sorted(set(known[: form.nodes]) - _reached(cluster))
+    if unreached:
+        raise document.error(("links",), f"no way from node0 to {', '.join(unreached)}")
+    return cluster
+
+
+def _reached(cluster: Cluster) -> set[str]:
+    """Places that node0 has a way to."""
+    found, edge = {node_name(0)}, [node_name(0)]
+    while edge:
+        place = edge.pop()
+        near = {end for link in cluster.links if place in link.ends for end in link.ends} - found
+        found |= near
+        edge += near
+    return found
+
+
+@cache
+def node_types() -> dict[str, NodeType]:
+    """Every node type of clusters/nodes.yaml."""
+    document = read_document(ROOT / NODE_TYPES)
+    return {name: _parsed(document, (name,), form, NodeType) for name, form in document.data.items()}
+
+
+def node_type(name: str) -> NodeType:
+    """By name; SpecError names the nearest one."""
+    if name not in node_types():
+        raise SpecError(f"unknown node type {name!r} in clusters/{NODE_TYPES}; {nearest(name, list(node_types()))}")
+    return node_types()[name]
+
+
+def _parsed(document: Document, path: Key, data: Any, kind: type[Form]) -> Form:
+    try:
+        return kind.model_validate(data)
+    except ValidationError as failed:
+        error = failed.errors(include_url=False)[0]
+    inner: dict[str, type[_Form]] = {"star": Rate, "links": LinkForm}
+    fields = (inner.get(str(error["loc"][0]), kind) if len(error["loc"]) > 1 else kind).model_fields
+    raise document.error((*path, *error["loc"]), phrase(error, list(fields), []))

@@ -1,0 +1,108 @@
+"""YAML with line numbers: plain data, and for every key and item the line it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scaleproof.spec.errors import SpecError
+
+Key = tuple[str | int, ...]
+MAX_ENTRIES = 100_000
+"""Aliases of aliases grow without bound; no suite comes near this."""
+_TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's data; `lines` maps the path of each key or item to its line, from 1."""
+
+    file: Path
+    data: Any
+    lines: dict[Key, int]
+
+    def line(self, path: Key) -> int:
+        """The line of the path, or of the nearest thing around it."""
+        return next((self.lines[path[:depth]] for depth in range(len(path), -1, -1) if path[:depth] in self.lines), 1)
+
+    def error(self, path: Key, message: str) -> SpecError:
+        """`file:line: key: message`, on one line."""
+        place = f"{shown(self.file)}:{self.line(path)}: "
+        return SpecError(place + (f"{dotted(path)}: " if path else "") + " ".join(message.split()))
+
+
+def shown(file: Path) -> str:
+    """The file as a person would type it: relative where it lies below the working directory."""
+    absolute = file.absolute()
+    return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
+
+
+def dotted(path: Key) -> str:
+    """('sizes', 'ci', 'matrix', 0) -> 'sizes.ci.matrix[0]'."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def read_document(file: Path) -> Document:
+    """Read a YAML file safely; raises SpecError for a missing file, wrong syntax, a repeated key or a key that is no text."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SpecError(f"{shown(file)}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{shown(file)}: cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}") from None
+    lines: dict[Key, int] = {(): 1}
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        data = None if node is None else _Reader(file, loader, lines).read(node, ())
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise SpecError(f"{shown(file)}:{line}: not valid YAML: {' '.join(str(error.problem).split())}") from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise SpecError(f"{shown(file)}:{line}: not valid YAML: character #x{ord(text[error.position]):04x} is not allowed") from None
+    except RecursionError:
+        raise SpecError(f"{shown(file)}: not usable: nested too deeply") from None
+    return Document(file, data, lines)
+
+
+class _Reader:
+    """Turns composed nodes into data and notes their lines."""
+
+    def __init__(self, file: Path, loader: yaml.SafeLoader, lines: dict[Key, int]) -> None:
+        self.file, self.loader, self.lines = file, loader, lines
+
+    def read(self, node: yaml.Node, path: Key) -> Any:
+        if len(self.lines) > MAX_ENTRIES:
+            raise self._document().error(path[:1], f"more than {MAX_ENTRIES} entries, aliases written out")
+        if isinstance(node, yaml.MappingNode):
+            return {key: self.read(value, (*path, key)) for key, value in self._pairs(node, path)}
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self.lines[*path, index] = item.start_mark.line + 1
+            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self.loader.construct_object(node)
+
+    def _pairs(self, node: yaml.MappingNode, path: Key) -> Iterator[tuple[str, yaml.Node]]:
+        pairs: dict[str, yaml.Node] = {}
+        for key_node, value in node.value:
+            line = key_node.start_mark.line + 1
+            if key_node.tag != _TEXT:
+                self.lines[path] = line
+                advice = "write the fields out, or put them in 'base'" if key_node.tag == _MERGE else "write it in quotes"
+                raise self._document().error(path, f"key {getattr(key_node, 'value', '')!r:.40} is no text; {advice}")
+            key = key_node.value
+            if key in pairs:
+                first = self.lines[*path, key]
+                self.lines[*path, key] = line
+                raise self._document().error((*path, key), f"repeated key; it stands on line {first} already")
+            self.lines[*path, key] = line
+            pairs[key] = value
+        yield from pairs.items()
+
+    def _document(self) -> Document:
+        return Document(self.file, None, self.lines)

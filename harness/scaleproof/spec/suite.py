@@ -1,0 +1,170 @@
+"""A suite: its folder, its experiments, and the checks of suite.yaml."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+
+from scaleproof.paths import PROJECT
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.experiment import Experiment, resolve_experiment
+from scaleproof.spec.locate import Document, Key, read_document, shown
+from scaleproof.spec.messages import phrase
+from scaleproof.spec.registry import nearest
+from scaleproof.spec.request import RequestForm
+
+FILE = "suite.yaml"
+SIZES = ("ci", "smoke", "small", "full")
+SizeName = Literal["ci", "smoke", "small", "full"]
+Fields = dict[str, Any]
+OnNodeLoss = Literal["continue", "stop"]
+"""When a node of an allocation is lost: go on with the launches that the nodes left can hold, or end the run."""
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class MatrixForm(_Form):
+    """A product of sweeps over some arms."""
+
+    arms: Annotated[list[str], Field(min_length=1)]
+    sweep: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    set: Fields = {}
+
+
+class StopForm(_Form):
+    """Launches go on until the interval of a metric's median is within `target` (a share of it), at most `budget` of a case."""
+
+    metric: str
+    nbytes: Any = None
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    budget: Annotated[int, Field(ge=1, le=1000)]
+
+
+class SizeForm(_Form):
+    """What one size runs: `launches` repetitions of each case of the matrix; with `stop` that is the least number."""
+
+    launches: PositiveInt
+    stop: StopForm | None = None
+    allocation: RequestForm = RequestForm()
+    deadline_s: PositiveFloat | None = None
+    stall_s: PositiveFloat | None = None
+    set: Fields = {}
+    matrix: Annotated[list[MatrixForm], Field(min_length=1)]
+
+
+class ExperimentForm(_Form):
+    """Arms that are compared, over a base, at each size."""
+
+    summary: str
+    deadline_s: PositiveFloat = 120.0
+    stall_s: PositiveFloat | None = None
+    allocation: RequestForm = RequestForm()
+    on_node_loss: OnNodeLoss = "continue"
+    base: Fields
+    arms: Annotated[dict[str, Fields], Field(min_length=1)]
+    sizes: Annotated[dict[SizeName, SizeForm], Field(min_length=1)]
+
+
+class SuiteForm(_Form):
+    """The whole file."""
+
+    suite: str
+    title: str
+    summary: str = ""
+    experiments: Annotated[dict[str, ExperimentForm], Field(min_length=1)]
+
+
+# Which form stands at which depth of the file: its keys are the candidates for a misspelt one.
+_FORMS: dict[int, type[BaseModel]] = {1: SuiteForm, 3: ExperimentForm, 5: SizeForm, 6: StopForm, 7: MatrixForm}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A checked suite; every case of every size is resolved."""
+
+    name: str
+    title: str
+    summary: str
+    file: Path
+    experiments: dict[str, Experiment]
+
+    @property
+    def folder(self) -> Path:
+        """Where the suite lies."""
+        return self.file.parent
+
+    def experiment(self, name: str) -> Experiment:
+        """By name; raises SpecError with the nearest one."""
+        if name not in self.experiments:
+            raise SpecError(f"suite {self.name!r} has no experiment {name!r}; {nearest(name, list(self.experiments))}")
+        return self.experiments[name]
+
+
+def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
+    """A suite by name or by its folder (or file), checked; raises SpecError with one line."""
+    document = read_document(find_suite(str(name_or_path), suites) / FILE)
+    form = _parse(document)
+    folder = document.file.absolute().parent.name
+    if form.suite != folder:
+        raise document.error(("suite",), f"{form.suite!r} is not the name of its folder, {folder!r}")
+    experiments = {name: resolve_experiment(document, form.suite, name, found) for name, found in form.experiments.items()}
+    return Suite(form.suite, form.title, form.summary, document.file, experiments)
+
+
+def suite_folders(suites: Path | None = None) -> list[Path]:
+    """Where suites are looked for: the folder given, else those of SCALEPROOF_SUITES and ./suites, or the project's own where there is no ./suites."""
+    if suites is not None:
+        return [suites]
+    named = [Path(folder) for folder in os.environ.get("SCALEPROOF_SUITES", "").split(os.pathsep) if folder]
+    here = Path("suites")
+    return [*named, here if here.is_dir() else PROJECT / "suites"]
+
+
+def list_suites(suites: Path | None = None) -> list[Path]:
+    """The folders of all suites that a name finds, by name."""
+    found = {file.parent.name: file.parent for folder in reversed(suite_folders(suites)) for file in folder.glob(f"[!_.]*/{FILE}")}
+    return [found[name] for name in sorted(found)]
+
+
+def find_suite(name_or_path: str, suites: Path | None = None) -> Path:
+    """The folder of a suite; raises SpecError with the nearest name."""
+    path = Path(name_or_path)
+    if path.name == FILE:
+        return path.parent
+    if os.sep in name_or_path or name_or_path in (".", ".."):
+        if not path.is_dir():
+            raise SpecError(f"{name_or_path}: no such folder")
+        return Path(os.path.normpath(path)) if path.name else path.absolute()
+    candidates = {folder.name: folder for folder in list_suites(suites)}
+    if name_or_path in candidates:
+        return candidates[name_or_path]
+    if (path / FILE).is_file():
+        return path
+    searched = ", ".join(shown(folder) for folder in suite_folders(suites))
+    advice = nearest(name_or_path, list(candidates)) if candidates else "there is none"
+    raise SpecError(f"unknown suite {name_or_path!r}; {advice} (looked in {searched})")
+
+
+def _parse(document: Document) -> SuiteForm:
+    if not isinstance(document.data, dict):
+        raise document.error((), "empty or no mapping; it starts with 'suite:', 'title:' and 'experiments:'")
+    try:
+        return SuiteForm.model_validate(document.data)
+    except ValidationError as failed:
+        errors = [(document.line(_path(error["loc"])), place, error) for place, error in enumerate(failed.errors(include_url=False))]
+        error = min(errors, key=lambda found: found[:2])[2]
+    path = _path(error["loc"])
+    if error["loc"][-1] == "[key]":
+        raise document.error(path, f"unknown {'size' if path[-2] == 'sizes' else 'key'}; {nearest(str(path[-1]), list(SIZES))}")
+    form = RequestForm if len(path) > 1 and path[-2] == "allocation" else _FORMS.get(len(path))
+    raise document.error(path, phrase(error, list(form.model_fields) if form else [], list(SIZES)))
+
+
+def _path(loc: tuple[int | str, ...]) -> Key:
+    return tuple(part for part in loc if part != "[key]")

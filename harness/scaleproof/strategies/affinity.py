@@ -1,0 +1,32 @@
+"""Cores of a rank's threads: das2016 gives one core of every node to the communication thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaleproof.spec.case import AnyCase
+
+
+@dataclass(frozen=True, slots=True)
+class Cores:
+    """`communication` is the communication thread's own core, `compute` those of the rank's other threads."""
+
+    communication: int
+    compute: tuple[int, ...]
+
+
+def neighbours(case: AnyCase, rank: int) -> list[int]:
+    """Ranks that share this rank's cores: all of the machine's, or under fabric guests all of its node's."""
+    if case.fabric != "guests":
+        return list(range(case.ranks))
+    return [other for other in range(case.ranks) if other * case.nodes // case.ranks == rank * case.nodes // case.ranks]
+
+
+def split_cores(place: int, ranks: int, threads: int, allowed: Sequence[int]) -> Cores | None:
+    """Equal shares of the allowed cores for `ranks` ranks, the last core of each for communication; None where a share is not `threads` and one more."""
+    share = len(allowed) // ranks
+    if share < threads + 1:
+        return None
+    mine = sorted(allowed)[place * share : (place + 1) * share]
+    return Cores(mine[-1], tuple(mine[:-1]))

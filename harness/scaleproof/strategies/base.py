@@ -1,0 +1,125 @@
+"""What every strategy has: it owns the gradient buckets, hears when each gradient is ready, and decides what to exchange and when to step."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from scaleproof.spec.emulated import shrunk
+from scaleproof.strategies import buckets
+from scaleproof.strategies.buckets import Bucket, Parameter
+from scaleproof.strategies.sending import Exchange
+from scaleproof.transports.base import Collectives
+from scaleproof.workloads.networks import Network
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+    from scaleproof.workloads.data import Batch
+    from scaleproof.workloads.model import Model
+
+MIB = 1 << 20
+
+
+def plain_memory(nbytes: int) -> np.ndarray:
+    """Memory for gradients that never travel."""
+    return np.empty(nbytes, np.uint8)
+
+
+class Family(NamedTuple):
+    """Parameters that some ranks hold alike: a name that no other family has, the collectives of those ranks, and the parameters' numbers."""
+
+    name: str
+    group: Collectives | None
+    indices: Sequence[int]
+
+
+class Strategy(ABC):
+    """Knows no framework. Per step: `begin`, `gradient_ready` for every parameter as the backward pass goes, `finish`, and after the clock `report`."""
+
+    network: Network
+    """What this rank's model is made of."""
+
+    @classmethod
+    def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
+        """For a rank that trains this network. Most strategies leave the network as it is."""
+        parameters = [Parameter(name, shrunk(math.prod(shape), context.case.shrink)) for name, shape in network.parameter_shapes]
+        strategy = cls(context, group, parameters, bucket_mib)
+        strategy.network = network
+        return strategy
+
+    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+        self.context = context
+        self.group = group
+        self.parameters = list(parameters)
+        self.step = -1
+        self.exchanges: list[Exchange] = []
+        self.fused = context.case.fusion_mib is not None
+        """Whether the transport fuses: it gets every tensor by itself."""
+        self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB / context.case.shrink)
+
+    def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
+        """What is exchanged in one call each, and where the gradients go."""
+        return buckets.allocate(self.parameters, limit_nbytes, self.group.allocate if self.group else plain_memory)
+
+    @property
+    def gradient_scale(self) -> float:
+        """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at no cost per element."""
+        return 1.0 / self.context.world_size
+
+    @property
+    def families(self) -> list[Family]:
+        """Who holds which parameters alike, before the first step and after every one."""
+        return [Family("all", self.group, range(len(self.parameters)))]
+
+    @property
+    def evaluators(self) -> range:
+        """Ranks that must pass the test set together for rank 0 to learn its accuracy."""
+        return range(1)
+
+    def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
+        """This rank's part of the whole network's parameters, in the order of `parameters`."""
+        return values
+
+    def whole_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
+        """The whole network's parameters from those of this rank; all ranks call it, and rank 0 gets them."""
+        return values
+
+    def taken(self, batch: Batch) -> Batch:
+        """This rank's samples, with the labels of all samples whose logits it will have."""
+        return batch
+
+    def start(self, model: Model) -> None:  # noqa: B027  most strategies leave the parameters where they are
+        """Once, when all ranks hold the same parameters, before the first step: for strategies that keep the parameters elsewhere."""
+
+    def begin(self, step: int) -> None:
+        """A new step starts; all gradients are stale."""
+        self.step = step
+
+    @abstractmethod
+    def gradient_ready(self, index: int) -> None:
+        """The gradient of parameter `index` is final in its view. Called in the backward pass: return quickly."""
+
+    @abstractmethod
+    def finish(self, update: Callable[[], None]) -> None:
+        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` when the gradients are those to step with."""
+
+    def report(self) -> None:
+        """After the step, so that writing is no part of it: each bucket's all-reduce, and how long its complete gradients lay in the queue before."""
+        for exchange in self.exchanges:
+            self.context.recorder.add("queue", self.step, exchange.ready_ns, exchange.start_ns, exchange.nbytes)
+            self.context.recorder.add("communication", self.step, exchange.start_ns, exchange.end_ns, exchange.nbytes)
+        self.exchanges = []
+
+    def apply(self, update: Callable[[], None]) -> None:
+        """Run and record the optimiser's step."""
+        self.context.at(self.step, "update")
+        with self.context.recorder.span("update", self.step):
+            update()
+
+    def close(self) -> None:
+        """Release threads and views of the transport's memory."""
+        self.gradients, self.buckets = [], []

@@ -1,0 +1,84 @@
+"""Synchronous SGD whose update is distributed (das2016): gradients are part-reduced, every rank steps the part that it owns, new parameters are part-broadcast.
+
+As many bytes as a ring all-reduce, 2V(N-1)/N a rank, but each rank steps, and keeps momentum for, one N-th of the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from time import monotonic_ns as now
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from scaleproof.strategies import parts
+from scaleproof.strategies.buckets import Bucket
+from scaleproof.strategies.parts import Held, Part
+from scaleproof.strategies.sync_overlap import SyncOverlap
+from scaleproof.transports.base import Handle, TransportError
+
+if TYPE_CHECKING:
+    from scaleproof.workloads.model import Model, PiecewiseModel
+
+
+class DistributedUpdate(SyncOverlap):
+    """The part-reduce of a bucket runs beside the backward pass, the part-broadcast of one bucket beside the steps of the next; the next forward pass waits
+    for all of it."""
+
+    def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
+        """See Strategy; parameters get places of their own beside the gradients."""
+        self.held = self.divide(limit_nbytes)
+        self.parts: list[Part] = sorted((part for held in self.held for part in held.parts), key=lambda part: -max(part.gradients.members))
+        gradients = {index: view for held in self.held for index, view in held.gradients.items()}
+        return [part.gradients for part in self.parts], [gradients[index] for index in range(len(self.parameters))]
+
+    def divide(self, limit_nbytes: float) -> list[Held]:
+        """Which ranks share the update of which parameters: all of all."""
+        assert self.group is not None
+        return [parts.allocate(self.group, self.parameters, range(len(self.parameters)), limit_nbytes)]
+
+    def start(self, model: Model) -> None:
+        """See Strategy: the parameters move to where they are received, and the model's optimiser steps the own parts."""
+        self._model = cast("PiecewiseModel", model)
+        places = {index: view for held in self.held for index, view in held.values.items()}
+        if not model.live_in([places[index].reshape(value.shape) for index, value in enumerate(model.values())]):
+            raise TransportError("the distributed update needs a framework whose parameters can lie in the transport's memory")
+        for part in self.parts:
+            part.take()
+        self._model.step_in([part.own_values for part in self.parts], [part.own_gradients for part in self.parts])
+
+    def begin(self, step: int) -> None:
+        """See Strategy; calls outside of steps are no part of one."""
+        super().begin(step)
+        self._sender.drain()
+        self._reduces: list[int | None] = []
+
+    def leave(self, number: int) -> None:
+        """See SyncOverlap."""
+        part = self.parts[number]
+        self._reduces.append(None if part.alone else self._sender.submit(part.gradients.nbytes, partial(self._exchange, number)))
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy; `update` would step all parameters, which nobody here does."""
+        self.expect_all()
+        self.context.at(self.step, "part-reduce, step, part-broadcast")
+        start = now()
+        for number, (part, reduce) in enumerate(zip(self.parts, self._reduces, strict=True)):
+            if reduce is not None:
+                self.context.post.wait()
+                self._sender.wait(reduce)
+            self.apply(partial(self._model.update, [number]))
+            if not part.alone:
+                self._sender.submit(part.gradients.nbytes, part.broadcast)
+        self.context.post.wait()
+        self.exchanges = self._sender.drain()
+        self.context.recorder.add("wait", self.step, start, now())
+
+    def close(self) -> None:
+        """See Strategy."""
+        super().close()
+        self.parts, self.held = [], []
+
+    def _exchange(self, number: int) -> Handle:
+        return self.parts[number].reduce()

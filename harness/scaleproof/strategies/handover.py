@@ -1,0 +1,64 @@
+"""Hands calls over to the transport from the main thread: all are under way at once. What moves their bytes meanwhile is the transport's own thread, as
+Horovod's optimiser has it, or nobody until the main thread looks again between two layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic_ns as now
+
+from scaleproof.strategies.sending import Exchange
+from scaleproof.transports.base import Handle
+
+
+class _Call:
+    """One call: its handle and its times."""
+
+    def __init__(self, nbytes: int, call: Callable[[], Handle]) -> None:
+        self.nbytes, self.ready_ns = nbytes, now()
+        self.start_ns, self.end_ns = now(), 0
+        self.handle = call()
+
+    def test(self) -> bool:
+        """Whether it is done; the first time that it is seen to be is its end."""
+        if not self.end_ns and self.handle.test():
+            self.end_ns = now()
+        return self.end_ns > 0
+
+    def wait(self) -> None:
+        if not self.end_ns:
+            self.handle.wait()
+            self.end_ns = now()
+
+
+class Handover:
+    """The caller's thread starts the calls; with `polls` it moves them too, whenever `poll` is called."""
+
+    def __init__(self, polls: bool = False) -> None:
+        self._calls: list[_Call] = []
+        self._polls = polls
+        self._first = 0
+
+    def submit(self, nbytes: int, call: Callable[[], Handle]) -> int:
+        """See Sender."""
+        self._calls.append(_Call(nbytes, call))
+        return len(self._calls) - 1
+
+    def poll(self) -> None:
+        """See Sender."""
+        while self._polls and self._first < len(self._calls) and self._calls[self._first].test():
+            self._first += 1
+
+    def wait(self, number: int) -> None:
+        """See Sender."""
+        for call in self._calls[: number + 1]:
+            call.wait()
+
+    def drain(self) -> list[Exchange]:
+        """See Sender."""
+        self.wait(len(self._calls) - 1)
+        done = [Exchange(call.ready_ns, call.start_ns, call.end_ns, call.nbytes) for call in self._calls]
+        self._calls, self._first = [], 0
+        return done
+
+    def close(self) -> None:
+        """No thread to end."""

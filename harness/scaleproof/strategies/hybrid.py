@@ -1,0 +1,178 @@
+"""Hybrid parallelism (das2016): fully connected layers are divided over the ranks of a group, minibatches over groups; every update is distributed.
+
+Rank r is number r % P of group r // P, with P = N / G ranks. Convolutions are data-parallel over all N ranks. At the border to the fully connected part the
+points of a group are part-broadcast, so that each rank has all MB / G of them for its strip of every layer; strips of activations are part-broadcast to the
+next layer, gradients of activations part-reduced back. Logits and labels are part-broadcast too, so every rank computes the loss of its group's points, and the
+gradient of its own logits is a slice of what it has. A strip's update is distributed over the G ranks that hold it. G = N is the distributed update alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from time import monotonic_ns as now
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from scaleproof.collectives.group import Group
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.emulated import shrunk
+from scaleproof.strategies import parts
+from scaleproof.strategies.activations import Activations
+from scaleproof.strategies.base import Family
+from scaleproof.strategies.buckets import Parameter
+from scaleproof.strategies.distributed_update import DistributedUpdate
+from scaleproof.strategies.parts import Held
+from scaleproof.transports.base import Collectives, Handle
+from scaleproof.workloads.data import Batch
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.strips import bounds_of, divided, own_values, strips
+from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Where a rank stands: its group, the ranks that hold the same strips, and what it has of the network."""
+
+    groups: int
+    together: Group
+    across: Group
+    network: Network
+    activations: Activations
+
+    @property
+    def name(self) -> str:
+        """Of the strips that these ranks hold."""
+        return f"strip {self.together.rank} of {self.together.world_size}"
+
+
+class Hybrid(DistributedUpdate):
+    """Activations and gradients leave by one queue, in one order on every rank."""
+
+    def __init__(
+        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float, *, division: Division, whole: Network
+    ) -> None:
+        self.division, self.network, self.whole = division, division.network, whole
+        self._strips = strips(division.network)
+        super().__init__(context, group, parameters, bucket_mib)
+        division.activations.run = self._run
+        self._facts = context.facts["hybrid"] = _told(context, division, whole)
+
+    @classmethod
+    def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
+        """See Strategy."""
+        assert isinstance(group, Group) and isinstance(context.case, TrainCase)
+        division = divide(group, network, context.case)
+        parameters = [Parameter(name, shrunk(int(np.prod(shape)), context.case.shrink)) for name, shape in division.network.parameter_shapes]
+        return cls(context, group, parameters, bucket_mib, division=division, whole=network)
+
+    @property
+    def gradient_scale(self) -> float:
+        """The loss is the mean over a group's points; the sum over groups is to be that over all."""
+        return 1.0 / self.division.groups
+
+    @property
+    def families(self) -> list[Family]:
+        """See Strategy."""
+        shared, own = self._indices(False), self._indices(True)
+        return [Family("all", self.group, shared), *([Family(self.division.name, self.division.across, own)] if own else [])]
+
+    @property
+    def evaluators(self) -> range:
+        """All ranks of rank 0's group."""
+        return range(self.division.together.world_size)
+
+    def divide(self, limit_nbytes: float) -> list[Held]:
+        """See DistributedUpdate: strips among those that hold them, all else among all."""
+        held = []
+        for family in self.families:
+            assert family.group is not None
+            held += [parts.allocate(family.group, self.parameters, family.indices, limit_nbytes)] if family.indices else []
+        return held
+
+    def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
+        """See Strategy."""
+        return own_values(self.network, values)
+
+    def whole_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
+        """See Strategy; strips of a group are gathered as wide as the widest."""
+        return [value if strip is None else self._joined(value, strip.features) for value, strip in zip(values, self._strips, strict=True)]
+
+    def taken(self, batch: Batch) -> Batch:
+        """See Strategy: the labels of the whole group."""
+        ranks = self.division.together.world_size
+        if ranks == 1 or not len(batch.labels):
+            return batch
+        labels = np.empty(ranks * len(batch.labels), batch.labels.dtype)
+        self.division.activations.gather(np.ascontiguousarray(batch.labels), labels)
+        return Batch(batch.inputs, labels)
+
+    def begin(self, step: int) -> None:
+        """See Strategy."""
+        super().begin(step)
+        self._before = self._sent()
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy; the record keeps what the last step sent."""
+        super().finish(update)
+        self._facts["sent"] = {name: nbytes - self._before[name] for name, nbytes in self._sent().items()}
+
+    def _run(self, nbytes: int, call: Callable[[], Handle]) -> None:
+        """Activations: the pass waits for them, behind whatever left before."""
+        start = now()
+        number = self._sender.submit(nbytes, call)
+        self.context.post.wait()
+        self._sender.wait(number)
+        self.context.post.go_on()
+        self.context.recorder.add("activations", self.step, start, now(), nbytes)
+
+    def _sent(self) -> dict[str, int]:
+        assert self.group is not None
+        inside, between = self.division.together.traffic.nbytes, self.division.across.traffic.nbytes
+        return {"activations": inside, "strips": between, "replicated": self.group.traffic.nbytes - inside - between}
+
+    def _joined(self, value: np.ndarray, features: int) -> np.ndarray:
+        group = self.division.together
+        bounds = bounds_of(features, group.world_size)
+        widest = max(stop - start for start, stop in zip(bounds, bounds[1:], strict=False))
+        own = np.zeros((widest, *value.shape[1:]), np.float32)
+        own[: len(value)] = value
+        everyone = np.empty((group.world_size, *own.shape), np.float32)
+        self.division.activations.gather(own.reshape(-1), everyone.reshape(-1))
+        return np.concatenate([strip[: stop - start] for strip, start, stop in zip(everyone, bounds, bounds[1:], strict=False)])
+
+    def _indices(self, of_strips: bool) -> list[int]:
+        return [index for index, strip in enumerate(self._strips) if (strip is not None) == of_strips]
+
+
+def divide(group: Group, network: Network, case: TrainCase) -> Division:
+    """Groups of neighbouring ranks, as many as the case says or as send the fewest bytes. A call of all ranks."""
+    groups = case.groups or best_groups(network, case.ranks, case.minibatch)
+    size = case.ranks // groups
+    mine = group.rank // size
+    together = group.part(range(mine * size, (mine + 1) * size))
+    across = group.part(range(group.rank % size, case.ranks, size))
+    activations = Activations(together, case.shrink)
+    return Division(groups, together, across, divided(network, size, together.rank, activations), activations)
+
+
+def _told(context: RankContext, division: Division, network: Network) -> dict[str, object]:
+    """What the record says: the choice beside what the formulas say of every other, and what a step should send."""
+    case = context.case
+    assert isinstance(case, TrainCase)
+    table = {str(found.groups): asdict(found) | {"sent": found.sent} for found in volumes(network, case.ranks, case.minibatch)}
+    chosen = volume(network, case.ranks, case.minibatch, division.groups)
+    lone = division.together.world_size == 1  # there are no strips: all ranks hold all
+    return {
+        "groups": division.groups, "ranks_per_group": division.together.world_size, "chosen_by": "case" if case.groups else "fewest bytes",
+        "best_groups": best_groups(network, case.ranks, case.minibatch), "formula_groups": formula_groups(network, case.ranks, case.minibatch),
+        "closed_form_groups": closed_form_groups(network, case.ranks, case.minibatch),
+        "volumes": table,
+        "formula": {
+            "activations": chosen.activations + chosen.logits, "strips": chosen.strips * (not lone), "replicated": chosen.replicated + chosen.strips * lone,
+        },
+    }  # fmt: skip

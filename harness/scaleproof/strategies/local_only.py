@@ -1,0 +1,23 @@
+"""No communication: every rank trains alone on its slice. The control arm: what a step costs before anything is exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scaleproof.strategies.base import Strategy
+
+
+class LocalOnly(Strategy):
+    """Replicas drift apart by design; gradients are of the local mean."""
+
+    @property
+    def gradient_scale(self) -> float:
+        """The local mean, nothing to share."""
+        return 1.0
+
+    def gradient_ready(self, index: int) -> None:
+        """Nothing to exchange."""
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy."""
+        self.apply(update)

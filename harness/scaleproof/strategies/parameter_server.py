@@ -1,0 +1,177 @@
+"""Synchronous parameter servers: workers push gradients, servers sum them and step, workers pull the new parameters (xue2019, awan2019's gRPC arms).
+
+Parameters are dealt round-robin, in network order, over the first `servers` ranks (0: over all); every rank is a worker too. Every tensor travels by itself, by
+the case's mechanism. A gradient leaves as soon as the backward pass has it; where the mechanism has fixed places, gradients are born in the memory that is
+sent and parameters live in the memory that is received into, so that the framework reads and writes registered memory directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from time import monotonic_ns as now
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from scaleproof.remote.base import Arrival, Edge, Link, open_link
+from scaleproof.spec.case import TrainCase
+from scaleproof.strategies.base import Strategy, plain_memory
+from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
+from scaleproof.strategies.sending import Exchange
+from scaleproof.transports.base import Collectives, Handle, Transport
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+    from scaleproof.remote.allocation import Sites
+    from scaleproof.workloads.model import Model
+
+
+class ParameterServer(Strategy):
+    """A server sums in the order of ranks, its own gradient first, with the model's own optimiser: all replicas hold the server's bits."""
+
+    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+        assert group is not None and isinstance(context.case, TrainCase)
+        self.case, self._sites = context.case, cast("Sites | None", None)
+        self.rank, ranks = group.rank, range(group.world_size)
+        self.servers = context.case.servers or group.world_size
+        self.mechanism = context.case.mechanism
+        self.owners = [index % self.servers for index in range(len(parameters))]
+        self.order = list(reversed(range(len(parameters))))
+        """Of the backward pass: the order of tensors between any two ranks."""
+        fixed = self.mechanism != "dynamic"
+        shapes = [(parameter.elements,) for parameter in parameters]
+        pairs = [(index, worker) for index in self.order for worker in ranks if worker != self.owners[index]]
+        self.push = {(index, worker): Edge(f"gradient {index}", worker, self.owners[index], shapes[index], static=fixed) for index, worker in pairs}
+        self.pull = {(index, worker): Edge(f"parameter {index}", self.owners[index], worker, shapes[index], static=fixed) for index, worker in pairs}
+        transport = cast(Transport, getattr(group, "transport", group))
+        self.link: Link = open_link(self.mechanism, transport, [*self.push.values(), *self.pull.values()], context)
+        super().__init__(context, group, parameters, bucket_mib)
+        context.facts["parameter_server"] = {
+            "mechanism": self.mechanism, "servers": self.servers, "tensor_nbytes": [bucket.nbytes for bucket in self.buckets],
+            "messages_to": {"push": len([index for index in self.order if self.owners[index] != self.rank]), "pull": len(self._out())},
+        }  # fmt: skip
+
+    def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
+        """A tensor each; gradients of own parameters do not travel."""
+        gradients = []
+        for index, parameter in enumerate(self.parameters):
+            edge = self.push.get((index, self.rank))
+            gradients.append(self._plain(parameter.elements) if edge is None else self.link.outgoing(edge))
+            gradients[index].fill(0)
+        return [Bucket(gradients[index], (index,)) for index in self.order], gradients
+
+    def start(self, model: Model) -> None:
+        """See Strategy: the parameters move to where they are sent from or received into."""
+        self._model = model
+        self._memory = [self._place(index).reshape(value.shape) for index, value in enumerate(model.values())]
+        if self.mechanism == "zero_copy" and self.case.framework == "torch":
+            from scaleproof.remote.allocation import Sites
+
+            self._sites = Sites()
+        self._lives = model.live_in(self._memory, self._sites)
+        self._holding: list[Edge] = []
+
+    def begin(self, step: int) -> None:
+        """See Strategy; a server expects all gradients of its parameters."""
+        super().begin(step)
+        count = len(self.parameters)
+        self._ready, self._left, self._back = [0] * count, [0] * count, [0] * count
+        self._next = 0
+        self._sending: list[Handle] = []
+        self._gradients = {key: self.link.recv(edge) for key, edge in self.push.items() if edge.destination == self.rank}
+
+    def gradient_ready(self, index: int) -> None:
+        """See Strategy. Gradients leave in one order on every rank, whatever order they come in."""
+        self._ready[index] = now()
+        while self._next < len(self.order) and self._ready[self.order[self._next]]:
+            index = self.order[self._next]
+            self._left[index] = now()
+            edge = self.push.get((index, self.rank))
+            if edge is not None:
+                self._sending.append(self.link.send(edge, self.gradients[index]))
+            self._next += 1
+        self.link.advance()
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy; the optimiser's step is made for the own parameters only. Who is here needs its old parameters no more."""
+        if self._next < len(self.order):
+            raise RuntimeError(f"the backward pass ended without {len(self.order) - self._next} of {len(self.order)} gradients")
+        self.context.at(self.step, "push, step, pull")
+        start = now()
+        for edge in self._holding:
+            self.link.release(edge)
+        arrivals = {index: self.link.recv(self.pull[index, self.rank]) for index in self.order if self.owners[index] != self.rank}
+        self._serve()
+        self._take(arrivals)
+        for handle in self._sending:
+            handle.wait()
+        self.context.recorder.add("wait", self.step, start, now())
+        if not self._lives and arrivals:
+            self.apply(lambda: self._model.load(self._memory))
+        self.exchanges = [Exchange(self._ready[index], self._left[index], self._back[index], self.gradients[index].nbytes) for index in self.order]
+
+    def report(self) -> None:
+        """See Strategy; and which gradients were born in place."""
+        super().report()
+        if self._sites is not None and self.case.compute == "real":
+            moment, births = now(), self._sites.births
+            self.context.recorder.add("born_placed", self.step, moment, moment, value=births.placed)
+            self.context.recorder.add("born_copied", self.step, moment, moment, births.copied_bytes, births.copied)
+
+    def close(self) -> None:
+        """See Strategy."""
+        self.context.facts["parameter_server"]["cost"] = asdict(self.link.costs.total)
+        super().close()
+        self.link.close()
+
+    def _serve(self) -> None:
+        """Sum, step and give the own parameters back: each as soon as it can, where the framework steps in the memory that is sent."""
+        own = [index for index in self.order if self.owners[index] == self.rank]
+        for part in [[index] for index in own] if self._lives else [own] if own else []:
+            for index in part:
+                self._sum(index)
+            self.apply(lambda part=part: self._model.update(part))  # type: ignore[misc]
+            if not self._lives:
+                values = self._model.values()
+                for index in part:
+                    np.copyto(self._memory[index], values[index])
+            for index in part:
+                self._back[index] = now()
+                self._sending += [self.link.send(edge, self._memory[index].reshape(-1)) for edge in self._edges_of(index)]
+
+    def _sum(self, index: int) -> None:
+        total = self.gradients[index]
+        for worker in range(self.context.world_size):
+            if worker != self.rank:
+                np.add(total, self._gradients.pop((index, worker)).wait(), out=total)
+                self.link.release(self.push[index, worker])
+
+    def _take(self, arrivals: dict[int, Arrival]) -> None:
+        """The new parameters, into the memory where they live unless they came there."""
+        self._holding = [self.pull[index, self.rank] for index in arrivals]
+        for index, arrival in arrivals.items():
+            array = arrival.wait()
+            if self.mechanism == "dynamic":
+                np.copyto(self._memory[index].reshape(-1), array)
+                cost = self.link.costs.of(self.pull[index, self.rank])
+                cost.copies += 1
+                cost.copied_bytes += array.nbytes
+            self._back[index] = now()
+
+    def _place(self, index: int) -> np.ndarray:
+        edge = self.pull.get((index, self.rank))
+        if edge is not None:
+            return self._plain(self.parameters[index].elements) if self.mechanism == "dynamic" else self.link.incoming(edge)
+        workers = self._edges_of(index)
+        return self.link.outgoing(workers[0]) if workers else self._plain(self.parameters[index].elements)
+
+    def _edges_of(self, index: int) -> list[Edge]:
+        return [self.pull[index, worker] for worker in range(self.context.world_size) if (index, worker) in self.pull]
+
+    def _out(self) -> list[Edge]:
+        return [edge for edge in self.pull.values() if edge.source == self.rank]
+
+    @staticmethod
+    def _plain(elements: int) -> np.ndarray:
+        return plain_memory(elements * ITEM).view(np.float32)

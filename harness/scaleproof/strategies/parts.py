@@ -1,0 +1,74 @@
+"""Buckets whose update is distributed: every rank of a group steps one part (das2016: part-reduce, step on the owned strip, part-broadcast)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from scaleproof.strategies import buckets
+from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
+from scaleproof.transports.base import Array, Collectives, Done, Handle
+
+
+@dataclass(slots=True)
+class Part:
+    """A bucket of gradients, the same parameters in the same places, and the part of both that this rank steps. A lone rank's part is all of it."""
+
+    group: Collectives
+    gradients: Bucket
+    values: Array
+    own_gradients: Array
+    own_values: Array
+
+    @classmethod
+    def of(cls, group: Collectives, gradients: Bucket, values: Array) -> Self:
+        """With memory for the own part."""
+        if group.world_size == 1:
+            return cls(group, gradients, values, gradients.buffer, values)
+        own = [group.allocate(values.nbytes // group.world_size).view(np.float32) for _ in range(2)]
+        return cls(group, gradients, values, *own)
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nobody to exchange with."""
+        return self.group.world_size == 1
+
+    def take(self) -> None:
+        """The own values become what the parameters are."""
+        if not self.alone:
+            size = self.own_values.size
+            np.copyto(self.own_values, self.values[self.group.rank * size : (self.group.rank + 1) * size])
+
+    def reduce(self) -> Handle:
+        """part-reduce: the sum over ranks of the own part of the gradients."""
+        return Done() if self.alone else self.group.reduce_scatter(self.gradients.buffer, self.own_gradients)
+
+    def broadcast(self) -> Handle:
+        """part-broadcast: every rank's part to all."""
+        return Done() if self.alone else self.group.all_gather(self.own_values, self.values)
+
+
+@dataclass(slots=True)
+class Held:
+    """Parameters that the ranks of one group hold alike: parts in the order of the backward pass, and views per parameter."""
+
+    parts: list[Part]
+    gradients: dict[int, Array]
+    values: dict[int, Array]
+
+
+def allocate(group: Collectives, parameters: Sequence[Parameter], indices: Sequence[int], limit_nbytes: float) -> Held:
+    """Memory for the parameters of these numbers; buckets name them by these numbers."""
+    chosen = [parameters[index] for index in indices]
+    (grads, grad_views), (values, value_views) = (buckets.allocate(chosen, limit_nbytes, group.allocate, group.world_size) for _ in range(2))
+    named = [Bucket(bucket.buffer, tuple(indices[member] for member in bucket.members)) for bucket in grads]
+    parts = [Part.of(group, bucket, value.buffer) for bucket, value in zip(named, values, strict=True)]
+    return Held(parts, dict(zip(indices, grad_views, strict=True)), dict(zip(indices, value_views, strict=True)))
+
+
+def sent_nbytes(held: Held) -> float:
+    """Bytes that a rank sends for these parameters in a step, 2V(N-1)/N: a part-reduce and a part-broadcast of every bucket of a ring."""
+    return sum(2 * part.values.size * ITEM * (part.group.world_size - 1) / part.group.world_size for part in held.parts)

@@ -1,0 +1,42 @@
+"""Synchronous SGD: all buckets are all-reduced, one after the other (all at once where the transport fuses them), once the backward pass is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from time import monotonic_ns as now
+
+from scaleproof.strategies.base import Strategy
+from scaleproof.strategies.handover import Handover
+from scaleproof.strategies.sending import Exchange
+from scaleproof.transports.base import Collectives
+
+
+class Sync(Strategy):
+    """Blocking calls on the main thread: all of the communication is exposed."""
+
+    def gradient_ready(self, index: int) -> None:
+        """Nothing to do before all are ready."""
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy."""
+        assert self.group is not None
+        self.context.at(self.step, "all_reduce")
+        start = now()
+        self.exchanges = self._all_at_once(self.group) if self.fused else self._one_by_one(self.group, start)
+        self.context.recorder.add("wait", self.step, start, self.exchanges[-1].end_ns)
+        self.apply(update)
+
+    def _one_by_one(self, group: Collectives, start: int) -> list[Exchange]:
+        moments = [start]
+        for bucket in self.buckets:
+            group.all_reduce(bucket.buffer).wait()
+            moments.append(now())
+        return [Exchange(start, before, after, bucket.nbytes) for bucket, (before, after) in zip(self.buckets, pairwise(moments), strict=True)]
+
+    def _all_at_once(self, group: Collectives) -> list[Exchange]:
+        handover = Handover()
+        for bucket in self.buckets:
+            handover.submit(bucket.nbytes, partial(group.all_reduce, bucket.buffer))
+        return handover.drain()

@@ -1,0 +1,92 @@
+"""Synchronous SGD whose exchange runs beside the backward pass: a bucket leaves as soon as its last gradient is ready."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from scaleproof.spec.case import TrainCase
+from scaleproof.strategies.affinity import neighbours, split_cores
+from scaleproof.strategies.base import Strategy
+from scaleproof.strategies.buckets import Parameter
+from scaleproof.strategies.communication_thread import CommunicationThread
+from scaleproof.strategies.handover import Handover
+from scaleproof.strategies.sending import Sender
+from scaleproof.transports.base import Collectives, Handle
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+
+class SyncOverlap(Strategy):
+    """Buckets leave in bucket order on every rank, whatever order their gradients come in, so that ranks never call in different orders."""
+
+    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+        super().__init__(context, group, parameters, bucket_mib)
+        assert group is not None
+        self._allowed = os.sched_getaffinity(0)
+        self._sender = self._open_sender()
+        self._bucket_of = {index: number for number, bucket in enumerate(self.buckets) for index in bucket.members}
+        self._missing: list[int] = []
+        self._next = 0
+
+    def begin(self, step: int) -> None:
+        """See Strategy."""
+        super().begin(step)
+        self._missing = [len(bucket.members) for bucket in self.buckets]
+        self._next = 0
+
+    def gradient_ready(self, index: int) -> None:
+        """See Strategy."""
+        self._missing[self._bucket_of[index]] -= 1
+        while self._next < len(self.buckets) and self._missing[self._next] == 0:
+            self.leave(self._next)
+            self._next += 1
+        self._sender.poll()
+
+    def leave(self, number: int) -> None:
+        """A bucket is complete, and so are those before it: hand its exchange over."""
+        self._sender.submit(self.buckets[number].nbytes, partial(self._exchange, number))
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy."""
+        self.expect_all()
+        self.context.at(self.step, "all_reduce")
+        with self.context.recorder.span("wait", self.step):
+            # The thread that communicates says for whom; from here on the rank as a whole waits.
+            self.context.post.wait()
+            self.exchanges = self._sender.drain()
+        self.apply(update)
+
+    def expect_all(self) -> None:
+        """RuntimeError unless every bucket has left."""
+        if self._next < len(self.buckets):
+            raise RuntimeError(f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete")
+
+    def close(self) -> None:
+        """See Strategy."""
+        self._sender.close()
+        os.sched_setaffinity(0, self._allowed)
+        super().close()
+
+    def _exchange(self, number: int) -> Handle:
+        assert self.group is not None
+        return self.group.all_reduce(self.buckets[number].buffer)
+
+    def _open_sender(self) -> Sender:
+        """Who communicates, by the case; the record says who it is and on which cores."""
+        context, case = self.context, self.context.case
+        if self.fused or (isinstance(case, TrainCase) and case.communication == "main"):
+            context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
+            return Handover(polls=not self.fused)
+        sharing = neighbours(case, context.rank)
+        cores = split_cores(sharing.index(context.rank), len(sharing), case.threads_per_rank, sorted(self._allowed))
+        if cores is None:
+            told = f"{len(self._allowed)} cores for {len(sharing)} ranks of {case.threads_per_rank} compute threads and one that communicates"
+            context.facts["communication"] = {"by": "thread", "core": None, "why": told}
+            return CommunicationThread()
+        os.sched_setaffinity(0, cores.compute)
+        context.facts["communication"] = {"by": "thread", "core": cores.communication, "compute_cores": list(cores.compute)}
+        return CommunicationThread(cores.communication)

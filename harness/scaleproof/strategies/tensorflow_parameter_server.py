@@ -1,0 +1,179 @@
+"""Synchronous parameter servers in TensorFlow's own runtime: variables, velocities, gradient accumulators and the optimiser's step lie on the servers' devices.
+
+Between-graph replication as in TensorFlow 1 (SyncReplicasOptimizer): every rank has a graph and a session of its own, and shares what the servers hold by
+name. One run per step: gradients go to the accumulators; a server's rank takes each sum once all ranks gave theirs, steps, and puts a token per rank into
+the server's queue; whoever took the server's token pulls its parameters. Tensors go from device to device by RecvTensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from time import monotonic_ns as now
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scaleproof.strategies.base import Strategy
+from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
+from scaleproof.strategies.sending import Exchange
+from scaleproof.transports._tensorflow_cluster import check_size
+from scaleproof.transports._tensorflow_servers import Servers
+from scaleproof.transports.base import Collectives, TransportError
+from scaleproof.transports.tensorflow_grpc import TensorflowGrpc
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+    from scaleproof.workloads.model import Model
+
+MEET_S = 600.0
+
+
+class TensorflowParameterServer(Strategy):
+    """Parameters round-robin over the first `servers` ranks (0: over all), in network order."""
+
+    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+        super().__init__(context, group, parameters, bucket_mib)
+        if not isinstance(group, TensorflowGrpc):
+            raise TransportError("strategy 'tensorflow_parameter_server' runs on the servers of transport 'tensorflow-grpc'")
+        for parameter in self.parameters:
+            check_size(parameter.elements * ITEM)
+        self._traffic = group.traffic
+        servers = getattr(context.case, "servers", 0) or context.world_size
+        self._owners = [index % servers for index in range(len(self.parameters))]
+        self._graph = _Graph(group.servers, context, self.parameters, self._owners)
+        self._sent = self._messages()
+        self._steps = 0
+        context.facts["parameter_server"] = {
+            "mechanism": "RecvTensor", "servers": servers, "tensor_nbytes": [parameter.elements * ITEM for parameter in self.parameters],
+            "messages_to": {"push": len([owner for owner in self._owners if owner != context.rank]),
+                            "pull": self._owners.count(context.rank) * (context.world_size - 1)},
+        }  # fmt: skip
+
+    def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
+        """A tensor each."""
+        return super().allocate(0)
+
+    def start(self, model: Model) -> None:
+        """See Strategy. A server's rank gives its variables their values; then all may use them."""
+        self._model = model
+        self._shapes = [value.shape for value in model.values()]
+        self._graph.open([np.ascontiguousarray(value).reshape(-1) for value in model.values()])
+        self.context.rendezvous.exchange("parameter_server.ready", self.context.rank, self.context.world_size, True, MEET_S)
+
+    def gradient_ready(self, index: int) -> None:
+        """Nothing to do before all are ready: one run pushes them."""
+
+    def finish(self, update: Callable[[], None]) -> None:
+        """See Strategy. The optimiser's step is the servers', inside of the exchange; `update` is this rank's taking over of the new parameters."""
+        context = self.context
+        context.at(self.step, "push, step, pull")
+        context.post.wait()
+        start = now()
+        pulled = self._graph.step(self.gradients, self._steps)
+        end = now()
+        context.post.go_on()
+        self._steps += 1
+        for nbytes in self._sent:
+            self._traffic.count(nbytes)
+        context.recorder.add("wait", self.step, start, end)
+        self.exchanges = [Exchange(start, start, end, ITEM * sum(parameter.elements for parameter in self.parameters))]
+        self.apply(lambda: self._model.load([value.reshape(shape) for value, shape in zip(pulled, self._shapes, strict=True)]))
+
+    def _messages(self) -> list[int]:
+        """Bytes of each tensor that this rank sends in a step: gradients to servers elsewhere, own parameters to everyone else."""
+        rank, others = self.context.rank, self.context.world_size - 1
+        sent = []
+        for parameter, owner in zip(self.parameters, self._owners, strict=True):
+            sent += [parameter.elements * ITEM] * (others if owner == rank else 1)
+        return sent
+
+
+class _Graph:
+    """A rank's part: what it pushes and pulls, and what it does as a server."""
+
+    def __init__(self, servers: Servers, context: RankContext, parameters: Sequence[Parameter], owners: Sequence[int]) -> None:
+        self._servers, self._world_size = servers, context.world_size
+        self._case: Any = context.case
+        self._tf = tf = servers.tf
+        self._own, self._graph = servers.device(servers.rank), tf.Graph()
+        self._mine = [index for index, owner in enumerate(owners) if owner == servers.rank]
+        with self._graph.as_default():
+            with tf.device(self._own):
+                self._gradients = [tf.compat.v1.placeholder(tf.float32, [parameter.elements]) for parameter in parameters]
+                self._step = tf.compat.v1.placeholder(tf.int64, [])
+            held = [
+                self._hold(index, parameter.elements, servers.device(owner)) for index, (parameter, owner) in enumerate(zip(parameters, owners, strict=True))
+            ]
+            pushes = [accumulator.apply_grad(gradient, self._step) for (_, accumulator), gradient in zip(held, self._gradients, strict=True)]
+            self._initial = self._assignments(held) if self._mine else None
+            steps = [self._serve(held)] if self._mine else []
+            tokens = {owner: self._tokens(owner).dequeue() for owner in sorted(set(owners))}
+            pulls = [self._pull(variable, tokens[owner]) for (variable, _), owner in zip(held, owners, strict=True)]
+            self._fetches = [pulls, *pushes, *steps]
+
+    def open(self, values: Sequence[np.ndarray]) -> None:
+        """Begin with these parameters."""
+        session = self._servers.session(self._graph)
+        if self._initial is not None:
+            with self._servers.calling():
+                session.run(self._initial, dict(zip(self._gradients, values, strict=True)))
+        self._run = session.make_callable(self._fetches, [*self._gradients, self._step])
+
+    def step(self, gradients: Sequence[np.ndarray], number: int) -> list[np.ndarray]:
+        """One step of all ranks; the new parameters, flat."""
+        with self._servers.calling():
+            pulled: list[np.ndarray] = self._run(*gradients, number)[0]
+        return pulled
+
+    def _hold(self, index: int, elements: int, device: str) -> tuple[Any, Any]:
+        """A variable and the accumulator of its gradients, on its server."""
+        tf = self._tf
+        with tf.device(device):
+            variable = self._variable(f"parameter.{index}", elements)
+            accumulator = tf.compat.v1.ConditionalAccumulator(
+                tf.float32, shape=[elements], shared_name=f"gradient.{index}", reduction_type="SUM", name=f"gradient_{index}"
+            )
+        return variable, accumulator
+
+    def _variable(self, name: str, elements: int) -> Any:
+        return self._tf.raw_ops.VarHandleOp(dtype=self._tf.float32, shape=[elements], shared_name=name, container="")
+
+    def _tokens(self, owner: int) -> Any:
+        with self._tf.device(self._servers.device(owner)):
+            return self._tf.queue.FIFOQueue(-1, [self._tf.int64], shapes=[[]], shared_name=f"tokens.{owner}", name=f"tokens_{owner}")
+
+    def _assignments(self, held: Sequence[tuple[Any, Any]]) -> Any:
+        """Own variables from what is fed as gradients, velocities zero."""
+        tf = self._tf
+        with tf.device(self._own):
+            made = [tf.raw_ops.AssignVariableOp(resource=held[index][0], value=tf.identity(self._gradients[index])) for index in self._mine]
+            made += [tf.raw_ops.AssignVariableOp(resource=self._velocity(index), value=tf.zeros_like(self._gradients[index])) for index in self._mine]
+            return tf.group(*made)
+
+    def _velocity(self, index: int) -> Any:
+        return self._variable(f"velocity.{index}", math.prod(self._gradients[index].shape))
+
+    def _serve(self, held: Sequence[tuple[Any, Any]]) -> Any:
+        """As a server: a step with each sum of all ranks' gradients, then a token for every rank."""
+        tf, case = self._tf, self._case
+        with tf.device(self._own):
+            stepped = [
+                tf.raw_ops.ResourceApplyMomentum(
+                    var=held[index][0],
+                    accum=self._velocity(index),
+                    lr=case.learning_rate,
+                    grad=held[index][1].take_grad(self._world_size),
+                    momentum=case.momentum,
+                )
+                for index in self._mine
+            ]
+            with tf.control_dependencies(stepped):
+                return self._tokens(self._servers.rank).enqueue_many([tf.fill([self._world_size], self._step)])
+
+    def _pull(self, variable: Any, token: Any) -> Any:
+        tf = self._tf
+        with tf.control_dependencies([token]), tf.device(variable.device):
+            read = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
+        with tf.device(self._own):
+            return tf.identity(read)

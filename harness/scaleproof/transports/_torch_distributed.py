@@ -1,0 +1,217 @@
+"""What the back ends of torch.distributed share: its collectives, and its sends and receives. Each back end has its file."""
+
+from __future__ import annotations
+
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from scaleproof.transports._arena import as_bytes
+from scaleproof.transports.base import (
+    Array,
+    Capabilities,
+    Done,
+    Handle,
+    PeerLost,
+    ReduceOperation,
+    Traffic,
+    TransportError,
+)
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+TIMEOUT = timedelta(seconds=120)
+"""How long one call may take inside the back end; the supervisor's deadline is the one that matters."""
+PEER_IS_GONE = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "Connection refused")
+
+
+class TorchDistributed(ABC):
+    """Joins over a file store in the launch's folder: no rendezvous port is opened. One process group of all ranks."""
+
+    BACKEND: str
+    DTYPES: frozenset[str]
+    """What it reduces of NumPy's types."""
+    PATH: Literal["shared memory", "socket", "library's choice"]
+    PROGRESS: Literal["caller", "background"] = "background"
+
+    def __init__(self, context: RankContext) -> None:
+        import torch
+        import torch.distributed
+
+        self._torch, self._distributed = torch, torch.distributed
+        self.rank, self.world_size = context.rank, context.world_size
+        self.traffic = Traffic()
+        self._post = context.post
+        self.capabilities = Capabilities(
+            point_to_point=True, one_sided=False, collective=True, dtypes=self.DTYPES, progress=self.PROGRESS, path=self.PATH,
+            library=f"torch {torch.__version__} {self.version()}",
+        )  # fmt: skip
+        self._closed = False
+        self.prepare(context)
+        self._blocking(lambda: self.join(context))
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """See Transport.connect."""
+        return cls(context)
+
+    @abstractmethod
+    def prepare(self, context: RankContext) -> None:
+        """What must be set before the process group is made."""
+
+    def version(self) -> str:
+        """The back end's own name and version."""
+        return self.BACKEND
+
+    def join(self, context: RankContext) -> None:
+        """Make the process group."""
+        store = self._store(context)
+        self._distributed.init_process_group(self.BACKEND, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT)
+
+    def _store(self, context: RankContext) -> Any:
+        """Where ranks leave their addresses: a file of the launch's folder; on nodes of an allocation, which need not share one, a port of rank 0."""
+        if context.case.fabric != "host" or context.case.nodes == 1:
+            return self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
+        key, workers = f"{self.BACKEND}.store", context.world_size
+        if context.rank:
+            address, port = context.rendezvous.get(key)
+            return self._distributed.TCPStore(address, port, workers, is_master=False, timeout=TIMEOUT)
+        # torch's own listener would bind every interface.
+        family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
+        listener = socket.create_server((context.address, 0), family=family, backlog=workers + 8)
+        port = listener.getsockname()[1]
+        context.rendezvous.put(key, [context.address, port])
+        return self._distributed.TCPStore(
+            context.address, port, workers, is_master=True, timeout=TIMEOUT, wait_for_workers=False, master_listen_fd=listener.detach()
+        )  # fmt: skip
+
+    def lend(self, tensor: Any) -> Any:
+        """The tensor that the back end works on: this one, over the array's own memory, unless the back end wants another memory."""
+        return tensor
+
+    def bring_back(self, lent: Any, tensor: Any) -> None:
+        """Put a result where it belongs, unless the array's own memory was lent."""
+        if lent is not tensor:
+            tensor.copy_(lent)
+
+    def allocate(self, nbytes: int) -> Array:
+        """Plain memory: torch.distributed registers none."""
+        return np.empty(nbytes, np.uint8)
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """See Collectives.all_reduce."""
+        reduction = self._distributed.ReduceOp.SUM if operation == "sum" else self._distributed.ReduceOp.MAX
+        return self._start("all_reduce", buffer.nbytes, lambda lent: self._distributed.all_reduce(lent, op=reduction, async_op=True), buffer)
+
+    def reduce_scatter(self, source: Array, target: Array) -> Handle:
+        """See Collectives.reduce_scatter."""
+        call = self._distributed.reduce_scatter_single
+        return self._start("reduce_scatter", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source)
+
+    def all_gather(self, source: Array, target: Array) -> Handle:
+        """See Collectives.all_gather."""
+        call = self._distributed.all_gather_single
+        return self._start("all_gather", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source)
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """See Collectives.broadcast; only the root counts its bytes."""
+        nbytes = buffer.nbytes if self.rank == root else 0
+        return self._start("broadcast", nbytes, lambda lent: self._distributed.broadcast(lent, src=root, async_op=True), buffer)
+
+    def barrier(self) -> None:
+        """See Transport.barrier."""
+        self.traffic.count(0)
+        if self.world_size > 1:
+            self._post.entered("barrier")
+            self._blocking(self._distributed.barrier)
+            self._post.left()
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        self.traffic.count(buffer.nbytes)
+        lent = self.lend(self._bytes(buffer))
+        return _Work(self, self._call(lambda: self._distributed.isend(lent, dst=peer)), peer)
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        tensor = self._bytes(buffer)
+        lent = self.lend(tensor)
+        return _Work(self, self._call(lambda: self._distributed.irecv(lent, src=peer)), peer, (lent, tensor))
+
+    def close(self) -> None:
+        """See Transport.close; without it the back end's threads end in an abort."""
+        if not self._closed:
+            self._closed = True
+            self._distributed.destroy_process_group()
+
+    def _bytes(self, buffer: Array) -> Any:
+        return self._torch.from_numpy(as_bytes(buffer))
+
+    def _tensor(self, buffer: Array) -> Any:
+        if buffer.dtype.name not in self.DTYPES:
+            raise TransportError(f"{self.BACKEND} does not take {buffer.dtype.name}; it takes {', '.join(sorted(self.DTYPES))}")
+        return self._torch.from_numpy(buffer)
+
+    def _start(self, name: str, nbytes: int, call: Callable[..., Any], target: Array, *given: Array) -> Handle:
+        """`call` gets the tensors of the target, where its result goes, and of what is given."""
+        self.traffic.count(nbytes)
+        if target.size == 0:
+            return Done()
+        self._post.entered(name)
+        tensor = self._tensor(target)
+        lent = self.lend(tensor)
+        others = [self.lend(self._tensor(array)) for array in given]
+        return _Work(self, self._call(lambda: call(lent, *others)), result=(lent, tensor))
+
+    def _blocking(self, call: Callable[[], Any], peer: int = -1) -> None:
+        self._post.wait(peer)
+        self._call(call)
+        self._post.go_on()
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except RuntimeError as error:
+            raise _translated(error) from error
+
+
+class _Work:
+    """Handle over torch's Work; with a peer it is a message, else a collective call."""
+
+    def __init__(self, transport: TorchDistributed, work: Any, peer: int = -1, result: tuple[Any, Any] | None = None) -> None:
+        self._transport = transport
+        self._work = work
+        self._peer = peer
+        self._result = result
+
+    def test(self) -> bool:
+        if self._work is not None and self._work.is_completed():
+            self.wait()
+        return self._work is None
+
+    def wait(self) -> None:
+        if self._work is not None:
+            work, self._work = self._work, None
+            self._transport._blocking(work.wait, self._peer)
+            if self._result is not None:
+                self._transport.bring_back(*self._result)
+                self._result = None
+            if self._peer < 0:
+                self._transport._post.left()
+
+
+def _translated(error: RuntimeError) -> TransportError:
+    text = str(error).splitlines()[0]
+    return PeerLost(-1, text) if any(words in text for words in PEER_IS_GONE) else TransportError(text)
+
+
+def lacking(backend: str) -> bool:
+    """Whether this torch was built without a back end, or without torch.distributed at all."""
+    import torch.distributed
+
+    return not (torch.distributed.is_available() and torch.distributed.is_backend_available(backend))

@@ -1,0 +1,49 @@
+"""torch.distributed with the NCCL backend: a GPU a rank, NumPy's arrays staged through it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from scaleproof.transports._torch_distributed import TorchDistributed, lacking
+from scaleproof.transports.base import TransportError
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+
+class Nccl(TorchDistributed):
+    """Every call copies its arrays to the rank's GPU and its result back: that is part of what a call takes here."""
+
+    BACKEND = "nccl"
+    DTYPES = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})
+    PATH = "library's choice"
+
+    def version(self) -> str:
+        """As torch was built with it."""
+        return "NCCL " + ".".join(str(part) for part in self._torch.cuda.nccl.version())
+
+    def prepare(self, context: RankContext) -> None:
+        """Its sockets use the case's interface; every rank of a node takes a GPU of its own, which NCCL demands."""
+        os.environ["NCCL_SOCKET_IFNAME"] = context.case.interface
+        first = next(rank for rank in range(context.world_size) if rank * context.case.nodes // context.world_size == self._node(context))
+        gpus, place = self._torch.cuda.device_count(), context.rank - first
+        if place >= gpus:
+            raise TransportError(f"NCCL needs a GPU for every rank of a node; rank {context.rank} is number {place + 1} here, and there are {gpus}")
+        self._torch.cuda.set_device(place)
+
+    def lend(self, tensor: Any) -> Any:
+        """A copy on the GPU."""
+        return tensor.cuda()
+
+    def _node(self, context: RankContext) -> int:
+        return context.rank * context.case.nodes // context.world_size
+
+
+def why_not() -> str:
+    """Why it cannot be used here; empty where it can."""
+    import torch
+
+    if lacking("nccl"):
+        return f"torch {torch.__version__} was built without NCCL"
+    return "" if torch.cuda.is_available() else "there is no GPU that torch can use"

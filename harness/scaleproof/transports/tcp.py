@@ -1,0 +1,123 @@
+"""Our own TCP: one socket per pair of ranks, vectored and non-blocking, moved by the caller; arriving data is reduced while the rest is on its way."""
+
+from __future__ import annotations
+
+import select
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from scaleproof.transports._barrier import dissemination
+from scaleproof.transports._frames import Connection, Incoming, Outgoing
+from scaleproof.transports._handshake import connect_all
+from scaleproof.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
+
+if TYPE_CHECKING:
+    from scaleproof.rank.board import Post
+    from scaleproof.rank.context import RankContext
+
+DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+SPINS = 10
+"""Looks at the sockets before the caller sleeps until one is ready."""
+UNTOLD_MS = 1
+"""How long a caller sleeps before it says that it waits."""
+
+
+class Tcp:
+    """Ranks on any machines that reach each other's address."""
+
+    capabilities = Capabilities(
+        point_to_point=True, one_sided=False, collective=False, dtypes=DTYPES, progress="caller", path="socket", library="scaleproof tcp"
+    )
+
+    def __init__(self, rank: int, world_size: int, connections: dict[int, Connection], post: Post) -> None:
+        self.rank, self.world_size = rank, world_size
+        self.traffic = Traffic()
+        self._connections = connections
+        self._post = post
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """Connect to every rank; raises TransportError when one does not come or does not know the token."""
+        connected = connect_all(context)
+        return cls(context.rank, context.world_size, {peer: Connection(peer, opened) for peer, opened in connected.items()}, context.post)
+
+    def allocate(self, nbytes: int) -> Array:
+        """Plain memory: a socket copies from and to any."""
+        return np.empty(nbytes, np.uint8)
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        self.traffic.count(buffer.nbytes)
+        message = Outgoing(buffer)
+        connection = self._connections[peer]
+        connection.outgoing.append(message)
+        if len(connection.outgoing) == 1:
+            connection.push()
+        return _Handle(self, message, peer)
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        return self._receive(Incoming(buffer, None), peer)
+
+    def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
+        """Reduce what arrives into the buffer."""
+        return self._receive(Incoming(buffer, UFUNCS[operation]), peer)
+
+    def barrier(self) -> None:
+        """See Transport.barrier."""
+        dissemination(self)
+
+    def close(self) -> None:
+        """See Transport.close."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections = {}
+
+    def advance(self) -> bool:
+        """Move a chunk of every message that can move; True when any did."""
+        moved = False
+        for connection in self._connections.values():
+            if connection.outgoing:
+                moved |= connection.push()
+            if connection.incoming:
+                moved |= connection.pull()
+        return moved
+
+    def sleep(self, peer: int) -> None:
+        """Block until a socket can move one of the messages under way; the caller waits for one with this peer."""
+        poll = select.poll()
+        for connection in self._connections.values():
+            interest = (select.POLLOUT if connection.outgoing else 0) | (select.POLLIN if connection.incoming else 0)
+            if interest:
+                poll.register(connection.socket, interest)
+        if not poll.poll(UNTOLD_MS):
+            self._post.wait(peer)
+            poll.poll()
+            self._post.go_on()
+
+    def _receive(self, message: Incoming, peer: int) -> Handle:
+        self._connections[peer].incoming.append(message)
+        return _Handle(self, message, peer)
+
+
+class _Handle:
+    """A message under way."""
+
+    def __init__(self, transport: Tcp, message: Outgoing | Incoming, peer: int) -> None:
+        self._transport = transport
+        self._message = message
+        self._peer = peer
+
+    def test(self) -> bool:
+        if not self._message.done:
+            self._transport.advance()
+        return self._message.done
+
+    def wait(self) -> None:
+        idle = 0
+        while not self._message.done:
+            idle = 0 if self._transport.advance() else idle + 1
+            if idle > SPINS:
+                self._transport.sleep(self._peer)
+                idle = 0

@@ -1,0 +1,41 @@
+"""torch.distributed with the MPI backend, which only a torch built from source beside an MPI has. The ranks are those that mpirun started."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from scaleproof.transports._torch_distributed import TorchDistributed, lacking
+from scaleproof.transports.mpi import DTYPES, need_mpirun, settings
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+
+class TorchMpi(TorchDistributed):
+    """MPI knows its ranks: no store is needed."""
+
+    BACKEND = "mpi"
+    DTYPES = DTYPES - {"int16"}
+    PATH = "library's choice"
+
+    def prepare(self, context: RankContext) -> None:
+        """Open MPI's parameters are those of the launcher."""
+        need_mpirun("torch-mpi")
+        context.facts["mpi"] = settings()
+
+    def join(self, context: RankContext) -> None:
+        """See TorchDistributed.join."""
+        self._distributed.init_process_group("mpi")
+
+    def close(self) -> None:
+        """See Transport.close; a rank that leaves because of an error skips MPI's end, which waits for all ranks."""
+        if sys.exc_info()[0] is None:
+            super().close()
+
+
+def why_not() -> str:
+    """Why it cannot be used here; empty where it can."""
+    import torch
+
+    return f"torch {torch.__version__} was built without MPI, as all of its wheels are" if lacking("mpi") else ""

@@ -1,0 +1,30 @@
+"""torch.distributed with the UCC backend, collectives over UCX; few builds of torch have it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from scaleproof.transports._torch_distributed import TorchDistributed, lacking
+
+if TYPE_CHECKING:
+    from scaleproof.rank.context import RankContext
+
+
+class Ucc(TorchDistributed):
+    """On the arrays' own memory; UCX chooses the way."""
+
+    BACKEND = "ucc"
+    DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int32", "int64"})
+    PATH = "library's choice"
+
+    def prepare(self, context: RankContext) -> None:
+        """UCX may use the case's interface and memory of this machine, nothing else."""
+        os.environ["UCX_NET_DEVICES"] = context.case.interface
+
+
+def why_not() -> str:
+    """Why it cannot be used here; empty where it can."""
+    import torch
+
+    return f"torch {torch.__version__} was built without UCC" if lacking("ucc") else ""

@@ -1,0 +1,83 @@
+"""Inception-v3 (Szegedy et al. 2015) as TF-slim writes it: batch normalisation with an offset only, and an auxiliary head."""
+
+from __future__ import annotations
+
+from scaleproof.workloads.blocks import Blocks
+from scaleproof.workloads.layers import Linear, Mean, Pool
+from scaleproof.workloads.networks import Network, build
+
+
+def _pooled(blocks: Blocks, name: str, before: str, features: int) -> str:
+    blocks.put(Pool(f"{name}.pool", 3, average=True, stride=1, pad="same", inputs=(before,)))
+    return blocks.conv(f"{name}.conv", features, 1)
+
+
+def _reduced(blocks: Blocks, name: str, before: str, features: int) -> str:
+    return blocks.conv(name, features, 3, 2, pad=0, after=before)
+
+
+def _grid35(blocks: Blocks, name: str, before: str, pooled: int) -> str:
+    first = blocks.conv(f"{name}.b0", 64, 1, after=before)
+    second = blocks.chain(f"{name}.b1", before, (48, 1), (64, 5))
+    third = blocks.chain(f"{name}.b2", before, (64, 1), (96, 3), (96, 3))
+    return blocks.concat(name, first, second, third, _pooled(blocks, f"{name}.b3", before, pooled))
+
+
+def _grid17(blocks: Blocks, name: str, before: str, inner: int) -> str:
+    first = blocks.conv(f"{name}.b0", 192, 1, after=before)
+    second = blocks.chain(f"{name}.b1", before, (inner, 1), (inner, (1, 7)), (192, (7, 1)))
+    third = blocks.chain(f"{name}.b2", before, (inner, 1), (inner, (7, 1)), (inner, (1, 7)), (inner, (7, 1)), (192, (1, 7)))
+    return blocks.concat(name, first, second, third, _pooled(blocks, f"{name}.b3", before, 192))
+
+
+def _grid8(blocks: Blocks, name: str, before: str) -> str:
+    def forked(branch: str, after: str) -> str:
+        sides = (blocks.conv(f"{branch}.wide", 384, (1, 3), after=after), blocks.conv(f"{branch}.high", 384, (3, 1), after=after))
+        return blocks.concat(branch, *sides)
+
+    first = blocks.conv(f"{name}.b0", 320, 1, after=before)
+    second = forked(f"{name}.b1", blocks.conv(f"{name}.b1.conv", 384, 1, after=before))
+    third = forked(f"{name}.b2", blocks.chain(f"{name}.b2", before, (448, 1), (384, 3)))
+    return blocks.concat(name, first, second, third, _pooled(blocks, f"{name}.b3", before, 192))
+
+
+def _stem(blocks: Blocks) -> str:
+    blocks.conv("conv1a", 32, 3, 2, pad=0)
+    blocks.conv("conv2a", 32, 3, pad=0)
+    blocks.conv("conv2b", 64, 3)
+    blocks.put(Pool("pool3a", 3, stride=2))
+    blocks.conv("conv3b", 80, 1)
+    blocks.conv("conv4a", 192, 3, pad=0)
+    return blocks.put(Pool("pool5a", 3, stride=2))
+
+
+def _auxiliary(blocks: Blocks, before: str) -> str:
+    """On small images its windows are no larger than what is left, as slim has it."""
+    blocks.put(Pool("auxiliary.pool", 5, average=True, stride=3, fit=True, inputs=(before,)))
+    blocks.conv("auxiliary.conv1", 128, 1)
+    blocks.conv("auxiliary.conv2", 768, 5, pad=0, fit=True)
+    return blocks.put(Linear("auxiliary.fc", 10, classifier=True))
+
+
+def inception_v3(image_side: int | None = None, width: float = 1.0) -> Network:
+    """Inception-v3 as xue2019 counts it: 299 pixels a side, 10 classes, auxiliary head. The side must be at least 75."""
+    side = image_side or 299
+    blocks = Blocks(scale=False)
+    last = _stem(blocks)
+    for name, pooled in (("mixed5b", 32), ("mixed5c", 64), ("mixed5d", 64)):
+        last = _grid35(blocks, name, last, pooled)
+    deep = _reduced(blocks, "mixed6a.b1", blocks.chain("mixed6a.b1", last, (64, 1), (96, 3)), 96)
+    shallow = _reduced(blocks, "mixed6a.b0", last, 384)
+    last = blocks.concat("mixed6a", shallow, deep, blocks.put(Pool("mixed6a.b2", 3, stride=2, inputs=(last,))))
+    for name, inner in (("mixed6b", 128), ("mixed6c", 160), ("mixed6d", 160), ("mixed6e", 192)):
+        last = _grid17(blocks, name, last, inner)
+    before_head = last
+    deep = _reduced(blocks, "mixed7a.b1", blocks.chain("mixed7a.b1", last, (192, 1), (192, (1, 7)), (192, (7, 1))), 192)
+    shallow = _reduced(blocks, "mixed7a.b0", blocks.conv("mixed7a.b0.conv", 192, 1, after=last), 320)
+    last = blocks.concat("mixed7a", shallow, deep, blocks.put(Pool("mixed7a.b2", 3, stride=2, inputs=(last,))))
+    for name in ("mixed7b", "mixed7c"):
+        last = _grid8(blocks, name, last)
+    auxiliary = _auxiliary(blocks, before_head)
+    blocks.put(Mean("mean", inputs=(last,)))
+    blocks.put(Linear("fc", 10, classifier=True))
+    return build("inception_v3", (3, side, side), blocks.table, width, auxiliary=auxiliary)

@@ -1,0 +1,197 @@
+"""Profiles: how long each layer's forward and backward pass takes at a batch, measured on a machine or reckoned from a node's peak rate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Self, TypeGuard
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from scaleproof.record.put import put_form
+from scaleproof.spec.case import AnyCase, TrainCase
+from scaleproof.spec.cluster import NodeType, node_type
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.locate import shown
+from scaleproof.workloads.networks import Network, network_of
+
+FOLDER = "profiles"
+"""In a machine's folder results/machines/<id>/."""
+FRAMEWORK = "torch"
+"""Whose layers can be timed one by one."""
+FILE = "profile.json"
+"""In the folder of a launch that replays it, and in its record."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Spread(_Part):
+    """A time in s: the median over `n` fresh processes and its interval. A reckoned time has n 0 and no interval."""
+
+    median: NonNegativeFloat
+    low: NonNegativeFloat | None = None
+    high: NonNegativeFloat | None = None
+    n: NonNegativeInt = 0
+
+
+class LayerTimes(_Part):
+    """One layer at the profile's batch; the last layer's times hold the loss too."""
+
+    name: str
+    mac: NonNegativeInt
+    """Multiply-accumulates per sample of the forward pass, as the network's table counts them."""
+    forward_s: Spread
+    backward_s: Spread
+    """All of the layer's backward pass."""
+    weight_s: Spread
+    """Its first part: until the gradients of the layer's parameters are final. The rest is the gradient of its input."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.weight_s.median > self.backward_s.median:
+            raise ValueError(f"layer {self.name!r}: weight_s is longer than backward_s, which holds it")
+        return self
+
+
+class Profile(_Part):
+    """One network at one batch (samples of one rank) in one framework on one kind of node."""
+
+    schema_version: Literal[1] = 1
+    workload: str
+    image_side: PositiveInt | None = None
+    width: PositiveFloat = 1.0
+    batch: PositiveInt
+    framework: str
+    """Whose compute it is; `peak`: reckoned, of none."""
+    threads: PositiveInt
+    """Compute threads of the rank."""
+    node: str
+    """The machine's id, or the name of a node type."""
+    code: str = ""
+    """Digest of the code that measured."""
+    measured_at: str = ""
+    """UTC, ISO 8601."""
+    taken: str
+    """In words: how the times were found."""
+    layers: tuple[LayerTimes, ...]
+    update_s: Spread
+
+    @property
+    def forward_s(self) -> float:
+        """Of the whole network, from the layers' medians."""
+        return sum(layer.forward_s.median for layer in self.layers)
+
+    @property
+    def backward_s(self) -> float:
+        """Of the whole network, from the layers' medians."""
+        return sum(layer.backward_s.median for layer in self.layers)
+
+    @property
+    def step_s(self) -> float:
+        """One step without any exchange."""
+        return self.forward_s + self.backward_s + self.update_s.median
+
+    def why_not(self, network: Network, batch: int) -> str:
+        """Why this profile does not tell the times of that network at that batch; empty when it does."""
+        if [layer.name for layer in self.layers] != [layer.name for layer in network.layers]:
+            return f"is of another network: {self.workload} with {len(self.layers)} layers, not {network.name} with {len(network.layers)}"
+        for own, other in zip(self.layers, network.layers, strict=True):
+            if own.mac != other.mac:
+                return f"is of another size of {self.workload}: layer {own.name} has {own.mac} multiply-accumulates a sample, not {other.mac}"
+        return "" if self.batch == batch else f"is of batch {self.batch}, not {batch}"
+
+
+def peak_profile(
+    network: Network, batch: int, node: str | NodeType, efficiency: float, *, image_side: int | None = None, width: float = 1.0
+) -> Profile:  # fmt: skip
+    """Reckoned from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml): 2 per multiply-accumulate forward, as many for the weights'
+    gradients, then as many for the input's, of which the first layer with weights has none. Layers without products and the update take no time, as in
+    the balance equations of das2016 (section 3). SpecError for an unknown node type."""
+    kind = node if isinstance(node, NodeType) else node_type(node)
+    second = batch * 2 / (kind.peak_flops * efficiency)
+    layers = []
+    for layer in network.layers:
+        backward = 2 * layer.mac - (layer.input_mac if layer is network.trainable[0] else 0)
+        times = [Spread(median=mac * second) for mac in (layer.mac, backward, layer.mac)]
+        layers.append(LayerTimes(name=layer.name, mac=layer.mac, forward_s=times[0], backward_s=times[1], weight_s=times[2]))
+    return Profile(
+        workload=network.name, image_side=image_side, width=width, batch=batch, framework="peak", threads=kind.cores,
+        node=node if isinstance(node, str) else node.summary, layers=tuple(layers),
+        taken=f"reckoned: FLOP over {efficiency:g} of {_giga(kind)} GFLOP/s ({kind.source})", update_s=Spread(median=0.0),
+    )  # fmt: skip
+
+
+def _giga(kind: NodeType) -> str:
+    return f"{kind.peak_flops / 1e9:.5g}"
+
+
+def path_of(folder: Path, workload: str, image_side: int | None, width: float, batch: int, framework: str, threads: int) -> Path:
+    """Where a machine's profile lies; `folder` is results/machines/<id>."""
+    side = "" if image_side is None else f"-side{image_side}"
+    return folder / FOLDER / f"{workload}{side}-width{width:g}-batch{batch}-{framework}-threads{threads}.json"
+
+
+def write(profile: Profile, folder: Path) -> Path:
+    """Put it into the machine's folder by one rename."""
+    path = path_of(folder, profile.workload, profile.image_side, profile.width, profile.batch, profile.framework, profile.threads)
+    return put_form(path, profile)
+
+
+def read(path: Path) -> Profile:
+    """SpecError, in one line, for a file that is none."""
+    try:
+        return Profile.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise SpecError(f"{shown(path)}: no profile of this version: {where + ': ' if where else ''}{first['msg']}") from None
+
+
+def replayed(case: AnyCase) -> TypeGuard[TrainCase]:
+    """Whether a case's compute is a profile's: slept by its ranks, or reckoned with by the simulator."""
+    return isinstance(case, TrainCase) and (case.compute == "replay" or (case.fabric == "simulated" and case.compute == "real"))
+
+
+def profile_of(case: TrainCase, folder: Path) -> Profile:
+    """Whose compute a case replays or simulates: its node type at its efficiency, or what `scaleproof profile` measured on the machine of this folder
+    (results/machines/<id>). SpecError when there is none, with the command that makes it, or when the file is of another network, batch or machine."""
+    network, batch = network_of(case), case.minibatch // case.ranks
+    if case.profile is not None and case.efficiency is not None:
+        return peak_profile(network, batch, case.profile, case.efficiency, image_side=case.image_side, width=case.width)
+    if case.framework != FRAMEWORK:
+        raise SpecError(f"{case.framework} compiles a backward pass as a whole: it has no times by layer; set framework: {FRAMEWORK}, or name a node type")
+    path = path_of(folder, case.workload, case.image_side, case.width, batch, case.framework, case.threads_per_rank)
+    if not path.exists():
+        raise SpecError(f"this machine has no profile of {_words(case, batch)}; type `{command(case)}`, or name a node type: profile and efficiency")
+    profile = read(path)
+    why = profile.why_not(network, batch)
+    if not why and profile.node != folder.name:
+        why = f"is of another machine, {profile.node}, not {folder.name}"
+    if not why and (profile.framework, profile.threads) != (case.framework, case.threads_per_rank):
+        why = f"is of {profile.framework} with {profile.threads} threads, not {case.framework} with {case.threads_per_rank}"
+    if why:
+        raise SpecError(f"{shown(path)} {why}; `{command(case)}` makes a new one")
+    return profile
+
+
+def command(case: TrainCase) -> str:
+    """What a person types to measure the profile that a case wants."""
+    side = "" if case.image_side is None else f" --image-side {case.image_side}"
+    width = "" if case.width == 1 else f" --width {case.width:g}"
+    threads = "" if case.threads_per_rank == 1 else f" --threads {case.threads_per_rank}"
+    return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.minibatch // case.ranks}{threads}"
+
+
+def _words(case: TrainCase, batch: int) -> str:
+    side = "" if case.image_side is None else f" at side {case.image_side}"
+    return f"{case.workload}{side}, width {case.width:g}, batch {batch}, {case.framework} with {case.threads_per_rank} threads"

@@ -1,0 +1,148 @@
+"""Compute by the clock: a rank sleeps for the time that each layer takes in a profile, and its gradients are ready when they would be.
+
+What is slept lies on a schedule that starts with the pass, so that the lateness of one awakening does not add to the next. Between passes nothing is caught
+up: how late the last awakening of each was is kept, in `late`."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic_ns as now
+
+import numpy as np
+
+from scaleproof.spec.emulated import shrunk
+from scaleproof.workloads.data import Batch
+from scaleproof.workloads.model import Births
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import Profile
+from scaleproof.workloads.schedule import Act, backward_acts, crossings, forward_acts
+from scaleproof.workloads.strips import Strip
+
+SECOND = 1e9
+_PR_SET_TIMERSLACK = 29
+SLACK_NS = 1
+"""By how much the kernel may delay a timer of this thread to join it with others; 50,000 unless told."""
+
+
+@dataclass(slots=True)
+class Late:
+    """Of all passes so far: how long they were to last, and by how much their ends came late; in ns."""
+
+    passes: int = 0
+    planned_ns: int = 0
+    late_ns: int = 0
+    worst_ns: int = 0
+
+
+class ReplayModel:
+    """Implements workloads/model.py without any numbers: parameters hold zeros that nobody computes with, `shrink` times fewer than the network's."""
+
+    def __init__(self, network: Network, profile: Profile, dilation: float, shrink: float) -> None:
+        sharper_timers()
+        self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
+        # Zeros take no memory until somebody writes them.
+        self._values = [np.zeros(size, np.float32) for size in self._sizes]
+        crossed = crossings(network, profile.batch, shrink)
+        self._forward = forward_acts(network, profile, dilation, crossed)
+        self._backward = backward_acts(network, profile, dilation, crossed)
+        self._update_ns = profile.update_s.median * dilation * SECOND
+        shares = [layer.spec.share if isinstance(layer.spec, Strip) else 1.0 for layer in network.layers for _ in layer.variables]
+        self._elements = sum(size / share for size, share in zip(self._sizes, shares, strict=True))
+        self._stepped = self._sizes
+        self._ready: Callable[[int], None] = _nobody
+        self.late = Late()
+
+    @property
+    def sizes(self) -> list[int]:
+        """Elements of every parameter."""
+        return list(self._sizes)
+
+    def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
+        """See Model; gradients stay as they are."""
+        self._ready = ready
+
+    def forward(self, batch: Batch) -> float:
+        """See Model; there is no loss."""
+        self._end = self._perform(self._forward, now())
+        return math.nan
+
+    def backward(self) -> None:
+        """See Model: on the schedule that the forward pass began."""
+        self._perform(self._backward, self._end)
+
+    def _perform(self, scheduled: Sequence[Act], start: int) -> int:
+        """When the pass is over by its schedule, which begins anew behind every exchange."""
+        for act in scheduled:
+            self._sleep_until(start + act.due_ns)
+            for index in act.parameters:
+                self._ready(index)
+            if act.last:
+                self._note(start + act.due_ns, act.due_ns)
+                start += act.due_ns
+            if act.cross is not None:
+                act.cross()
+                start = now()
+        return start
+
+    def update(self, only: Sequence[int] | None = None) -> None:
+        """See Model; as long as the share of the network's elements that is stepped."""
+        stepped = self._stepped if only is None else [self._stepped[index] for index in only]
+        self._sleep_until(now() + round(self._update_ns * sum(stepped) / self._elements))
+
+    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+        """See PiecewiseModel."""
+        self._stepped = [piece.size for piece in values]
+
+    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
+        """See Model."""
+        self._values = list(memory)
+        return True
+
+    def values(self) -> list[np.ndarray]:
+        """See Model; flat."""
+        return self._values
+
+    def load(self, values: Sequence[np.ndarray]) -> None:
+        """See Model; nobody reads them."""
+
+    def accuracy(self, batch: Batch) -> float:
+        """See Model; nothing was learned."""
+        return math.nan
+
+    @staticmethod
+    def _sleep_until(moment_ns: int) -> None:
+        left = moment_ns - now()
+        if left > 0:
+            time.sleep(left / SECOND)
+
+    def _note(self, due_ns: int, planned_ns: int) -> None:
+        behind = max(0, now() - due_ns)
+        self.late.passes += 1
+        self.late.planned_ns += planned_ns
+        self.late.late_ns += behind
+        self.late.worst_ns = max(self.late.worst_ns, behind)
+
+
+class NoData:
+    """Nothing is computed, so nothing is drawn."""
+
+    test = Batch(np.empty(0, np.float32), np.empty(0, np.int64))
+
+    def batch(self, step: int) -> Batch:
+        """No samples."""
+        return self.test
+
+
+def sharper_timers() -> None:
+    """This thread's sleeps end when they should, not up to 50 us later."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(SLACK_NS), 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")
+
+
+def _nobody(index: int) -> None:
+    """Before `bind`."""
