@@ -19,12 +19,13 @@ from typing import Any
 
 from pyroute2 import IPRoute
 
-from scaleproof.fabric.plan import INTERFACE, address, put, take
-from scaleproof.rank.context import RankContext
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.core.context import RankContext
+from scaleproof.core.handshake import connect_all
+from scaleproof.fabric.guests.guest_plan import INTERFACE, address
 from scaleproof.rank.testing import run_some_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.transports._frames import Connection
-from scaleproof.transports._handshake import connect_all
 from scaleproof.transports.base import Handle
 from scaleproof.transports.tcp import Tcp
 
@@ -48,7 +49,7 @@ def main() -> None:
     node, shared = int(os.environ["SCALEPROOF_NODE"]), Path(os.environ["SCALEPROOF_SHARED"])
     nodes, streams = PATTERNS[pattern]
     measure = iperf3 if tool == "iperf3" else ours
-    put(shared / f"rate-{node}.json", measure(node, nodes, streams, mbit, seconds, shared))
+    write_json(shared / f"rate-{node}.json", measure(node, nodes, streams, mbit, seconds, shared))
 
 
 def sent_bytes() -> int:
@@ -101,7 +102,7 @@ def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, sha
     errors = run_some_ranks(case, [node], shared, address(node), body, MEET_S + 4 * seconds)
     if any(errors):
         raise RuntimeError(errors[0])
-    found: dict[str, Any] = take(shared / f"ours-{node}.json")
+    found: dict[str, Any] = read_json(shared / f"ours-{node}.json")
     return found
 
 
@@ -133,7 +134,7 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
     mbit_s = 8 / 1e6 / (moments[1][0] - moments[0][0])
     names = [f"{source}-{context.rank}" for source in sources]
     payload = dict.fromkeys(names, (count - lead) * SIZE * mbit_s)
-    put(into, {
+    write_json(into, {
         "payload": payload, "wire": _wire(moments) if out else None,
         "came": {name: (after - before) * mbit_s for name, before, after in zip(names, *came, strict=True)},
     })  # fmt: skip
@@ -148,9 +149,9 @@ def _wire(moments: list[tuple[float, int]]) -> float:
 
 
 def _meet(shared: Path, name: str, node: int, nodes: int) -> None:
-    put(shared / f"{name}-{node}", True)
+    write_json(shared / f"{name}-{node}", True)
     until = time.monotonic() + MEET_S
-    while any(take(shared / f"{name}-{peer}") is None for peer in range(nodes)):
+    while any(read_json(shared / f"{name}-{peer}") is None for peer in range(nodes)):
         if time.monotonic() > until:
             raise TimeoutError(f"not all nodes came to {name!r}")
         time.sleep(0.01)

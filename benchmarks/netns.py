@@ -17,9 +17,9 @@ from typing import Any
 import psutil
 
 from benchmarks.flows import PATTERNS
-from scaleproof.fabric.links import FRAME, MTU
-from scaleproof.fabric.plan import take
-from scaleproof.launch.netns import run_in_namespaces
+from scaleproof.core.atomic_write import read_json
+from scaleproof.fabric.netns.veth_links import FRAME, MTU
+from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.cluster import star
 from scaleproof.stats.intervals import median_interval
@@ -95,7 +95,7 @@ def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
         after = psutil.cpu_times()
         if ran.code:
             raise SystemExit(f"{tool}, {pattern}, {mbit:g} Mbit/s: {ran.output} {ran.log}")
-        told = [take(Path(name) / f"rate-{node}.json") for node in range(nodes)]
+        told = [read_json(Path(name) / f"rate-{node}.json") for node in range(nodes)]
     rates = {stream: rate for each in told for stream, rate in each["payload"].items()}
     into = {target: [source for source, other in streams if other == target] for _, target in streams}
     goodput = min(sum(rates[f"{source}-{target}"] for source in sources) for target, sources in into.items())

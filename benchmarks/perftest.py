@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scaleproof.fabric.plan import INTERFACE
+from scaleproof.core.context import RankContext
+from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.verbs import choose
-from scaleproof.launch.guests import run_in_guests
-from scaleproof.rank.context import RankContext
+from scaleproof.launch.start.on_guests import run_in_guests
 from scaleproof.rank.testing import run_some_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.stats.bootstrap import ratio, ratio_interval
-from scaleproof.transports.rdma import Rdma
+from scaleproof.transports.verbs.rdma import Rdma
 
 SIZE, MESSAGES = 1 << 20, 64
 TOOLS = {"write": "ib_write_bw", "read": "ib_read_bw"}

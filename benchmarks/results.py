@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.record.write import SAMPLES_FILE
 from scaleproof.spec.plan import PlannedLaunch, plan

@@ -15,8 +15,8 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from scaleproof.collectives.group import Group
-from scaleproof.rank.board import Board
-from scaleproof.rank.context import RankContext
+from scaleproof.core.board import Board
+from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case

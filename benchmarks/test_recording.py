@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from scaleproof.core.recorder import Recorder, now
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.rank.recorder import Recorder, now
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch

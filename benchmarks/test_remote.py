@@ -21,13 +21,13 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.replay import REPLAY
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.remote.base import Edge, open_link
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.bootstrap import ratio, ratio_interval
-from scaleproof.transports.shm import SharedMemory
+from scaleproof.transports.shm.shm import SharedMemory
 
 SIZES = (4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
 LAUNCHES, WARMUP = 8, 2

@@ -1,0 +1,8 @@
+"""What has to exist outside Python. Set-up runs before the package is installed, so its source is made importable here."""
+
+import sys
+from pathlib import Path
+
+SOURCE = str(Path(__file__).resolve().parents[1] / "harness")
+if SOURCE not in sys.path:
+    sys.path.insert(0, SOURCE)

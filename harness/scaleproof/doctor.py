@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scaleproof.fabric import quota, small_clusters
-from scaleproof.fabric.guests import Guests
-from scaleproof.fabric.netns import Netns
-from scaleproof.fabric.plan import INTERFACE
+from scaleproof.core.launch_spec import ENVIRONMENT
+from scaleproof.fabric import small_clusters
+from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.guests.guests import Guests
+from scaleproof.fabric.netns.netns import Netns, core_quota
 from scaleproof.fabric.verbs import ports
-from scaleproof.launch.base import SCRATCH
-from scaleproof.launch.lock import locked
+from scaleproof.launch.launchers.base import SCRATCH
+from scaleproof.launch.results_lock import locked
 from scaleproof.launch.teardown import clean, clean_leftovers
-from scaleproof.rank.orders import ENVIRONMENT
 from scaleproof.spec import registry
 from scaleproof.spec.registry import Kind
 
@@ -220,7 +220,7 @@ def leftovers(results: Path) -> list[dict[str, str]]:
     staged = set() if supervised(results) else {folder.name for folder in (results / "staging").glob("*") if folder.is_dir()}
     living = launch_processes()
     shared = [(path, path.name.removeprefix(SCRATCH)) for path in sorted(Path("/dev/shm").glob(f"{SCRATCH}*"))]
-    groups = [(path, path.name.removeprefix(SCRATCH)) for path in quota.left(SCRATCH)]
+    groups = [(path, path.name.removeprefix(SCRATCH)) for path in core_quota.left(SCRATCH)]
     found = [("folder", str(results / "staging" / launch), launch) for launch in sorted(staged)]
     found += [("process", str(pid), launch) for pid, parent, launch in living if launch in staged or parent == 1]
     found += [("shared memory", str(path), launch) for path, launch in shared if launch in staged or launch not in {known for _, _, known in living}]

@@ -11,7 +11,7 @@ from scaleproof.claims.launch import SECOND, Launch, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.claims.metrics_train import throughput
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import CollectiveCase, OwnCase, TrainCase
 
 GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from scaleproof.claims.launch import timed, wall_s
 from scaleproof.claims.metrics import Metric
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase, TrainCase
 
 SECOND = 1e9

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaleproof.claims.launch import SECOND, Launch, clock_offsets, timed
 from scaleproof.claims.metrics import Metric, by_size
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.simulate.costs import predict
 from scaleproof.simulate.line import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
 from scaleproof.simulate.rounds import rounds_of

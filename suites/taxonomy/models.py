@@ -12,7 +12,7 @@ import pandas as pd
 from scaleproof.claims.launch import timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.schema import PublishedRow
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.workloads.networks import Network

@@ -11,7 +11,7 @@ import pandas as pd
 from scaleproof.claims.launch import timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.schema import PublishedRow
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 
 SECOND = 1e9
 """Nanoseconds."""

@@ -12,7 +12,7 @@ from scaleproof.claims.launch import Launch, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_train import throughput
 from scaleproof.claims.schema import PublishedRow
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.networks import Network

@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scaleproof.claims.launch import Launch, timed, times_count
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.schema import PublishedRow
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase
 from scaleproof.workloads.networks import Network
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.launch.slow_nodes import check
-from scaleproof.record.schema import Warning
+from scaleproof.core.record_schema import Warning
+from scaleproof.launch.preflight.slow_nodes import check
 from scaleproof.record.store import Store
 from scaleproof.record.write import RUN
 from scaleproof.report.build import build

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from scaleproof.core.record_schema import Record
 from scaleproof.fabric.small_clusters import SmallCluster
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from tools.small_cluster.cluster import ask, environment
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scaleproof.fabric.quota import Quota
+from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.fabric.small_clusters import SmallCluster
-from scaleproof.launch.slow_nodes import CODE
+from scaleproof.launch.preflight.slow_nodes import CODE
 from scaleproof.record.store import Store
 from scaleproof.report.nodes import lines
 from tests.cluster.on_slurm import ROOT, WITHIN_S

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import read_events
 from scaleproof.programs import train
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import read_events
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import TrainCase, parse_case
 

@@ -8,9 +8,8 @@ from typing import Any
 import psutil
 import pytest
 
-from scaleproof.fabric import kernels
-from scaleproof.fabric.guests import Guests
-from scaleproof.fabric.plan import INTERFACE
+from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.guests.guests import Guests, guest_kernels
 from scaleproof.launch.teardown import processes
 from scaleproof.spec.case import parse_case
 
@@ -20,7 +19,7 @@ def need_guests() -> None:
     hindrance = Guests(INTERFACE).obstacle()
     if hindrance is None:
         return
-    if kernels.uml() is None:
+    if guest_kernels.uml() is None:
         pytest.fail("; ".join(hindrance))
     pytest.skip("not runnable here: " + "; ".join(hindrance))
 

@@ -14,19 +14,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from scaleproof.fabric.plan import LINKS, put
-from scaleproof.launch.netns import run_in_namespaces
+from scaleproof.core.atomic_write import write_json
+from scaleproof.core.board import Board
+from scaleproof.core.record_schema import Record
+from scaleproof.fabric.guests.guest_plan import LINKS
+from scaleproof.launch.nodes.allocated_nodes import ground_of
 from scaleproof.launch.nodes.allocation import Asked, given
-from scaleproof.launch.nodes.ground import ground_of
+from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import Outcome, run_plan
-from scaleproof.rank.board import Board
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import node_name, star
 from tests.integration.launches import launches
 
-REACH = f"{sys.executable} -m scaleproof.fabric.reach"
+REACH = f"{sys.executable} -m scaleproof.fabric.netns.node_shell"
 GONE_S = 25.0
 """From a fault to the end of the last process on any node: 10 s without a word, and some to end."""
 
@@ -83,7 +84,7 @@ def _do(fault: str, results: Path, nodes: int) -> None:
     if fault == "kill":
         subprocess.run([*REACH.split(), node_name(nodes - 1), "kill -KILL -1"], check=False, timeout=20)
     elif fault == "cut":
-        put(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(nodes - 1): False})
+        write_json(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(nodes - 1): False})
 
 
 def _left(launches: Sequence[str], nodes: int, fault: str) -> list[str]:

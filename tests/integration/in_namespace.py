@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from tests.integration.launches import launches, small_case
 

@@ -13,11 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-import scaleproof
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import end_processes, processes, shared_memory
 from scaleproof.paths import IMPORT_ROOT
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch

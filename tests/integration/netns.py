@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.fabric.netns import Netns
-from scaleproof.fabric.plan import INTERFACE
+from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.netns.netns import Netns
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.registry import entry
 

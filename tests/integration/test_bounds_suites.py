@@ -8,8 +8,8 @@ import pytest
 
 from scaleproof.claims.metrics import suite_metrics
 from scaleproof.cli import main
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite

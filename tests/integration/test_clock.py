@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from launches import launches, small_case
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.rank import clock
 from scaleproof.rank.clock import Reading, combined, compared, reading
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.rank.testing import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.record.trace import chrome_trace

@@ -19,9 +19,9 @@ from typing import Any
 import psutil
 import pytest
 
-from scaleproof.launch import mpich
-from scaleproof.rank.board import Board
-from scaleproof.rank.context import RankContext
+from scaleproof.core.board import Board
+from scaleproof.core.context import RankContext
+from scaleproof.launch.launchers import mpich
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, TrainCase, parse_case

@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from scaleproof.claims.metrics import suite_metrics
+from scaleproof.core.launch_spec import ENVIRONMENT
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import shared_memory
-from scaleproof.rank.orders import ENVIRONMENT
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch

@@ -11,8 +11,8 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import Outcome, case_of, launch
 
+from scaleproof.core.context import RankContext
 from scaleproof.programs import train
-from scaleproof.rank.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.fits import HIERARCHICAL

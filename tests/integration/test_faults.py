@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import Outcome, run_plan
-from scaleproof.launch.watch import SILENT_S
-from scaleproof.record.schema import Record
+from scaleproof.launch.watch.ranks import SILENT_S
 from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.launches import (

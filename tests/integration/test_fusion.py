@@ -9,8 +9,8 @@ import pytest
 from _training import case_of
 from _training import launch as alone
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.plan import PlannedLaunch

@@ -11,16 +11,17 @@ import pytest
 from _training import case_of as training
 from _training import launch as alone
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.record_schema import Record
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.rank.context import RankContext
 from scaleproof.rank.testing import run_ranks
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.equivalence import relative_difference
-from scaleproof.transports.base import PointToPoint, TransportError
+from scaleproof.transports.base import PointToPoint
 from scaleproof.transports.grpc_plus import WORDS, GrpcPlus
 from tests.integration.guests import guest_case, need_guests
 

@@ -13,12 +13,12 @@ import pandas as pd
 import psutil
 import pytest
 
-from scaleproof.fabric.plan import LINKS
-from scaleproof.launch.guests import run_in_guests
+from scaleproof.core.board import Board
+from scaleproof.core.record_schema import Record
+from scaleproof.fabric.guests.guest_plan import LINKS
+from scaleproof.launch.start.on_guests import run_in_guests
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import clean, processes, shared_memory
-from scaleproof.rank.board import Board
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.guests import guest_case, kernel_of, need_guests
@@ -219,7 +219,7 @@ def test_what_a_call_says_is_not_the_error_of_a_packet_sent_meanwhile() -> None:
 
 
 def test_a_killed_keeper_takes_its_nodes_with_it() -> None:
-    code = "from scaleproof.launch.guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
+    code = "from scaleproof.launch.start.on_guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
         eventually(lambda: len(_kernels(creator)) == 2)
         kernels = _kernels(creator)

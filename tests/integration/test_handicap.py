@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now, read_events
 from scaleproof.programs import collective, transfer
 from scaleproof.programs.handicap import finished
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now, read_events
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import parse_case
 

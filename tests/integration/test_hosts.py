@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from tests.integration.hosts import REACH, on_hosts, records, small
 from tests.integration.netns import need_netns

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from scaleproof.commands import show
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import read_events
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.programs import train
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import read_events
 from scaleproof.rank.testing import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case

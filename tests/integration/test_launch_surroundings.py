@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from scaleproof.cli import main
-from scaleproof.launch import preflight_machine
+from scaleproof.core.counters import network_namespace, read_counters
+from scaleproof.core.record_schema import RankNetwork
+from scaleproof.launch.preflight.case_preflight import machine_preflight
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.counters import network_namespace, read_counters
-from scaleproof.record.schema import RankNetwork
 from scaleproof.record.store import Store
 from scaleproof.record.wire import carried, misled
 from scaleproof.spec.case import parse_case
@@ -94,7 +94,7 @@ sys.stdin.read(1)
 """
 _CLIENT = """
 import json, socket, subprocess, sys, time
-from scaleproof.record.counters import network_namespace, read_counters
+from scaleproof.core.counters import network_namespace, read_counters
 ip = lambda *words: subprocess.run(["ip", *words], check=True)
 inside = ["nsenter", "-t", sys.argv[1], "-n"]
 ip("link", "set", "lo", "up")
@@ -129,7 +129,7 @@ def test_a_launch_keeps_its_preflight_seeds_libraries_and_padding(tmp_path: Path
 
 
 def test_a_check_that_fails_is_recorded_and_nothing_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight_machine, "memory_mib", lambda: 1)
+    monkeypatch.setattr(machine_preflight, "memory_mib", lambda: 1)
     outcome = run_plan(launches([small_case()]), tmp_path, size="ci", deadline_s=30)
     record = Store(tmp_path).load(outcome.launches[0])[0]
     assert outcome.failed == 1 and record.failure is not None

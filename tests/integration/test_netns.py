@@ -16,13 +16,13 @@ import pandas as pd
 import psutil
 import pytest
 
+from scaleproof.core.board import Board
+from scaleproof.core.record_schema import Record
 from scaleproof.doctor import leftovers, remove_leftovers, survey
-from scaleproof.fabric import quota
-from scaleproof.launch.netns import run_in_namespaces
+from scaleproof.fabric.netns.netns import core_quota
+from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import clean, processes, shared_memory
-from scaleproof.rank.board import Board
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.cluster import Cluster, Link, star
 from tests.integration.guests import need_guests
@@ -164,7 +164,7 @@ def test_processor_time_of_nodes_is_limited(recorded: dict[str, tuple[Record, Pa
     ran = run_in_namespaces([PYTHON, "-c", code], PAIR, cores=0.2)
     assert ran.code == 0, ran.log
     assert all(0.02 < float(used) < 0.3 for used in ran.output), ran.output
-    assert quota.left("scaleproof-") == []
+    assert core_quota.left("scaleproof-") == []
 
 
 OWN = """
@@ -222,7 +222,7 @@ def test_who_fails_is_named(tmp_path: Path, what: str, code: str, said: str) -> 
 
 def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     code = (
-        "from scaleproof.launch.netns import run_in_namespaces\nfrom scaleproof.spec.cluster import star\n"
+        "from scaleproof.launch.start.on_namespaces import run_in_namespaces\nfrom scaleproof.spec.cluster import star\n"
         "run_in_namespaces(['sleep', '60'], star('s', 3, 100.0, 1.0), cores=0.5)"
     )
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
@@ -238,7 +238,7 @@ def test_a_killed_creator_leaves_nothing(tmp_path: Path) -> None:
     assert set(left) <= {"control group", "shared memory"} and "shared memory" in left
     told = remove_leftovers(tmp_path)
     assert any(launch in line for line in told)
-    assert not quota.left(f"scaleproof-{launch}") and not shared_memory(launch)
+    assert not core_quota.left(f"scaleproof-{launch}") and not shared_memory(launch)
     clean(launch)
 
 
@@ -332,7 +332,7 @@ def test_doctor_says_that_the_fabric_runs_here() -> None:
 
 NETEM = """
 from pyroute2 import IPRoute
-from scaleproof.fabric.links import has_netem, shape
+from scaleproof.fabric.netns.veth_links import has_netem, shape
 from scaleproof.spec.cluster import Link
 with IPRoute() as route:
     index = route.link_lookup(ifname="eth0")[0]
@@ -344,7 +344,7 @@ with IPRoute() as route:
 def test_a_kernel_with_netem_delays_by_itself() -> None:
     """The guests' kernel has it."""
     need_guests()
-    from scaleproof.launch.guests import run_in_guests
+    from scaleproof.launch.start.on_guests import run_in_guests
 
     ran = run_in_guests([PYTHON, "-c", NETEM])
     assert ran.code == 0, (ran.output, ran.log)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch

@@ -7,10 +7,11 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 
 from scaleproof.collectives.group import Group, open_group
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import CollectiveCase, parse_case
-from scaleproof.transports.base import Array, TransportError
+from scaleproof.transports.base import Array
 
 PARTS = ((3, 0, 4), (1, 2))
 """Of 5 ranks: uneven, interleaved, numbered in another order."""

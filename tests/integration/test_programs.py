@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from scaleproof.collectives.group import open_group
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective, payload, transfer
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import read_events
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import CollectiveCase, TransferCase, parse_case
 from scaleproof.transports.base import Done
-from scaleproof.transports.shm import SharedMemory
+from scaleproof.transports.shm.shm import SharedMemory
 
 SIZES = (0, 1, 1000, 100_000)
 BASE = {"suite": "test", "experiment": "test", "arm": "test", "iterations": 3, "warmup": 1, "sizes": SIZES}
@@ -108,7 +108,7 @@ def test_a_wrong_byte_fails_the_checks_of_rank_0(monkeypatch: pytest.MonkeyPatch
         failed = {check["name"] for check in context.checks if not check["passed"]}
         assert failed == ({f"transfer.{size}.{when}" for size in SIZES if size for when in ("first", "last")} if context.rank == 0 else set())
 
-    monkeypatch.setattr("scaleproof.transports.shm.SharedMemory", LyingOnRank0)
+    monkeypatch.setattr("scaleproof.transports.shm.shm.SharedMemory", LyingOnRank0)
     assert run_ranks(case_of(program="transfer", transport="shm"), body) == ["", ""]
 
 

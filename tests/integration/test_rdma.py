@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.launch.guests import Ran, run_in_guests
+from scaleproof.launch.start.on_guests import Ran, run_in_guests
 from tests.integration.guests import need_guests
 from tests.integration.rdma import faults, moving, remote, wires
 from tests.integration.rdma.checks import CHECKS

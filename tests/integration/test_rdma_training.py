@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch

@@ -17,15 +17,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.testing import run_ranks
 from scaleproof.remote._device import DeviceLink
 from scaleproof.remote.base import Cost, Edge, Link, NotStatic, linked, open_link
 from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, parse_case
-from scaleproof.transports import ucx
-from scaleproof.transports.base import Array, Done, Handle, OneSided, PeerLost, Region, Transport, TransportError
-from scaleproof.transports.shm import SharedMemory
+from scaleproof.transports.base import Array, Done, Handle, OneSided, Region, Transport
+from scaleproof.transports.shm.shm import SharedMemory
+from scaleproof.transports.ucx.ucx import ucx
 from tests.integration.conformance import process_set
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")

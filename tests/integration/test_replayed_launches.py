@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import machine_id
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from scaleproof.fabric import quota
-from scaleproof.fabric.quota import Quota
-from scaleproof.launch import sniff as sniffing
-from scaleproof.launch.slow_nodes import check, slow
-from scaleproof.launch.watch import Sign
-from scaleproof.record.schema import Sniff
+from scaleproof.core.record_schema import Sniff
+from scaleproof.fabric.netns.core_quota import Quota
+from scaleproof.fabric.netns.netns import core_quota
+from scaleproof.launch.preflight.case_preflight import sniff_test as sniffing
+from scaleproof.launch.preflight.slow_nodes import check, slow
+from scaleproof.launch.watch.ranks import Sign
 from tests.integration.launches import assert_nothing_left
 from tests.integration.netns import need_netns
 
@@ -63,7 +63,7 @@ def test_a_node_with_less_processor_time_is_named(tmp_path: Path, monkeypatch: p
     assert {found.who for found in named if found.kind.name in ("copied", "multiplied")} == {"n2"}, check(sniff).message
     # Links without a rate are as fast as both their nodes' cores.
     assert {found.who for found in named} <= {"n1", "n2"}, check(sniff).message
-    assert quota.left("scaleproof-") == []
+    assert core_quota.left("scaleproof-") == []
 
 
 def test_a_node_on_a_slower_link_is_named(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import torch  # noqa: F401  imported before the ranks are forked, as their paren
 from _training import case_of, launch
 
 from scaleproof.claims.stragglers import Finding, find, rank_times
+from scaleproof.core.record_schema import Code, Record
 from scaleproof.programs import train
-from scaleproof.record.schema import Code, Record
 from scaleproof.record.write import samples_table
 
 CASE = case_of(ranks=2, transport="shm", collective="ring", strategy="sync_overlap", steps=12, warmup=2)

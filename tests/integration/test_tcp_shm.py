@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from scaleproof.collectives.group import Group, open_group
-from scaleproof.rank.context import RankContext
+from scaleproof.core import handshake
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase, parse_case
-from scaleproof.transports import _channel, _handshake
-from scaleproof.transports.base import PeerLost, TransportError
-from scaleproof.transports.shm import SharedMemory
+from scaleproof.transports.shm.shm import SharedMemory, channel
 from scaleproof.transports.tcp import Tcp
 
 BOTH = ["tcp", "shm"]
@@ -62,7 +62,7 @@ def test_two_sends_of_8_mib_cross(transport: str, registered: bool) -> None:
 @pytest.mark.parametrize("reduces", [False, True])
 def test_a_giant_message_in_shared_memory_is_taken_in_pieces(reduces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between them the receiver tells that bytes move, so that nobody takes one call that lasts for a stall."""
-    monkeypatch.setattr(_channel, "PIECE_BYTES", 1 << 20)
+    monkeypatch.setattr(channel, "PIECE_BYTES", 1 << 20)
 
     def body(context: RankContext) -> None:
         own = connect(context)
@@ -115,14 +115,14 @@ def test_a_connection_with_the_wrong_token_is_refused_by_both_sides() -> None:
 
     def connector() -> None:
         try:
-            _handshake.prove(there, "another token", "launch", 1)
-        except (OSError, _handshake.Refused) as error:
+            handshake.prove(there, "another token", "launch", 1)
+        except (OSError, handshake.Refused) as error:
             refused.append(type(error))
 
     thread = threading.Thread(target=connector)
     thread.start()
-    with here, pytest.raises(_handshake.Refused):
-        _handshake.answer(here, "the token", "launch")
+    with here, pytest.raises(handshake.Refused):
+        handshake.answer(here, "the token", "launch")
     thread.join()
     there.close()
     assert refused
@@ -132,14 +132,14 @@ def test_an_acceptor_that_does_not_know_the_token_is_refused() -> None:
     here, there = socket.socketpair()
 
     def impostor() -> None:
-        here.sendall(bytes(_handshake.NONCE))
-        _handshake._read(here, _handshake.RANK.size + _handshake.NONCE + 32)
+        here.sendall(bytes(handshake.NONCE))
+        handshake._read(here, handshake.RANK.size + handshake.NONCE + 32)
         here.sendall(bytes(32))
 
     thread = threading.Thread(target=impostor)
     thread.start()
-    with there, pytest.raises(_handshake.Refused):
-        _handshake.prove(there, "the token", "launch", 1)
+    with there, pytest.raises(handshake.Refused):
+        handshake.prove(there, "the token", "launch", 1)
     thread.join()
     here.close()
 
@@ -156,7 +156,7 @@ def test_a_stranger_does_not_disturb_the_ranks_and_a_rank_with_another_token_sta
     assert run_ranks(case("tcp", 2), body) == ["", ""]
 
     def impostor(context: RankContext) -> None:
-        _handshake.CONNECT_S = 1.0
+        handshake.CONNECT_S = 1.0
         with pytest.raises(TransportError):
             connect(dataclasses.replace(context, token=f"token of rank {context.rank}"))
 

@@ -13,18 +13,19 @@ import numpy as np
 import pytest
 from _training import case_of
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import MessageTooLarge, PeerLost
 from scaleproof.programs import train
-from scaleproof.rank.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import FieldError
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.tensorflow_parameter_server import TensorflowParameterServer
-from scaleproof.transports import _tensorflow_bind, grpc
-from scaleproof.transports._tensorflow_cluster import LIMIT, check_size
-from scaleproof.transports._tensorflow_servers import HeldTensor, Servers
-from scaleproof.transports.base import MessageTooLarge, PeerLost
+from scaleproof.transports import grpc
+from scaleproof.transports.tensorflow import bind
+from scaleproof.transports.tensorflow.cluster import LIMIT, check_size
+from scaleproof.transports.tensorflow.servers import HeldTensor, Servers
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
 BEYOND_DEFAULT = 5 << 20
@@ -140,4 +141,4 @@ def place(family: socket.AddressFamily, port: int, address: str) -> bytes:
     ],
 )
 def test_only_the_wildcard_of_the_own_port_becomes_the_one_address(given: bytes, wanted: bytes) -> None:
-    assert _tensorflow_bind._specific(given, "127.0.0.1", 70) == wanted
+    assert bind._specific(given, "127.0.0.1", 70) == wanted

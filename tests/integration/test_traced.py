@@ -9,9 +9,9 @@ import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
 from _training import case_of, launch
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import read_events
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import parse_case
 

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaleproof.rank.board import LINE, Post
-from scaleproof.rank.context import RankContext
+from scaleproof.core.board import LINE, Post
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import PeerLost
 from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.local_only import LocalOnly
 from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.sync_overlap import SyncOverlap
-from scaleproof.transports.base import Collectives, Done, PeerLost
+from scaleproof.transports.base import Collectives, Done
 
 SIZES = st.lists(st.integers(1, 5000), min_size=1, max_size=12)
 LIMIT = st.floats(1, 40_000)

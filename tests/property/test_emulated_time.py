@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.metrics_sizes import by_size
-from scaleproof.record.schema import SAMPLES, Clock, Record
+from scaleproof.core.record_schema import SAMPLES, Clock, Record
 from scaleproof.record.store import Store, as_emulated
 from scaleproof.spec.case import parse_case
 from tests.unit.claims_samples import record

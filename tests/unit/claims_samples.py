@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from scaleproof.record.schema import Check, Code, RankStatus, Record
+from scaleproof.core.record_schema import Check, Code, RankStatus, Record
 from scaleproof.spec.case import parse_case
 
 MS = 1_000_000

@@ -11,9 +11,9 @@ import numpy as np
 from scaleproof.compare.build import Question, build
 from scaleproof.compare.schema import Comparison
 from scaleproof.compare.selection import select
-from scaleproof.rank.recorder import EVENT_DTYPE
+from scaleproof.core.record_schema import Code, RankStatus, Record
+from scaleproof.core.recorder import EVENT_DTYPE
 from scaleproof.record.machine import Floor, MachineProfile, write_profile
-from scaleproof.record.schema import Code, RankStatus, Record
 from scaleproof.record.store import Store
 from scaleproof.record.write import samples_table
 from tests.unit.records import case, failure, record

@@ -12,9 +12,7 @@ import numpy as np
 from scaleproof.claims.judge import judge_suite, write_claims
 from scaleproof.claims.metrics import PER_LAUNCH
 from scaleproof.claims.schema import BaseOut, ClaimResult, ControlOut, Deviation, IntervalOut, Verdict
-from scaleproof.rank.recorder import EVENT_DTYPE
-from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
-from scaleproof.record.schema import (
+from scaleproof.core.record_schema import (
     Check,
     Clock,
     Code,
@@ -27,6 +25,8 @@ from scaleproof.record.schema import (
     Stall,
     Warning,
 )
+from scaleproof.core.recorder import EVENT_DTYPE
+from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect, write_table
 from scaleproof.record.write import samples_table

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.remote.analyse_torch import GRADIENT, tensors_of
 from scaleproof.remote.analyser import decide
 from scaleproof.spec import registry
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.torch_model import module_of
 
 SERVER, WORKER, NEXT = 0, 1, 2
 MODELS = ["alexnet", "inception_v3", "vgg16", "lstm", "gru", "fcn5"]

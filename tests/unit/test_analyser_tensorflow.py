@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.remote.analyser import Decision, PlacementError, decide
 from scaleproof.spec.case import parse_case

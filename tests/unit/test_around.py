@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from scaleproof.launch import preflight_experiment, preflight_machine, preflight_ranks
-from scaleproof.launch.agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
-from scaleproof.launch.conditions import address_warnings, machine_warnings, network_warnings, rank_warnings
-from scaleproof.launch.preflight_experiment import failed, warnings
+from scaleproof.core.record_schema import RankNetwork
+from scaleproof.launch.finish.disturbances import address_warnings, machine_warnings, network_warnings, rank_warnings
+from scaleproof.launch.finish.rank_agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
+from scaleproof.launch.preflight.case_preflight import experiment_preflight, machine_preflight, rank_preflight
+from scaleproof.launch.preflight.experiment_preflight import failed, warnings
 from scaleproof.record import pace
 from scaleproof.record.pace import HZ
-from scaleproof.record.schema import RankNetwork
 from scaleproof.record.wire import Carried, background, carried, misled, shared, unseen
 from scaleproof.spec.registry import TABLES
 from tests.integration.launches import small_case
@@ -167,73 +167,73 @@ def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
 
 
 def test_what_ranks_tell_is_judged() -> None:
-    good = preflight_ranks.judge({0: told(), 1: told()})
+    good = rank_preflight.judge({0: told(), 1: told()})
     assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
     bad = {
         "names": {"resolves": {"localhost": "error: Name or service not known"}}, "ports": {"ports": 2, "port_error": "Address already in use"},
         "pairs": {"unreachable": {"0": "timed out"}}, "clock": {"clock": {"offset_ns": 500, "uncertainty_ns": 100}},
     }  # fmt: skip
     for code, change in bad.items():
-        found = failed(preflight_ranks.judge({0: told(), 1: told(**change)}))
+        found = failed(rank_preflight.judge({0: told(), 1: told(**change)}))
         assert found is not None and found.code == code and found.advice, code
 
 
 def test_a_slow_core_and_a_nameless_host_are_warnings() -> None:
-    slow = warnings(preflight_ranks.judge({0: told(), 1: told(), 2: told(gflops=20.0)}))
+    slow = warnings(rank_preflight.judge({0: told(), 1: told(), 2: told(gflops=20.0)}))
     assert codes(slow) == ["speed"] and "rank 2" in slow[0].message
-    assert codes(warnings(preflight_ranks.judge({0: told(), 1: told(gflops=30.0)}))) == ["speed"]
+    assert codes(warnings(rank_preflight.judge({0: told(), 1: told(gflops=30.0)}))) == ["speed"]
     nameless = {"resolves": {"localhost": "127.0.0.1", "node": "error: unknown"}}
-    assert codes(warnings(preflight_ranks.judge({0: told(**nameless)}))) == ["names"]
+    assert codes(warnings(rank_preflight.judge({0: told(**nameless)}))) == ["names"]
 
 
 def test_clocks_of_other_machines_may_differ() -> None:
     away = told(host="other/boot", clock={"offset_ns": 10**12, "uncertainty_ns": 100})
-    assert preflight_ranks.clocks({0: told(), 1: away}).passed
-    unknown = preflight_ranks.clocks({0: told(), 1: told(clock_error="OSError: x")})
+    assert rank_preflight.clocks({0: told(), 1: away}).passed
+    unknown = rank_preflight.clocks({0: told(), 1: told(clock_error="OSError: x")})
     assert unknown.passed is None and unknown.advice
 
 
 def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     case = small_case(ranks=4)
-    monkeypatch.setattr(preflight_machine, "usable_cores", lambda: 1.5)
-    assert preflight_machine.cores(case).passed and "count for no claim about scaling" in preflight_machine.cores(case).advice
-    monkeypatch.setattr(preflight_machine, "memory_left", lambda: 10 * MB)
-    assert preflight_machine.memory(case).passed is False
-    monkeypatch.setattr(preflight_machine, "memory_left", lambda: None)
-    monkeypatch.setattr(preflight_machine, "meminfo", lambda name: 1)
-    assert preflight_machine.memory(case).passed and preflight_machine.memory(case).advice
-    assert preflight_machine.disk(tmp_path / "none", [case]).passed
-    monkeypatch.setattr(preflight_machine, "RECORD_BYTES", 1 << 60)
-    assert preflight_machine.disk(tmp_path, [case]).passed is False
-    assert preflight_machine.locked_memory(case, [65536]).passed
+    monkeypatch.setattr(machine_preflight, "usable_cores", lambda: 1.5)
+    assert machine_preflight.cores(case).passed and "count for no claim about scaling" in machine_preflight.cores(case).advice
+    monkeypatch.setattr(machine_preflight, "memory_left", lambda: 10 * MB)
+    assert machine_preflight.memory(case).passed is False
+    monkeypatch.setattr(machine_preflight, "memory_left", lambda: None)
+    monkeypatch.setattr(machine_preflight, "meminfo", lambda name: 1)
+    assert machine_preflight.memory(case).passed and machine_preflight.memory(case).advice
+    assert machine_preflight.disk(tmp_path / "none", [case]).passed
+    monkeypatch.setattr(machine_preflight, "RECORD_BYTES", 1 << 60)
+    assert machine_preflight.disk(tmp_path, [case]).passed is False
+    assert machine_preflight.locked_memory(case, [65536]).passed
     monkeypatch.setitem(TABLES["transport"], "shm", type(TABLES["transport"]["shm"])("x:y", "s", point_to_point=True, pins_memory=True))
-    assert preflight_machine.locked_memory(case, [65536, -1]).passed is False and preflight_machine.locked_memory(case, [-1]).passed
-    assert preflight_machine.open_files(case, [10]).passed is False
+    assert machine_preflight.locked_memory(case, [65536, -1]).passed is False and machine_preflight.locked_memory(case, [-1]).passed
+    assert machine_preflight.open_files(case, [10]).passed is False
 
 
 def test_an_interface_that_is_busy_before_the_experiment_is_told() -> None:
-    assert codes(warnings([preflight_machine.idle_check({"eth0": 9e6, "lo": 0.0})])) == ["idle_traffic"]
-    assert warnings([preflight_machine.idle_check({"eth0": 9e4})]) == []
+    assert codes(warnings([machine_preflight.idle_check({"eth0": 9e6, "lo": 0.0})])) == ["idle_traffic"]
+    assert warnings([machine_preflight.idle_check({"eth0": 9e4})]) == []
 
 
 def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> None:
     cases = [small_case(ranks=2), small_case(ranks=4), small_case(ranks=1000), small_case(transport="mpi", collective="native", launcher="mpirun")]
-    found = preflight_ranks.groups(cases)
-    assert {key[0]: group.ranks for key, group in found.items()} == {"local": preflight_ranks.MOST_RANKS, "mpirun": 2}
+    found = rank_preflight.groups(cases)
+    assert {key[0]: group.ranks for key, group in found.items()} == {"local": rank_preflight.MOST_RANKS, "mpirun": 2}
 
 
 def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    answers: list[Any] = [preflight_machine.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
+    answers: list[Any] = [machine_preflight.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
 
     def ask(group: Any, staging: Any, ground: Any = None) -> Any:
         asked.append(group)
         return answers[min(len(asked), 2) - 1]
 
-    monkeypatch.setattr(preflight_experiment, "ask", ask)
-    monkeypatch.setattr(preflight_experiment, "_known", {})
-    monkeypatch.setattr(preflight_machine, "IDLE_S", 0.01)
-    first, second, third = (preflight_experiment.Preflight(tmp_path, tmp_path) for _ in range(3))
+    monkeypatch.setattr(experiment_preflight, "ask", ask)
+    monkeypatch.setattr(experiment_preflight, "_known", {})
+    monkeypatch.setattr(machine_preflight, "IDLE_S", 0.01)
+    first, second, third = (experiment_preflight.Preflight(tmp_path, tmp_path) for _ in range(3))
     assert [failed(first.of(small_case())).code for _ in range(3)] == ["ranks"] * 3 and len(asked) == 1  # type: ignore[union-attr]
     assert failed(second.of(small_case())) is None and failed(third.of(small_case())) is None
     assert len(asked) == 2

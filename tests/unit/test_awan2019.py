@@ -15,8 +15,8 @@ import pytest
 from scaleproof.claims.launch import Launch
 from scaleproof.claims.load import load_claims, load_published
 from scaleproof.claims.metrics import suite_metrics
+from scaleproof.core.context import RankContext
 from scaleproof.programs.own import load_entry
-from scaleproof.rank.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case

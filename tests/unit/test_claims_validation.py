@@ -11,7 +11,7 @@ import yaml
 from scaleproof.claims.judge import judge_suite, write_claims
 from scaleproof.claims.schema import ClaimResult, Finding
 from scaleproof.claims.validation import NEVER, Findings
-from scaleproof.record.schema import Code, Record
+from scaleproof.core.record_schema import Code, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import plan

@@ -13,7 +13,7 @@ from scaleproof.claims.launch import Launch
 from scaleproof.claims.load import load_claims, load_published
 from scaleproof.claims.metrics import Metric, suite_metrics
 from scaleproof.claims.pool import matches
-from scaleproof.record.schema import RankStatus, Record
+from scaleproof.core.record_schema import RankStatus, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims_samples import TRAIN, record, samples, step

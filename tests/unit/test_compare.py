@@ -14,7 +14,7 @@ from scaleproof.claims.metrics import METRICS
 from scaleproof.cli import main
 from scaleproof.compare.schema import Comparison
 from scaleproof.compare.values import PER_SIZE
-from scaleproof.record.schema import Warning
+from scaleproof.core.record_schema import Warning
 from scaleproof.spec.case import parse_case
 from tests.unit.compare_records import FAST, NEW, OLD, SLOW, calibrate, code, compared, launches, said, two_commits
 from tests.unit.records import case

@@ -10,7 +10,7 @@ import pytest
 from scaleproof.claims.load import load_claims
 from scaleproof.claims.metrics import Metric, suite_metrics
 from scaleproof.claims.pool import matches
-from scaleproof.launch.preflight import obstacle
+from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.programs.own import load_entry
 from scaleproof.spec.suite import Suite, load_suite
 from tests.unit.claims_samples import record, samples

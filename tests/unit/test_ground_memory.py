@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from scaleproof.launch.nodes.allocated_nodes import Ground, Node
 from scaleproof.launch.nodes.allocation import Allocation
-from scaleproof.launch.nodes.ground import Ground, Node
-from scaleproof.launch.nodes.hosts import Host
-from scaleproof.launch.nodes.roll_call import Answer
+from scaleproof.launch.nodes.discovery import Answer
+from scaleproof.launch.nodes.host_list import Host
 from scaleproof.spec.case import AnyCase, parse_case
 
 

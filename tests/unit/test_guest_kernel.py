@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.fabric import kernels
+from scaleproof.fabric.guests.guests import guest_kernels
 from tools.build_guest_kernel import stock, uml
 from tools.setup import guests, machine
 from tools.setup import run as setup
@@ -32,23 +32,23 @@ def quiet() -> Steps:
 @pytest.mark.parametrize("part", ["CONFIG", "PATCH"])
 def test_another_configuration_or_patch_is_another_kernel(cache, monkeypatch, part):
     other = cache / "other"
-    other.write_bytes(getattr(kernels, part).read_bytes() + b"# more\n")
+    other.write_bytes(getattr(guest_kernels, part).read_bytes() + b"# more\n")
     key = uml.key()
-    (kernels.folder() / key).mkdir(parents=True)
-    (kernels.folder() / key / "linux").touch()
-    assert kernels.uml() is not None
-    monkeypatch.setattr(kernels, part, other)
+    (guest_kernels.folder() / key).mkdir(parents=True)
+    (guest_kernels.folder() / key / "linux").touch()
+    assert guest_kernels.uml() is not None
+    monkeypatch.setattr(guest_kernels, part, other)
     assert uml.key() != key
-    assert kernels.uml() is None
+    assert guest_kernels.uml() is None
 
 
 def test_the_kernel_built_last_counts_where_the_compiler_changed(cache):
     for number, compiler in enumerate(("gcc13", "gcc12")):
-        place = kernels.folder() / f"uml-{kernels.digest()}-6.1-{compiler}" / "linux"
+        place = guest_kernels.folder() / f"uml-{guest_kernels.digest()}-6.1-{compiler}" / "linux"
         place.parent.mkdir(parents=True)
         place.touch()
         os.utime(place, (number, number))
-    found = kernels.uml()
+    found = guest_kernels.uml()
     assert found is not None
     assert found.parent.name.endswith("gcc12")
 
@@ -67,7 +67,7 @@ def test_a_build_is_kept_whole_and_its_folder_removed(cache, monkeypatch):
 
     monkeypatch.setattr(uml, "_compile", compile_)
     assert uml.build_uml(cache / "log", quiet()).read_text() == "kernel"
-    assert [path.name for path in kernels.folder().iterdir()] == [uml.key()]
+    assert [path.name for path in guest_kernels.folder().iterdir()] == [uml.key()]
 
 
 def test_a_build_that_cannot_go_on_starts_once_more_from_nothing(cache, monkeypatch):
@@ -82,7 +82,7 @@ def test_a_build_that_cannot_go_on_starts_once_more_from_nothing(cache, monkeypa
         return work / "linux"
 
     monkeypatch.setattr(uml, "_compile", compile_)
-    work = kernels.folder() / f"build-{uml.key()}"
+    work = guest_kernels.folder() / f"build-{uml.key()}"
     work.mkdir(parents=True)
     (work / "configured").touch()
     uml.build_uml(cache / "log", quiet())
@@ -90,7 +90,7 @@ def test_a_build_that_cannot_go_on_starts_once_more_from_nothing(cache, monkeypa
 
 
 def test_an_option_that_the_source_does_not_take_is_named(tmp_path):
-    lines = kernels.CONFIG.read_text().splitlines()
+    lines = guest_kernels.CONFIG.read_text().splitlines()
     (tmp_path / ".config").write_text("\n".join(line for line in lines if "RDMA_RXE" not in line))
     with pytest.raises(SetupError, match="does not take CONFIG_RDMA_RXE=y of"):
         uml._check(tmp_path / ".config")

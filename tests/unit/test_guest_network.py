@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.fabric import _qemu, _uml, capture, wire
-from scaleproof.fabric.guests import Guests
-from scaleproof.fabric.node import shaping
-from scaleproof.fabric.plan import GuestPlan, address, put, read_plan, take
-from scaleproof.launch.base import ranks_of
-from scaleproof.launch.conditions import link_warnings
-from scaleproof.launch.processes import OnNodes
-from scaleproof.launch.watch import ended_badly
-from scaleproof.rank import place
+from scaleproof.core import location
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.core.record_schema import evidence_words
+from scaleproof.fabric import capture
+from scaleproof.fabric.guests.guest_node import shaping
+from scaleproof.fabric.guests.guest_plan import GuestPlan, address, read_plan
+from scaleproof.fabric.guests.guests import Guests, bridge, qemu, uml
+from scaleproof.launch.finish.disturbances import link_warnings
+from scaleproof.launch.launchers.base import ranks_of
+from scaleproof.launch.watch.rank_processes import OnNodes
+from scaleproof.launch.watch.ranks import ended_badly
 from scaleproof.rank.mirror import processes_file
-from scaleproof.record.schema import evidence_words
 from scaleproof.spec.case import parse_case
 
 TRANSFER = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [8]}
@@ -45,7 +46,7 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path):
 def test_addresses_are_distinct_over_many_nodes():
     assert address(0) == "10.77.0.1"
     assert len({address(node) for node in range(1000)}) == 1000
-    assert len({wire.mac(node) for node in range(1000)}) == 1000
+    assert len({bridge.mac(node) for node in range(1000)}) == 1000
 
 
 @pytest.mark.parametrize(
@@ -63,10 +64,10 @@ def test_what_a_node_sends_is_delayed_and_then_shaped(mbit, delay_ms, lines):
 
 def test_command_lines_name_memory_tap_and_first_program():
     plan = GuestPlan(nodes=2, commands=[], memory_mib=700)
-    words = _uml.command(Path("/k/linux"), plan, 1, Path("/s/init-1"), Path("/s"))
+    words = uml.command(Path("/k/linux"), plan, 1, Path("/s/init-1"), Path("/s"))
     assert words[:2] == ["/k/linux", "mem=700M"] and "init=/s/init-1" in words
-    assert f"vec0:transport=tap,ifname={wire.tap(1)},depth=64,mac={wire.mac(1)},mtu=4500" in words
-    words = _qemu.command(Path("/k"), plan, 1, Path("/s/start-1"))
+    assert f"vec0:transport=tap,ifname={bridge.tap(1)},depth=64,mac={bridge.mac(1)},mtu=4500" in words
+    words = qemu.command(Path("/k"), plan, 1, Path("/s/start-1"))
     assert words[words.index("-m") + 1] == "700"
     assert words[words.index("-append") + 1].endswith("scaleproof.start=/s/start-1")
 
@@ -130,19 +131,19 @@ def test_what_is_no_capture_is_refused(tmp_path):
 
 
 def test_a_rank_on_a_node_maps_in_its_memory_and_binds_its_nodes_address(tmp_path, monkeypatch):
-    assert (place.node(), place.mapped(tmp_path), place.address("127.0.0.1"), place.to_supervisor_ns()) == (None, tmp_path, "127.0.0.1", 0)
+    assert (location.node(), location.mapped(tmp_path), location.address("127.0.0.1"), location.to_supervisor_ns()) == (None, tmp_path, "127.0.0.1", 0)
     for name, value in {"SCALEPROOF_NODE": "1", "SCALEPROOF_ADDRESS": "10.77.0.2", "SCALEPROOF_CLOCK_NS": "-5", "TMPDIR": "/dev/shm/x"}.items():
         monkeypatch.setenv(name, value)
-    assert (place.node(), place.mapped(tmp_path), place.address("127.0.0.1"), place.to_supervisor_ns()) == (1, Path("/dev/shm/x/mapped"), "10.77.0.2", -5)
-    assert place.namespace().startswith("node1/")
+    assert (location.node(), location.mapped(tmp_path), location.address("127.0.0.1"), location.to_supervisor_ns()) == (1, Path("/dev/shm/x/mapped"), "10.77.0.2", -5)
+    assert location.namespace().startswith("node1/")
 
 
 def test_processes_of_nodes_are_what_their_nodes_tell(tmp_path):
-    put(processes_file(tmp_path, 1), {"2": {"state": "T", "used_s": 1.5, "read_bytes": 7}})
+    write_json(processes_file(tmp_path, 1), {"2": {"state": "T", "used_s": 1.5, "read_bytes": 7}})
     processes = OnNodes(tmp_path, [0, 0, 1])
     assert (processes.state(2, 99, ()), processes.disk_bytes(2, 99)) == (("T", 1.5), 7)
     assert processes.state(0, 99, ()) == ("", 0.0)
-    assert take(tmp_path / "absent") is None
+    assert read_json(tmp_path / "absent") is None
 
 
 def test_a_rank_of_a_dead_node_failed_as_its_keeper_says():

@@ -81,8 +81,8 @@ def test_upper_rooms_import_lower_ones_never_the_reverse():
     ("room", "line", "allowed"),
     [
         ("transports", "from scaleproof.strategies import base", False),
-        ("transports", "from scaleproof.rank.context import Context", False),
-        ("transports", "if TYPE_CHECKING:\n    from scaleproof.rank.context import Context", True),
+        ("transports", "from scaleproof.core.context import Context", False),
+        ("transports", "if TYPE_CHECKING:\n    from scaleproof.core.context import Context", True),
         ("strategies", "from scaleproof.collectives import ring", True),
         ("spec", "def f():\n    import scaleproof.launch.supervisor", False),
     ],

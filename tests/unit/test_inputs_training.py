@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.record.schema import InputCheck
+from scaleproof.core.record_schema import InputCheck
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.workloads import data
 from scaleproof.workloads.data import Batch, Digits, load_digits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scaleproof.fabric import host
-from scaleproof.fabric.guests import Guests
+from scaleproof.fabric.guests.guests import Guests
 from scaleproof.fabric.host import Host
 from scaleproof.fabric.verbs import Port
 

@@ -12,8 +12,8 @@ from claims_samples import record, samples, step
 
 from scaleproof.claims.judge import judge_suite, read_claims, write_claims
 from scaleproof.claims.schema import ClaimResult
+from scaleproof.core.record_schema import SAMPLES, Failure, Warning
 from scaleproof.record.machine import Floor, MachineProfile, write_profile
-from scaleproof.record.schema import SAMPLES, Failure, Warning
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, plan

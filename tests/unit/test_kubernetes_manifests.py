@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scaleproof.cli import main
-from scaleproof.launch.nodes.hosts import parse
+from scaleproof.launch.nodes.host_list import parse
 from tests.unit.kubernetes_forms import check
 
 SUITE = """\

@@ -13,7 +13,7 @@ from scaleproof.claims.metrics import METRICS, PER_LAUNCH, by_size, suite_metric
 from scaleproof.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
 from scaleproof.claims.metrics_sizes import bytes_per_rank_ratio
 from scaleproof.claims.metrics_split import step_split
-from scaleproof.record.schema import Check
+from scaleproof.core.record_schema import Check
 from scaleproof.spec.errors import SpecError
 
 COLLECTIVE: dict[str, Any] = {
@@ -152,7 +152,7 @@ def test_first_steps_and_exchanges_are_counted_above_steady_ones() -> None:
 
 
 def test_throughput_compares_ranks_on_one_clock() -> None:
-    from scaleproof.record.schema import Clock
+    from scaleproof.core.record_schema import Clock
 
     clocks = [Clock(rank=0, offset_ns=0, uncertainty_ns=1), Clock(rank=1, offset_ns=-10_000_000, uncertainty_ns=1)]
     assert PER_LAUNCH["throughput"](record(TRAIN, clocks=clocks), two_ranks(None)) == pytest.approx(16 / 0.200)

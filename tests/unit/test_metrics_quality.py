@@ -7,7 +7,7 @@ from claims_samples import MS, TRAIN, record, samples
 
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.metrics_quality import time_to_quality
-from scaleproof.record.schema import Clock
+from scaleproof.core.record_schema import Clock
 
 DIGITS = {**TRAIN, "data": "digits", "workload": "dnn_digits", "evaluate_every": 1}
 

@@ -12,19 +12,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from scaleproof.fabric import links, netns, netns_keeper, netns_node, probe, quota, reach
-from scaleproof.fabric.lookers import lookers
-from scaleproof.fabric.netns import Netns
-from scaleproof.fabric.netns_keeper import NamespaceKeeper, keep
-from scaleproof.fabric.netns_plan import NamespacePlan, read_plan
+from scaleproof.core import location
+from scaleproof.core.atomic_write import write_json
+from scaleproof.core.record_schema import RankNetwork
+from scaleproof.fabric import probe
+from scaleproof.fabric.netns.netns import Netns, core_quota, netns, netns_coordinator, netns_node, node_shell, veth_links
+from scaleproof.fabric.netns.netns_coordinator import NamespaceKeeper, keep
+from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
+from scaleproof.fabric.netns.rate_probes import lookers
 from scaleproof.fabric.nodes import Node
-from scaleproof.fabric.plan import put
 from scaleproof.fabric.topology import PORTS, Network, network_of
-from scaleproof.launch.conditions import link_warnings
-from scaleproof.launch.mpirun import options_over
-from scaleproof.launch.netns import InNamespaces
-from scaleproof.rank import place
-from scaleproof.record.schema import RankNetwork
+from scaleproof.launch.finish.disturbances import link_warnings
+from scaleproof.launch.launchers.mpirun import options_over
+from scaleproof.launch.start.on_namespaces import InNamespaces
 from scaleproof.record.wire import carried, past_the_links
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
@@ -95,7 +95,7 @@ def test_nodes_that_look_at_their_ways_at_once_share_no_link():
 def test_a_slow_way_shares_no_link_with_a_fast_one():
     """Nodes 1 and 4 stream over b to c, node 4 slowly for its own link's sake."""
     at, rates = "abcbac", (100.0, 12.0, 12.0, 12.0, 5.0, 100.0)
-    edges = [Link((f"node{node}", place), mbit, 0.0) for node, (place, mbit) in enumerate(zip(at, rates, strict=True))]
+    edges = [Link((f"node{node}", location), mbit, 0.0) for node, (location, mbit) in enumerate(zip(at, rates, strict=True))]
     network = network_of(Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0))))
     chosen = lookers(network)
     assert 1 in chosen and 4 not in chosen
@@ -184,9 +184,9 @@ def test_an_interface_that_nodes_do_not_have_is_refused():
 
 
 def test_a_bucket_holds_a_millisecond_and_two_frames_at_least():
-    assert links.burst(1000) == 125_000
-    assert links.burst(1) == 2 * links.FRAME == 3028
-    assert links.queue(10) == links.LEAST_QUEUE and links.queue(1000) == 2_500_000
+    assert veth_links.burst(1000) == 125_000
+    assert veth_links.burst(1) == 2 * veth_links.FRAME == 3028
+    assert veth_links.queue(10) == veth_links.LEAST_QUEUE and veth_links.queue(1000) == 2_500_000
 
 
 def test_a_plan_comes_back_as_it_was_written(tmp_path):
@@ -222,14 +222,14 @@ def test_a_pair_that_names_no_ranks_has_two_nodes_all_the_same():
 def test_mpirun_starts_ranks_on_nodes_by_a_shell_of_our_own():
     words = options_over({"node0": 2, "node1": 1}, "eth0")
     assert words[:4] == ["-n", "3", "--host", "node0:2,node1:1"]
-    assert words[words.index("plm_ssh_agent") + 1].endswith("-m scaleproof.fabric.reach")
+    assert words[words.index("plm_ssh_agent") + 1].endswith("-m scaleproof.fabric.netns.node_shell")
     assert words[words.index("btl") + 1] == "self,tcp" and words[words.index("btl_tcp_if_include") + 1] == "eth0"
 
 
 def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
-    monkeypatch.setenv(reach.FOLDER, str(tmp_path))
+    monkeypatch.setenv(node_shell.FOLDER, str(tmp_path))
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(reach.place("node1"))
+        listener.bind(node_shell.place("node1"))
         listener.listen()
 
         def answer() -> None:
@@ -240,17 +240,17 @@ def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
 
         threading.Thread(target=answer).start()
         monkeypatch.setattr("sys.argv", ["reach", "node1", "echo", "a b"])
-        assert reach.main() == 7
+        assert node_shell.main() == 7
 
 
 def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setenv(reach.FOLDER, str(tmp_path))
+    monkeypatch.setenv(node_shell.FOLDER, str(tmp_path))
     monkeypatch.setattr("sys.argv", ["reach", "node1", "true"])
 
     def serve_late() -> None:
         time.sleep(0.1)
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(reach.place("node1"))
+            listener.bind(node_shell.place("node1"))
             time.sleep(0.1)
             listener.listen()
             opened = listener.accept()[0]
@@ -259,7 +259,7 @@ def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
             opened.close()
 
     threading.Thread(target=serve_late).start()
-    assert reach.main() == 0
+    assert node_shell.main() == 0
 
 
 def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monkeypatch):
@@ -269,23 +269,23 @@ def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monk
 
     def boot(keeper: NamespaceKeeper) -> None:
         keeper.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate((done, waits))]
-        keeper.quota = quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
+        keeper.quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
         monkeypatch.setattr(keeper.quota, "remove", lambda: seen.append(waits.poll()))
 
     monkeypatch.setattr(NamespaceKeeper, "boot", boot)
-    monkeypatch.setattr(netns_keeper.signal, "signal", lambda *told: None)
+    monkeypatch.setattr(netns_coordinator.signal, "signal", lambda *told: None)
     for number in (0, 1):
         (tmp_path / f"node-{number}.console").touch()
-    put(tmp_path / "node-0.end", {"code": 0})
+    write_json(tmp_path / "node-0.end", {"code": 0})
     assert keep(tmp_path, NamespacePlan(star("s", 2, None, 0.0), [["mpirun"], []]), lambda number: 0) == 0
     assert seen == [-9]
 
 
 def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
-    found = quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
+    found = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
     assert not found.told()["in_effect"] and found.why
     found.join(0)
-    assert quota.left("scaleproof-", tmp_path) == quota.remove("scaleproof-x", tmp_path) == []
+    assert core_quota.left("scaleproof-", tmp_path) == core_quota.remove("scaleproof-x", tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -294,17 +294,17 @@ def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
 def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, told):
     (tmp_path / "cgroup.controllers").write_text("cpu")
     (tmp_path / "cgroup.subtree_control").touch()
-    assert quota.Quota("scaleproof-y", 1, cores, tmp_path).told()["cores"] == told
+    assert core_quota.Quota("scaleproof-y", 1, cores, tmp_path).told()["cores"] == told
     assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == limit
 
 
 def test_version_two_groups_get_a_quota_per_period(tmp_path):
     (tmp_path / "cgroup.controllers").write_text("cpu")
     (tmp_path / "cgroup.subtree_control").touch()
-    made = quota.Quota("scaleproof-y", 1, 0.25, tmp_path)
+    made = core_quota.Quota("scaleproof-y", 1, 0.25, tmp_path)
     assert made.told() == {"cores": 0.25, "version": 2, "in_effect": True, "why": ""}
     assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == "2500 10000"
-    assert quota.left("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
+    assert core_quota.left("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
 
 
 def of_rank(rank: int, asked: int, sent: dict[str, int], received: dict[str, int] | None = None, node: str = "node0/1") -> RankNetwork:
@@ -360,7 +360,7 @@ def test_an_answer_is_waited_for_as_long_as_the_link_needs(tmp_path, monkeypatch
 
 def test_cables_between_nodes_are_not_pulled():
     with pytest.raises(SystemExit, match="between node0 and node1 there is no switch"):
-        links.set_links(network_of(ring(3)), 1, False)
+        veth_links.set_links(network_of(ring(3)), 1, False)
 
 
 def test_a_trial_that_takes_too_long_is_no_verdict_for_ever(monkeypatch):
@@ -384,10 +384,10 @@ def test_a_rank_on_a_node_of_namespaces_maps_in_the_launch_and_tells_its_outer_n
     (outer / "4711/task/4712/status").write_text("Name:\tx\nNSpid:\t4712\t30\t2\nNSpgid:\t1\n")
     for name, value in {"SCALEPROOF_NODE": "1", "SCALEPROOF_PROC": str(outer), "TMPDIR": "/dev/shm/x"}.items():
         monkeypatch.setenv(name, value)
-    assert (place.mapped(tmp_path), place.has_own_kernel(), place.pid()) == (tmp_path, False, 4711)
-    assert place.threads([2]) == [4712] and place.threads([3]) == []
+    assert (location.mapped(tmp_path), location.has_own_kernel(), location.pid()) == (tmp_path, False, 4711)
+    assert location.threads([2]) == [4712] and location.threads([3]) == []
 
 
 def test_process_numbers_are_what_they_are_elsewhere():
-    assert place.pid() == int(Path("/proc/self").readlink().name)
-    assert place.threads([5, 6]) == [5, 6]
+    assert location.pid() == int(Path("/proc/self").readlink().name)
+    assert location.threads([5, 6]) == [5, 6]

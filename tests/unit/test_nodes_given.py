@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from scaleproof.launch.nodes import hosts, slurm, ssh
+from scaleproof.launch.launchers.torchrun import torchrun
+from scaleproof.launch.nodes import host_list, slurm, ssh
+from scaleproof.launch.nodes.allocated_nodes import Ground, Node, Site, ground_of, lost_node, machine_of
 from scaleproof.launch.nodes.allocation import Allocation, Asked, given, options
-from scaleproof.launch.nodes.ground import Ground, Node, Site, ground_of, lost_node, machine_of
-from scaleproof.launch.nodes.hosts import Host
-from scaleproof.launch.nodes.inner import command
-from scaleproof.launch.nodes.roll_call import Answer, answers_in, told
+from scaleproof.launch.nodes.discovery import Answer, answers_in, told
+from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
+from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.srun import commands
-from scaleproof.launch.nodes.variables import carried, for_starter
-from scaleproof.launch.torchrun import torchrun
+from scaleproof.launch.nodes.start_ranks import command
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import SpecError
 
@@ -62,16 +62,16 @@ def ground(*answers: Answer, slots: int = 2, **more: Any) -> Ground:
     ],
 )
 def test_a_host_list_names_hosts_and_how_many_ranks_each_takes(text, found):
-    assert [(host.name, host.slots) for host in hosts.parse(text)] == found
+    assert [(host.name, host.slots) for host in host_list.parse(text)] == found
 
 
 def test_a_list_may_be_longer_than_a_name_of_a_file():
-    assert len(hosts.parse(",".join(f"node{number:04}:16" for number in range(2000)))) == 2000
+    assert len(host_list.parse(",".join(f"node{number:04}:16" for number in range(2000)))) == 2000
 
 
 def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
     (tmp_path / "hosts").write_text("# all of them\na slots=4\nb:2  # the slow one\n\nc\n")
-    assert [(host.name, host.slots) for host in hosts.parse(str(tmp_path / "hosts"))] == [("a", 4), ("b", 2), ("c", None)]
+    assert [(host.name, host.slots) for host in host_list.parse(str(tmp_path / "hosts"))] == [("a", 4), ("b", 2), ("c", None)]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
 )  # fmt: skip
 def test_a_wrong_host_is_one_line_that_names_it(text, said):
     with pytest.raises(SpecError, match=re.escape(said)) as wrong:
-        hosts.parse(text)
+        host_list.parse(text)
     assert "\n" not in str(wrong.value)
 
 
@@ -223,7 +223,7 @@ def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
 
 def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
     answers = [answer("n1"), answer("n2", own="ens3", interfaces={"ens3": "10.0.0.2"})]
-    monkeypatch.setattr("scaleproof.launch.nodes.ground.call", lambda allocation, results: answers)
+    monkeypatch.setattr("scaleproof.launch.nodes.allocated_nodes.call", lambda allocation, results: answers)
     allocation = Allocation("hosts", "", (Host("n1"), Host("n2")), "ssh")
     with pytest.raises(SpecError, match=r"n1: eth0, n2: ens3.*--interface"):
         ground_of(allocation, tmp_path)
@@ -254,7 +254,7 @@ def test_torchrun_meets_at_the_first_node_and_restarts_nothing():
 def test_mpirun_runs_on_the_first_node_and_reaches_others_by_errands():
     header = {"inner": "mpirun", "hosts": ["u@n1", "n2"], "ranks": [[0, 1], [2]], "interface": "eth0"}
     first = command(header, 0, Path("f"), Path("s"), 0)
-    assert first is not None and "n1:2,n2:1" in first and "scaleproof.launch.nodes.errand" in " ".join(first)
+    assert first is not None and "n1:2,n2:1" in first and "scaleproof.launch.nodes.remote_command" in " ".join(first)
     assert command(header, 1, Path("f"), Path("s"), 0) is None
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.launch.nodes import link as links
-from scaleproof.launch.nodes.courier import Courier
-from scaleproof.launch.nodes.files import Inbox, is_safe
-from scaleproof.launch.nodes.link import LONGEST_JSON, PIECE, Link, LinkLost
-from scaleproof.rank.board import LINE, Board
+from scaleproof.core.board import LINE, Board
+from scaleproof.launch.nodes import coordinator_link as links
+from scaleproof.launch.nodes.coordinator_link import LONGEST_JSON, PIECE, Link, LinkLost
+from scaleproof.launch.nodes.file_transfer import Courier
+from scaleproof.launch.nodes.received_files import Inbox, is_safe
 
 WHOLE = {"first": True, "last": True}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from test_judge import SPEEDUP, judged
 
+from scaleproof.core.record_schema import Placement, Record
 from scaleproof.record.placement import unlike
-from scaleproof.record.schema import Placement, Record
 from tests.unit.compare_records import FAST, NEW, OLD, code, compared, launches, said
 from tests.unit.records import case, placed, record
 

@@ -214,7 +214,7 @@ def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
 
 
 def test_a_transport_that_is_not_here_can_be_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    from scaleproof.launch.preflight import obstacle
+    from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec import registry
 
     missing = registry.Availability("transport", "rdma", False, "", "no verbs device here", "load its driver")

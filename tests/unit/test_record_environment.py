@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.launch.execute import PADDING_MAX, padding
+from scaleproof.core.counters import read_counters, sent
+from scaleproof.launch.start.execute import PADDING_MAX, padding
 from scaleproof.record import difference
 from scaleproof.record.cgroups import limits, memory_left, throttled
-from scaleproof.record.counters import read_counters, sent
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.environment import PADDING, environment, load, size_bytes
 from scaleproof.record.host import host

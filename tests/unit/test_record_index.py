@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.record import index as index_module
 from scaleproof.record.index import Index
 from scaleproof.record.rows import of_record
-from scaleproof.record.schema import Record
 from scaleproof.record.segments import FOLDER
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect

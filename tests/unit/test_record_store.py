@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.record.schema import SAMPLES
+from scaleproof.core.record_schema import SAMPLES
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from tests.unit.records import case, commit, failure, record

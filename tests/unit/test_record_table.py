@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scaleproof.record.schema import Code
+from scaleproof.core.record_schema import Code
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect
 from scaleproof.spec.plan import PlannedLaunch

@@ -15,11 +15,11 @@ import pytest
 
 from scaleproof.claims.launch import times_count
 from scaleproof.claims.metrics_train import step_s, throughput
-from scaleproof.launch.conditions import link_warnings
-from scaleproof.launch.crowding import Crowding, crowding, saturation
-from scaleproof.launch.idle import IdleTrace, Look
+from scaleproof.launch.finish.core_saturation import Crowding, crowding, saturation
+from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.progress import Lines
 from scaleproof.launch.supervisor import run_plan
+from scaleproof.launch.watch.idle_time import IdleTrace, Look
 from scaleproof.record.pace import HZ
 from scaleproof.record.store import Store
 from scaleproof.simulate.program import exchange_plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaleproof.record.schema import InputCheck, Record
+from scaleproof.core.record_schema import InputCheck, Record
 from scaleproof.report.inputs import lines, summary
 from tests.unit.records import record
 

@@ -14,9 +14,9 @@ import pytest
 from rocrate.rocrate import ROCrate
 
 from scaleproof.cli import main
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import Code
 from scaleproof.record.machine import MachineProfile, write_profile
-from scaleproof.record.put import put_form
-from scaleproof.record.schema import Code
 from scaleproof.record.store import Store
 from scaleproof.results.crate import read_back
 from scaleproof.spec.errors import SpecError
@@ -172,7 +172,7 @@ def test_merge_leaves_damaged_records_and_older_profiles_where_they_are(results:
     out, err = capsys.readouterr()
     assert "0 launches new, 2 here already, 1 no records" in out and "differs, ours stays: machines/far/profile.json" in out
     assert "dd is not a record" in err and not (results / "runs" / case().case_id / "dd").exists()
-    put_form(results / "machines" / "far" / "profile.json", MachineProfile(machine="far", code="c", measured_at="2026-01-01T00:00:00"))
+    write_form(results / "machines" / "far" / "profile.json", MachineProfile(machine="far", code="c", measured_at="2026-01-01T00:00:00"))
     assert "new: machines/far/profile.json" in said(capsys, results, "merge", other)
 
 

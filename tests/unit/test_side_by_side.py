@@ -12,10 +12,10 @@ import pandas as pd
 import psutil
 import pytest
 
+from scaleproof.core.record_schema import Record
 from scaleproof.record import index as index_module
 from scaleproof.record import values as values_module
 from scaleproof.record.index import Index
-from scaleproof.record.schema import Record
 from scaleproof.record.side_by_side import side_by_side
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from scaleproof.calibrate.sniffing.sniff import links_apart, one_per_machine
-from scaleproof.launch import sniff as sniffing
-from scaleproof.launch.slow_nodes import SHARES, check, slow
-from scaleproof.record.put import put_form
-from scaleproof.record.schema import Sniff, Sniffed, SniffedNode
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import Sniff, Sniffed, SniffedNode
+from scaleproof.launch.preflight.case_preflight import sniff_test as sniffing
+from scaleproof.launch.preflight.slow_nodes import SHARES, check, slow
 from scaleproof.report.nodes import elsewhere, lines, nodes
 from tests.unit.records import placed, record
 
@@ -100,7 +100,7 @@ def test_kept_figures_serve_for_an_hour_and_for_the_same_nodes(tmp_path: Path) -
     assert len({path, *(sniffing.kept_at(tmp_path, *other) for other in (("c", "18", ["a", "b"]), ("d", "17", ["a", "b"]), ("c", "17", ["a", "x"])))}) == 4
     assert sniffing.young(path) is None
     for minutes, serves in ((59, True), (61, False), (-5, False)):
-        put_form(path, sniff_of("a", "b", taken_at=(datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()))
+        write_form(path, sniff_of("a", "b", taken_at=(datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()))
         assert (sniffing.young(path) is not None) is serves
     path.write_text("{}")
     assert sniffing.young(path) is None

@@ -9,7 +9,7 @@ import pytest
 from claims_samples import MS, TRAIN, record, samples, step
 
 from scaleproof.claims.metrics_split import step_parts, step_split
-from scaleproof.record.schema import Clock
+from scaleproof.core.record_schema import Clock
 
 
 def exchange(rank: int, ready: float, start: float, end: float) -> list[tuple[Any, ...]]:

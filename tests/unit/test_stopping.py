@@ -10,7 +10,7 @@ import pytest
 
 from scaleproof.cli import main
 from scaleproof.commands.sequential import sequential
-from scaleproof.launch.stopping import Sequential, fixed_number
+from scaleproof.launch.sequential_stopping import Sequential, fixed_number
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.stops import decided_plan, read_stops, stops_path
 from scaleproof.spec.errors import SpecError

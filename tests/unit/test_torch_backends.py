@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from scaleproof.launch.preflight import obstacle
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
-from scaleproof.transports.base import TransportError
 from scaleproof.transports.gloo import Gloo
 from scaleproof.transports.nccl import Nccl
 

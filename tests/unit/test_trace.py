@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaleproof.cli import main
-from scaleproof.record.schema import SAMPLES, Clock
+from scaleproof.core.record_schema import SAMPLES, Clock
 from scaleproof.record.trace import chrome_trace
 
 NAN = float("nan")

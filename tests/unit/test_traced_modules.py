@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from torch import nn
 
+from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads import traced
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.torch_model import module_of
 
 MODELS = """
 import torch

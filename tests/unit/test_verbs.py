@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scaleproof.core.transport_errors import PeerLost
 from scaleproof.fabric.verbs import choose, listed, netdev, ports
-from scaleproof.launch.advice import ADVICE
+from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.spec.errors import SpecError
-from scaleproof.transports import _verbs_errors
 from scaleproof.transports._allocator import PAGE, Allocator, RegionExhausted
-from scaleproof.transports._verbs_credits import MOST, NUMBERS, RESERVE, Credits, Kind, pack, unpack
-from scaleproof.transports._verbs_errors import STATUSES, failure
-from scaleproof.transports.base import PeerLost
+from scaleproof.transports.verbs import device_errors
+from scaleproof.transports.verbs.credits import MOST, NUMBERS, RESERVE, Credits, Kind, pack, unpack
+from scaleproof.transports.verbs.device_errors import STATUSES, failure
 
 LINK_LOCAL, MAPPED = "fe80:0000:0000:0000:0204:0506:0708:090a", "0000:0000:0000:0000:0000:ffff:0a4d:0001"
 NOTHING = "0000:0000:0000:0000:0000:0000:0000:0000"
@@ -108,7 +108,7 @@ def test_every_status_has_a_failure_with_advice_and_names_the_peer() -> None:
     assert [failure(status, 0).code for status in (1, 4, 5, 10, 13, 99)] == [
         "message_too_large", "transport_error", "peer_lost", "remote_access", "queue_overflow", "transport_error",
     ]  # fmt: skip
-    assert STATUSES[_verbs_errors.FLUSHED][0] == "WR_FLUSH_ERR"
+    assert STATUSES[device_errors.FLUSHED][0] == "WR_FLUSH_ERR"
 
 
 def test_immediate_data_carry_kind_credits_and_number() -> None:

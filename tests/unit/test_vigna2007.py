@@ -15,8 +15,8 @@ import pytest
 
 from scaleproof.claims.load import load_published
 from scaleproof.claims.metrics import suite_metrics
+from scaleproof.core.record_schema import InputCheck, RankStatus
 from scaleproof.programs.own import load_entry
-from scaleproof.record.schema import InputCheck, RankStatus
 from tests.unit.records import record
 
 ROOT = Path(__file__).parents[2]

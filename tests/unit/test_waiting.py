@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 
-from scaleproof.rank.board import LINE, Post
+from scaleproof.core.board import LINE, Post
 from scaleproof.transports._waiting import wait_until
 
 LOOKS = 40

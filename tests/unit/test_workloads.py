@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import scaleproof.workloads.networks
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case
@@ -76,7 +76,7 @@ def test_training_flop_leave_out_the_input_gradient_of_the_first_layer(name: str
 @pytest.mark.parametrize("name", registry.names("workload"))
 def test_torch_builds_the_same_parameters_and_outputs(name: str) -> None:
     torch = pytest.importorskip("torch")
-    from scaleproof.workloads.torch_model import logits, module_of
+    from scaleproof.frameworks.torch.torch_model import logits, module_of
 
     network = resolved(name)
     module = module_of(network)
@@ -176,7 +176,7 @@ def test_torch_steps_as_its_own_optimiser_does() -> None:
 def _compare_with_torch_optim(context: RankContext) -> None:
     import torch
 
-    from scaleproof.workloads.torch_model import TorchModel, module_of
+    from scaleproof.frameworks.torch.torch_model import TorchModel, module_of
 
     assert isinstance(context.case, TrainCase)
     network = check_workload(context.case)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case
@@ -46,7 +46,7 @@ def case_of(**fields: Any) -> TrainCase:
 def torch_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
     import torch
 
-    from scaleproof.workloads.torch_model import loss_of, module_of
+    from scaleproof.frameworks.torch.torch_model import loss_of, module_of
 
     torch.set_num_threads(1)
     module = module_of(network)
@@ -60,7 +60,7 @@ def torch_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndar
 def tensorflow_gradients(network: Network, batch: Batch) -> tuple[float, list[np.ndarray]]:
     import tensorflow as tf
 
-    from scaleproof.workloads.tensorflow_model import loss
+    from scaleproof.frameworks.tensorflow.tensorflow_model import loss
 
     values = [tf.constant(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value) for value in initial_parameters(network, 5)]
     with tf.GradientTape() as tape:
@@ -145,7 +145,7 @@ def test_the_small_networks_learn(workload: str, data: str, steps: int, learning
 
 
 def _learn(context: RankContext) -> None:
-    from scaleproof.workloads.torch_model import TorchModel
+    from scaleproof.frameworks.torch.torch_model import TorchModel
 
     case = context.case
     assert isinstance(case, TrainCase)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from scaleproof.fabric import kernels
+from scaleproof.fabric.guests.guests import guest_kernels
 from tools.build_guest_kernel.stock import make_stock
 from tools.build_guest_kernel.uml import build_uml
 from tools.setup.console import Steps, told
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def _build(qemu: bool) -> None:
-    steps, log = Steps(1), kernels.folder() / "build.log"
+    steps, log = Steps(1), guest_kernels.folder() / "build.log"
     log.unlink(missing_ok=True)
     steps.begin("kernel for QEMU guests" if qemu else "build the guests' kernel")
     made: Path = make_stock(log, steps) if qemu else build_uml(log, steps)

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from scaleproof.fabric import kernels
+from scaleproof.fabric.guests.guests import guest_kernels
 from tools.setup.console import SetupError, Steps, run
 
 NEEDED = ("qemu-system-x86", "busybox-static", "xz-utils")
@@ -43,10 +43,10 @@ def make_stock(log: Path, steps: Steps) -> Path:
     if absent := [name for name in ("qemu-system-x86_64", "busybox", "xz", "apt-get", "dpkg-deb") if shutil.which(name) is None]:
         raise SetupError(f"guests under QEMU need {', '.join(absent)}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}")
     package = _package()
-    target = kernels.folder() / f"qemu-{package.removeprefix('linux-image-')}-{kernels.stock_digest(_INIT, MODULES)}"
+    target = guest_kernels.folder() / f"qemu-{package.removeprefix('linux-image-')}-{guest_kernels.stock_digest(_INIT, MODULES)}"
     if (target / "initrd").exists():
         return target
-    part = kernels.folder() / f".part-{os.getpid()}"
+    part = guest_kernels.folder() / f".part-{os.getpid()}"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:

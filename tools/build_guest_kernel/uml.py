@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from scaleproof.fabric import kernels
+from scaleproof.fabric.guests.guests import guest_kernels
 from tools.build_horovod.build import MARK, end_leftovers, jobs
 from tools.setup.console import CommandError, SetupError, Steps, run
 
@@ -31,10 +31,10 @@ def build_uml(log: Path, steps: Steps) -> Path:
     if not SOURCE.exists() or (absent := [name for name in ("flex", "bison", "bc", "gcc", "make", "xz") if shutil.which(name) is None]):
         missing = PACKAGE if not SOURCE.exists() else ", ".join(absent)
         raise SetupError(f"the guests' kernel needs {missing}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}")
-    target = kernels.folder() / key()
+    target = guest_kernels.folder() / key()
     if (target / "linux").exists():
         return target / "linux"
-    work = kernels.folder() / f"build-{target.name}"
+    work = guest_kernels.folder() / f"build-{target.name}"
     end_leftovers(work)
     resumed = (work / "configured").exists()
     try:
@@ -50,7 +50,7 @@ def build_uml(log: Path, steps: Steps) -> Path:
 def key() -> str:
     """Readable: digest of configuration and patch, version of the source, version of the compiler."""
     source = _said("dpkg-query", "-W", "-f", "${Version}", PACKAGE) or "unpackaged"
-    return f"uml-{kernels.digest()}-{source}-gcc{_said('gcc', '-dumpfullversion')}".replace(":", "_")
+    return f"uml-{guest_kernels.digest()}-{source}-gcc{_said('gcc', '-dumpfullversion')}".replace(":", "_")
 
 
 def _said(*command: str) -> str:
@@ -69,8 +69,8 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
         steps.tell("unpacking")
         run(["tar", "xJf", str(SOURCE), "-C", str(source), "--strip-components=1", *unused], log, env=env, line=lambda _: steps.tell("unpacking"))
         # outside any repository, so that git takes the patch's paths as they are
-        run(["git", "apply", "--whitespace=nowarn", str(kernels.PATCH)], log, env=env | {"GIT_CEILING_DIRECTORIES": str(work)}, cwd=source)
-        run([*make, f"KCONFIG_ALLCONFIG={kernels.CONFIG}", "allnoconfig"], log, env=env)
+        run(["git", "apply", "--whitespace=nowarn", str(guest_kernels.PATCH)], log, env=env | {"GIT_CEILING_DIRECTORIES": str(work)}, cwd=source)
+        run([*make, f"KCONFIG_ALLCONFIG={guest_kernels.CONFIG}", "allnoconfig"], log, env=env)
         _check(out / ".config")
         (work / "configured").touch()
     run([*make, f"-j{jobs()}", "linux"], log, env=env, line=counted(steps.tell))
@@ -82,9 +82,9 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
 def _check(config: Path) -> None:
     """Kconfig drops without a word what depends on something that is not chosen."""
     chosen = set(config.read_text().splitlines())
-    dropped = [line for line in kernels.CONFIG.read_text().splitlines() if line.startswith("CONFIG_") and line not in chosen]
+    dropped = [line for line in guest_kernels.CONFIG.read_text().splitlines() if line.startswith("CONFIG_") and line not in chosen]
     if dropped:
-        raise SetupError(f"this source does not take {', '.join(dropped)} of {kernels.CONFIG}")
+        raise SetupError(f"this source does not take {', '.join(dropped)} of {guest_kernels.CONFIG}")
 
 
 def counted(tell: Callable[[str], None]) -> Callable[[str], None]:

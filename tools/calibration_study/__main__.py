@@ -16,7 +16,7 @@ from typing import Any
 
 from scaleproof.commands.common import print_table
 from scaleproof.launch.progress import progress_on_terminal
-from scaleproof.launch.stopping import finished_launches
+from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec.units import format_seconds

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from scaleproof.record.schema import SAMPLES, Record
+from scaleproof.core.record_schema import SAMPLES, Record
 from scaleproof.record.store import Store
 
 FIRST, OTHERS, TABLE = "first.json", "differences.jsonl", "samples.parquet"

@@ -14,9 +14,9 @@ import pandas as pd
 from scaleproof.calibrate.measure import suite
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.commands.common import print_table
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.progress import progress_on_terminal
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scaleproof.fabric import kernels
+from scaleproof.fabric.guests.guests import guest_kernels
 from tools.build_guest_kernel.stock import make_stock
 from tools.build_guest_kernel.uml import build_uml
 from tools.setup.console import Steps
@@ -17,16 +17,16 @@ BUILD_GB, BUILD_MIN = 0.9, 5
 
 def lacking(with_tests: bool) -> bool:
     """Whether a kernel is missing: the one for User-Mode Linux, for tests also the stock one for QEMU."""
-    return kernels.uml() is None or (with_tests and kernels.qemu() is None)
+    return guest_kernels.uml() is None or (with_tests and guest_kernels.qemu() is None)
 
 
 def kernel(with_tests: bool, log: Path, steps: Steps) -> str:
     """Build or fetch what is missing; says what was done. SetupError or CommandError when it cannot be."""
     done = []
-    if kernels.uml() is None:
+    if guest_kernels.uml() is None:
         build_uml(log, steps)
         done.append("built")
-    if with_tests and kernels.qemu() is None:
+    if with_tests and guest_kernels.qemu() is None:
         make_stock(log, steps)
         done.append("stock kernel for QEMU fetched")
     return ", ".join(done) or "in the cache"

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from scaleproof.fabric import namespaces
-from scaleproof.fabric.netns import keeper_command
-from scaleproof.fabric.plan import put, take
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.fabric.netns.netns import keeper_command, namespaces
 from scaleproof.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
 from tools.small_cluster import network
 from tools.small_cluster.files import write_files
@@ -129,13 +128,13 @@ def find(name: str) -> SmallCluster:
 def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged: bool | None = None) -> None:
     """Give a node power or its cable, or take them away; None: as before. Returns once it is so."""
     _known(cluster, name)
-    orders = take(cluster.folder / ORDERS) or {"off": [], "cut": []}
+    orders = read_json(cluster.folder / ORDERS) or {"off": [], "cut": []}
     for word, wanted in (("off", on), ("cut", plugged)):
         if wanted is not None:
             orders[word] = sorted({*orders[word], name} - ({name} if wanted else set()))
     number = orders["number"] = orders.get("number", 0) + 1
-    put(cluster.folder / ORDERS, orders)
-    _wait("the keeper did not follow", cluster, lambda: (take(cluster.folder / NODES) or {}).get("number") == number)
+    write_json(cluster.folder / ORDERS, orders)
+    _wait("the keeper did not follow", cluster, lambda: (read_json(cluster.folder / NODES) or {}).get("number") == number)
 
 
 def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
@@ -166,7 +165,7 @@ def first_process(cluster: SmallCluster, name: str) -> int:
     if name == HEAD:
         return keeper.pid
     _known(cluster, name)
-    inside = (take(cluster.folder / NODES) or {"pids": {}})["pids"].get(name)
+    inside = (read_json(cluster.folder / NODES) or {"pids": {}})["pids"].get(name)
     for child in keeper.children():
         if inside is not None and _numbers(child.pid)[-2:] == [inside, 1]:
             return child.pid

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scaleproof.fabric import namespaces, netns_node
-from scaleproof.fabric.plan import put, take
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.fabric.netns.netns import namespaces, netns_node
 from scaleproof.fabric.small_clusters import HEAD, SmallCluster, read_cluster
 from tools.small_cluster import network
 
@@ -61,13 +61,13 @@ class ClusterKeeper:
             elif name not in orders["off"] and name not in self.pids:
                 self.pids[name] = boot(self.cluster, name)
             network.set_link(name, name not in orders["cut"])
-        put(self.folder / NODES, {"pids": self.pids, "number": orders["number"]})
+        write_json(self.folder / NODES, {"pids": self.pids, "number": orders["number"]})
 
     def keep(self) -> None:
         """Never returns. Reaps whatever has ended, a node that ended by itself too: it stays off until it is ordered off and on."""
         seen = None
         while True:
-            orders = take(self.folder / ORDERS)
+            orders = read_json(self.folder / ORDERS)
             if orders is not None and orders != seen:
                 seen = orders
                 self.follow(orders)

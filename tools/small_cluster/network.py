@@ -6,8 +6,8 @@ from ipaddress import IPv4Interface, IPv4Network
 
 from pyroute2 import IPRoute
 
-from scaleproof.fabric.links import MTU, shape
-from scaleproof.fabric.plan import INTERFACE
+from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.netns.veth_links import MTU, shape
 from scaleproof.fabric.small_clusters import HEAD, SmallCluster
 from scaleproof.spec.cluster import Link
 from tools.small_cluster.files import switches

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from scaleproof.claims.metrics_sizes import bus_factor, by_size
-from scaleproof.launch.advice import ADVICE
+from scaleproof.core.record_schema import Failure, Record
+from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.record.machine import Bound, MachineProfile
-from scaleproof.record.schema import Failure, Record
 from scaleproof.spec.case import CollectiveCase, TrainCase, TransferCase
 from scaleproof.workloads.networks import network_of
 

@@ -6,10 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-import scaleproof
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.machine import Bound
 from scaleproof.stats.intervals import median, median_interval

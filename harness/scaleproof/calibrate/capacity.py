@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from scaleproof.calibrate.profiles import spread
 from scaleproof.claims.metrics_sizes import by_size
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.progress import Progress
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.pace import HZ
-from scaleproof.record.put import put_form
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.simulate.schedules import Pattern, pattern_of
 from scaleproof.spec.errors import SpecError
@@ -71,7 +71,7 @@ def measure_capacity(results: Path, progress: Progress) -> Capacity:
     store = Store(results)
     records = [store.load(launch)[0] for launch in outcome.launches]
     found = _capacity([record for record in records if record.status == "ok"], store)
-    put_form(results / "machines" / found.machine / FILE, found)
+    write_form(results / "machines" / found.machine / FILE, found)
     return found
 
 

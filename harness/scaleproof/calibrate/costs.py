@@ -11,7 +11,7 @@ import numpy as np
 from scaleproof.claims.launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.claims.pool import Pool
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 from scaleproof.record.store import Store
 from scaleproof.simulate.costs import Line, Value, fit_reduction, fit_transfer
 from scaleproof.simulate.line import Goodness, seconds

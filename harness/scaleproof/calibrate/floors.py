@@ -11,10 +11,10 @@ import pandas as pd
 
 from scaleproof.claims.metrics import METRICS, by_size
 from scaleproof.claims.metrics_sizes import PER_SIZE
-from scaleproof.launch.nodes.ground import Ground
-from scaleproof.launch.stopping import finished_launches
+from scaleproof.core.record_schema import Record
+from scaleproof.launch.nodes.allocated_nodes import Ground
+from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.machine import Floor
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.plan import PlannedLaunch

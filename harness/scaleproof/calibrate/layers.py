@@ -1,6 +1,6 @@
 """How long each layer of a network takes in one fresh process that does nothing else; run as `python -m scaleproof.calibrate.layers ORDERS`, which is JSON.
 
-The model is the one that launches train with (workloads/torch_model.py), gradients copied into their buckets and all. A layer's forward pass ends where the
+The model is the one that launches train with (frameworks/torch/torch_model.py), gradients copied into their buckets and all. A layer's forward pass ends where the
 next one's begins. Autograd goes through the layers from the last to the first, one after the other: a layer's backward pass begins when the gradient of its
 output is whole, and ends where the next one's begins; in between its parameters' gradients arrive.
 """
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from scaleproof.rank.recorder import now
+from scaleproof.core.recorder import now
+from scaleproof.frameworks.torch.torch_model import TorchModel
 from scaleproof.spec import registry
 from scaleproof.workloads.data import Batch, Synthetic, initial_parameters
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.torch_model import TorchModel
 
 SEED = 20160222
 WARMUP = 3

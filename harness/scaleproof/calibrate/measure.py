@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from scaleproof.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
 from scaleproof.calibrate.bounds import Bounds
 from scaleproof.calibrate.floors import LAUNCHES, noise_floors
-from scaleproof.launch.nodes.ground import Ground
+from scaleproof.launch.nodes.allocated_nodes import Ground
 from scaleproof.launch.progress import Progress
 from scaleproof.launch.supervisor import Outcome, run_plan
 from scaleproof.record.digest import code_digest, machine_id

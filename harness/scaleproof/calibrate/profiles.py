@@ -9,10 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import scaleproof
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.spec import registry

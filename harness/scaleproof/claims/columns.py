@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 
 Result = TypeVar("Result")
 _ROOM = 1 << 62

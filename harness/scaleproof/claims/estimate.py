@@ -14,7 +14,7 @@ from scaleproof.claims.noise import base_metric, fits
 from scaleproof.claims.pool import Pool
 from scaleproof.claims.schema import BaseOut
 from scaleproof.claims.verdict import Estimate, Step
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import predictions

@@ -15,9 +15,9 @@ from scaleproof.claims.pool import Pool, matches
 from scaleproof.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
 from scaleproof.claims.validation import Findings, finding, with_misses_below
 from scaleproof.claims.verdict import Estimate, Outcome, judge, with_control
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, unlike
-from scaleproof.record.put import put_form
-from scaleproof.record.schema import Evidence, Record
 from scaleproof.record.stops import read_stops
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite
@@ -41,7 +41,7 @@ def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
 def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
     """Write a checked claims.json by one rename."""
     checked = ClaimsFile.model_validate(ClaimsFile(claims=tuple(results)).model_dump())
-    put_form(path, checked)
+    write_form(path, checked)
 
 
 def read_claims(path: Path) -> list[ClaimResult]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from scaleproof.claims.columns import columns, distinct, of_last_launch, offsets_of
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 
 SECOND = 1e9
 """Nanoseconds."""

@@ -17,8 +17,8 @@ from scaleproof.claims import metrics_pairs, metrics_quality, metrics_sizes, met
 from scaleproof.claims.launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.claims.schema import PublishedRow
+from scaleproof.core.record_schema import Record
 from scaleproof.record.digest import rooms_digest
-from scaleproof.record.schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 from scaleproof.stats.intervals import median

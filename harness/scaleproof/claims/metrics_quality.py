@@ -6,7 +6,7 @@ import pandas as pd
 
 from scaleproof.claims.columns import columns, offsets_of
 from scaleproof.claims.launch import SECOND
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
 
 TARGETS = {"digits": 0.95, "reversal": 0.95, "topics": 0.9}

@@ -7,7 +7,7 @@ import pandas as pd
 
 from scaleproof.claims.columns import Columns, columns, largest, medians, numbered, of_last_launch
 from scaleproof.claims.launch import SECOND, times_count
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.spec.emulated import true_bytes
 

@@ -15,7 +15,7 @@ from scaleproof.claims.columns import (
     place_in_group,
 )
 from scaleproof.claims.launch import SECOND, times_count
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
 from scaleproof.stats.union import OUTSIDE, Intervals, label
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from scaleproof.claims.launch import Launch
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.claims.pool import Pool
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.machine import FILE, MachineProfile, read_profile
-from scaleproof.record.schema import Evidence, Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 from scaleproof.stats.summary import outliers

@@ -10,7 +10,7 @@ from scaleproof.claims.estimate import Found
 from scaleproof.claims.pool import Pool, chosen
 from scaleproof.claims.schema import BaseOut
 from scaleproof.claims.verdict import Estimate, Outcome, number
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 from scaleproof.stats.intervals import Interval, median
 
 Point = Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from scaleproof.claims.launch import Launch
-from scaleproof.record.schema import Evidence, Record
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.stops import decided_plan
 from scaleproof.record.store import Store
 from scaleproof.record.versions import HOST, Ran, last_version

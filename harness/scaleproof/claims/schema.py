@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 
 SCHEMA_VERSION = 1
 Kind = Literal["claim", "consistency", "context"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from scaleproof.claims.launch import SECOND, times_count
 from scaleproof.claims.metrics_split import part_arrays
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
 
 ALPHA = 0.05

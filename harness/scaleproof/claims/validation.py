@@ -13,7 +13,7 @@ from scaleproof.claims.load import VALIDATION
 from scaleproof.claims.pool import matches
 from scaleproof.claims.schema import ClaimForm, ClaimResult, ClaimsFile, Finding, Label, Standing, Validates, Verdict
 from scaleproof.claims.verdict import accepted, number
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown

@@ -13,7 +13,7 @@ from scaleproof.spec.case import Operation
 from scaleproof.transports.base import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
 
 if TYPE_CHECKING:
-    from scaleproof.rank.board import Post
+    from scaleproof.core.board import Post
 
 PIECE = 1 << 20
 """Bytes that are received before they are reduced, over a transport that cannot reduce while it receives."""

@@ -13,22 +13,14 @@ from scaleproof.collectives.mapped import MappedEngine
 from scaleproof.collectives.schedule import schedule_of
 from scaleproof.collectives.subset import Subset, subset
 from scaleproof.collectives.traced import Moved, TracedMappedEngine, TracedTransport
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, Operation
-from scaleproof.transports.base import (
-    Array,
-    Collectives,
-    Done,
-    Handle,
-    Mapped,
-    PointToPoint,
-    ReduceOperation,
-    TransportError,
-)
+from scaleproof.transports.base import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation
 
 if TYPE_CHECKING:
-    from scaleproof.rank.board import Post
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.board import Post
+    from scaleproof.core.context import RankContext
 
 
 def open_group(context: RankContext) -> Collectives:

@@ -6,17 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._barrier import dissemination
-from scaleproof.transports.base import (
-    Array,
-    Handle,
-    Mapped,
-    PointToPoint,
-    ReduceOperation,
-    Region,
-    Traffic,
-    TransportError,
-)
+from scaleproof.transports.base import Array, Handle, Mapped, PointToPoint, ReduceOperation, Region, Traffic
 
 
 class _Share(Traffic):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from scaleproof.launch.nodes.ground import Ground
+    from scaleproof.launch.nodes.allocated_nodes import Ground
     from scaleproof.record.machine import MachineProfile
     from scaleproof.record.store import Store
     from scaleproof.spec.suite import Suite
@@ -49,9 +49,9 @@ def ground_of_run(given: argparse.Namespace) -> Ground | None:
     """The nodes that were given, after each has answered; None: this machine alone. SpecError for what cannot be."""
     import os
 
+    from scaleproof.launch.nodes.allocated_nodes import ground_of
     from scaleproof.launch.nodes.allocation import Asked
     from scaleproof.launch.nodes.allocation import given as allocation_given
-    from scaleproof.launch.nodes.ground import ground_of
 
     allocation = allocation_given(Asked(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ)
     if allocation is None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from scaleproof.commands.common import allocation_arguments, ground_of_run, planned_arguments, print_table, size_of
 
 if TYPE_CHECKING:
-    from scaleproof.launch.nodes.ground import Ground
-    from scaleproof.record.schema import PreflightCheck
+    from scaleproof.core.record_schema import PreflightCheck
+    from scaleproof.launch.nodes.allocated_nodes import Ground
     from scaleproof.spec.case import AnyCase
 
 HELP = "checks before an experiment: names, pairs of ranks, ports, memory, clocks, speed"
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(given: argparse.Namespace) -> int:
     """0 when nothing forbids to measure, else 1."""
     from scaleproof.commands.run import plan_experiments
-    from scaleproof.launch.preflight import obstacle
+    from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.suite import load_suite
 
     size = size_of(given)
@@ -53,7 +53,7 @@ def main(given: argparse.Namespace) -> int:
 
 def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> dict[str, list[PreflightCheck]]:
     """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
-    from scaleproof.launch.preflight_experiment import Preflight
+    from scaleproof.launch.preflight.experiment_preflight import Preflight
 
     found: dict[str, dict[str, PreflightCheck]] = {}
     # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in /tmp.

@@ -22,10 +22,10 @@ from scaleproof.commands.sequential import sequential
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from scaleproof.launch.nodes.ground import Ground
-    from scaleproof.launch.stopping import Sequential
+    from scaleproof.core.record_schema import Failure, Record
+    from scaleproof.launch.nodes.allocated_nodes import Ground
+    from scaleproof.launch.sequential_stopping import Sequential
     from scaleproof.launch.supervisor import Outcome
-    from scaleproof.record.schema import Failure, Record
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.plan import PlannedLaunch
     from scaleproof.spec.suite import Suite
@@ -109,7 +109,7 @@ def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Na
 
 def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], ground: Ground | None) -> None:
     """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is recorded as not runnable."""
-    from scaleproof.launch.preflight import obstacle
+    from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.errors import SpecError
 
     found = [obstacle(launch.case, launch.programs, ground) for launches in plans.values() for launch in launches]
@@ -211,10 +211,10 @@ def _run(
     suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None, ground: Ground | None
 ) -> tuple[int, Outcome]:  # fmt: skip
     """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1."""
+    from scaleproof.core.launch_spec import STALL_S
     from scaleproof.launch.progress import progress_on_terminal
-    from scaleproof.launch.stopping import fixed_number
+    from scaleproof.launch.sequential_stopping import fixed_number
     from scaleproof.launch.supervisor import run_plan
-    from scaleproof.rank.orders import STALL_S
     from scaleproof.record.stops import write_stops
     from scaleproof.simulate.predict import Predictor
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scaleproof.launch.stopping import Sequential, ValueOf
+    from scaleproof.launch.sequential_stopping import Sequential, ValueOf
     from scaleproof.spec.experiment import Stop
     from scaleproof.spec.suite import Suite
 
 
 def sequential(suite: Suite, experiment: str, size: str) -> Sequential | None:
     """The rule of a size with `stop`, None without. SpecError when its metric does not exist or has no value for a single launch."""
-    from scaleproof.launch.stopping import Sequential
+    from scaleproof.launch.sequential_stopping import Sequential
 
     stop = suite.experiment(experiment).size(size).stop
     if stop is None:

@@ -12,7 +12,7 @@ from scaleproof.commands.common import open_store, print_table, results_argument
 from scaleproof.commands.show_stall import stall_lines
 
 if TYPE_CHECKING:
-    from scaleproof.record.schema import Record
+    from scaleproof.core.record_schema import Record
 
 HELP = "one launch: status, failure, log, how to run it again"
 EXAMPLE = "scaleproof show 3f9a --log 1"

@@ -6,7 +6,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scaleproof.record.schema import RankDoing, Record
+    from scaleproof.core.record_schema import RankDoing, Record
 
 FRAMES = 12
 """Lines of the first silent rank's stack that are shown; the record and the log have all."""

@@ -17,7 +17,7 @@ from scaleproof.compare.schema import Change, Comparison, Finding, PairOut, Row,
 from scaleproof.compare.selection import Side
 from scaleproof.compare.values import Catalogue, launch_values, ordered
 from scaleproof.compare.warnings import Around, warnings
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare import Difference
 from scaleproof.stats.compare import compare as difference

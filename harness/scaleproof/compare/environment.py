@@ -8,7 +8,7 @@ from typing import Any
 
 from scaleproof.compare.schema import EnvironmentOut
 from scaleproof.compare.selection import Side, spelled
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 
 PARTS = ("code", "machine", "packages", "libraries", "threads", "variables", "ranks")
 _OF_A_LAUNCH = {

@@ -8,7 +8,7 @@ from typing import Literal
 
 from scaleproof.compare.schema import Differing, UnpairedOut
 from scaleproof.compare.selection import Side, fields
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 
 ARM = ("arm", "transport", "collective", "launcher", "interface", "strategy", "framework", "bucket_mib", "entry")

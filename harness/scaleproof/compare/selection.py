@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError

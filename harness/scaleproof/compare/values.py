@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scaleproof.claims.metrics import METRICS, Metric, by_size, suite_metrics
 from scaleproof.claims.metrics_sizes import PER_SIZE
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import nearest

@@ -10,9 +10,9 @@ from scaleproof.compare.floors import without_floor
 from scaleproof.compare.pairing import Group
 from scaleproof.compare.schema import EnvironmentOut, PairOut, WarningOut
 from scaleproof.compare.selection import Side
+from scaleproof.core.record_schema import Record
 from scaleproof.record import placement
 from scaleproof.record.placement import listed
-from scaleproof.record.schema import Record
 from scaleproof.stats.intervals import smallest_count
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from scaleproof.fabric.plan import LINKS, REPORT, put, take
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.fabric.guests.guest_plan import LINKS, REPORT
 
 POLL_S = 0.05
 
@@ -72,7 +73,7 @@ class Keeper(ABC):
         while any(node.code is None for node in self.nodes if self.works(node)):
             self.look_at_network()
             if not reported and all(node.up for node in self.nodes):
-                put(self.folder / REPORT, self.report())
+                write_json(self.folder / REPORT, self.report())
                 reported = True
             for node in self.nodes:
                 if node.code is None:
@@ -86,11 +87,11 @@ class Keeper(ABC):
 
     def found(self) -> list[dict[str, Any] | None]:
         """What each node told when it was up."""
-        return [take(self.folder / f"node-{node.number}.json") for node in self.nodes]
+        return [read_json(self.folder / f"node-{node.number}.json") for node in self.nodes]
 
     def look_at_network(self) -> None:
         """Pull cables or put them back, as links.json says."""
-        wanted = take(self.folder / LINKS) or {}
+        wanted = read_json(self.folder / LINKS) or {}
         for number in (node.number for node in self.nodes):
             up = bool(wanted.get(str(number), True))
             if up == (number in self.pulled):
@@ -104,7 +105,7 @@ class Keeper(ABC):
                 self._end(node)
 
     def _look(self, node: Node) -> None:
-        gone, told = node.process.poll(), take(self.folder / f"node-{node.number}.end")
+        gone, told = node.process.poll(), read_json(self.folder / f"node-{node.number}.end")
         node.up = node.up or (self.folder / f"node-{node.number}.json").exists()
         if told is not None:
             node.code = int(told["code"])
@@ -136,7 +137,7 @@ class Keeper(ABC):
         for rank in self.ranks[node.number] if self.ranks else []:
             if not (self.folder / f"exit-{rank}.json").exists():
                 end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": code, "message": message}
-                put(self.folder / f"exit-{rank}.json", end)
+                write_json(self.folder / f"exit-{rank}.json", end)
 
     def _last_words(self, node: Node) -> str:
         text = (self.folder / f"node-{node.number}.console").read_bytes()[-4096:].decode(errors="replace")

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from scaleproof.fabric.plan import address, put, take
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.fabric.guests.guest_plan import address
 
 ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS = 20
@@ -47,9 +48,9 @@ def probe(folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: flo
 
 
 def _meet(folder: Path, name: str, number: int, *others: int) -> None:
-    put(folder / f"{name}-{number}", True)
+    write_json(folder / f"{name}-{number}", True)
     until = time.monotonic() + MEET_S
-    while missing := [node for node in others if take(folder / f"{name}-{node}") is None]:
+    while missing := [node for node in others if read_json(folder / f"{name}-{node}") is None]:
         if time.monotonic() > until:
             raise TimeoutError(f"node {missing[0]} did not come to {name!r} within {MEET_S:g} s")
         time.sleep(0.01)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from scaleproof.fabric.plan import put
+from scaleproof.core.atomic_write import write_json
 
 HOME = Path("/run/scaleproof/clusters")
 FILE, LOCK = "cluster.json", ".lock"
@@ -59,7 +59,7 @@ class SmallCluster:
 
     def write(self) -> None:
         """For all who ask later."""
-        put(self.folder / FILE, asdict(self))
+        write_json(self.folder / FILE, asdict(self))
 
     def alive(self) -> bool:
         """Whether its keeper runs."""

@@ -15,26 +15,26 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from scaleproof.launch.compose import Surroundings, compose, disk_full, not_started, refused
-from scaleproof.launch.execute import Ended, execute, launch_environment, new_watch, prepare
-from scaleproof.launch.guests import launcher_of
-from scaleproof.launch.lock import locked
-from scaleproof.launch.nodes.ground import Ground, Site, lost_node, machine_of, site_of, stands, taken_away
-from scaleproof.launch.preflight import Obstacle, obstacle
-from scaleproof.launch.preflight_experiment import Preflight, failed
+from scaleproof.core.counters import read_counters
+from scaleproof.core.launch_spec import STALL_S, Orders
+from scaleproof.core.record_schema import Failure, PreflightCheck, Record
+from scaleproof.core.recorder import read_events
+from scaleproof.launch.finish.compose_record import Surroundings, compose, disk_full, not_started, refused
+from scaleproof.launch.nodes.allocated_nodes import Ground, Site, lost_node, machine_of, site_of, stands, taken_away
+from scaleproof.launch.preflight.case_preflight import Obstacle, obstacle
+from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.progress import Progress, Silent
-from scaleproof.launch.replay import described, hand_over, patience_s, profile_for, same_profile
-from scaleproof.launch.simulated import FABRIC, Simulator, finished, foretold, unforeseen
+from scaleproof.launch.results_lock import locked
+from scaleproof.launch.start.execute import Ended, execute, launch_environment, new_watch, prepare
+from scaleproof.launch.start.on_guests import launcher_of
+from scaleproof.launch.start.replay_profile import described, hand_over, patience_s, profile_for, same_profile
+from scaleproof.launch.start.simulated_launch import FABRIC, Simulator, finished, foretold, unforeseen
 from scaleproof.launch.teardown import clean_leftovers
-from scaleproof.launch.watch import Sign
-from scaleproof.rank.orders import STALL_S, Orders
-from scaleproof.rank.recorder import read_events
+from scaleproof.launch.watch.ranks import Sign
 from scaleproof.rank.tie import adopt_orphans
-from scaleproof.record.counters import read_counters
 from scaleproof.record.difference import keep_difference
 from scaleproof.record.digest import code_digest
 from scaleproof.record.environment import environment, load
-from scaleproof.record.schema import Failure, PreflightCheck, Record
 from scaleproof.record.store import Store
 from scaleproof.record.write import samples_table
 from scaleproof.spec import registry

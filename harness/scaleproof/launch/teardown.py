@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from scaleproof.fabric import quota
-from scaleproof.launch.base import SCRATCH, SHARED, node_scratch, scratch
-from scaleproof.rank.orders import ENVIRONMENT
+from scaleproof.core.launch_spec import ENVIRONMENT
+from scaleproof.fabric.netns.netns import core_quota
+from scaleproof.launch.launchers.base import SCRATCH, SHARED, node_scratch, scratch
 
 AGENT = "SCALEPROOF_AGENT"
 """In the environment of what an agent started on its node: the launch and the node's number."""
@@ -66,7 +66,7 @@ def clean(launch: str) -> list[str]:
     temporary = scratch(launch)
     left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
     left += [found for inner in temporary.glob(f"{SCRATCH}*") for found in clean(inner.name.removeprefix(SCRATCH))]
-    left += quota.remove(temporary.name)
+    left += core_quota.remove(temporary.name)
     shutil.rmtree(temporary, ignore_errors=True)
     for path in shared_memory(launch):
         left.append(str(path))

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from scaleproof.collectives.group import open_group
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.handicap import finished
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.emulated import shrunk
-from scaleproof.transports.base import Array, Collectives, TransportError
+from scaleproof.transports.base import Array, Collectives
 
 IN_PLACE = ("all_reduce", "broadcast")
 

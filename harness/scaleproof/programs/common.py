@@ -9,10 +9,10 @@ from dataclasses import asdict
 
 import numpy as np
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.counters import read_counters
+from scaleproof.core.recorder import now
 from scaleproof.rank.facts import bound_sockets
-from scaleproof.rank.recorder import now
-from scaleproof.record.counters import read_counters
 from scaleproof.record.pace import pace
 from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
 from scaleproof.transports.base import Collectives, Transport

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaleproof.rank.recorder import now
+from scaleproof.core.recorder import now
 
 
 def finished(start: int, share: float) -> int:

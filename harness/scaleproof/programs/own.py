@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.spec.case import OwnCase
 
 PACKAGE = "suite_programs"

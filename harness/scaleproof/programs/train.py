@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from scaleproof.collectives.group import open_group
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, log_samples, mark, timed_iterations
 from scaleproof.programs.handicap import finished
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy

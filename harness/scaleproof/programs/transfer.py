@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.handicap import finished
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import TransferCase
 from scaleproof.spec.emulated import shrunk

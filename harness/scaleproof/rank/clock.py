@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
-from scaleproof.rank.rendezvous import RendezvousTimeout
-from scaleproof.transports._handshake import Refused, answer, prove
+from scaleproof.core.context import RankContext
+from scaleproof.core.handshake import Refused, answer, prove
+from scaleproof.core.recorder import now
+from scaleproof.core.rendezvous import RendezvousTimeout
 
 ROUNDS = 12
 """Questions per comparison; the one with the shortest way counts, since chance only makes ways longer."""

@@ -16,14 +16,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from scaleproof.rank import place
-from scaleproof.rank.board import Board
+from scaleproof.core import location
+from scaleproof.core.board import Board
+from scaleproof.core.context import RankContext
+from scaleproof.core.launch_spec import PREFLIGHT, Orders
+from scaleproof.core.recorder import Recorder
+from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.rank.clock import compared
-from scaleproof.rank.context import RankContext
 from scaleproof.rank.facts import open_sockets, rank_facts
-from scaleproof.rank.orders import PREFLIGHT, Orders
-from scaleproof.rank.recorder import Recorder
-from scaleproof.rank.rendezvous import Rendezvous
 from scaleproof.spec import registry
 
 BEAT_S = 0.2
@@ -36,7 +36,7 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
     context: RankContext | None = None
     failure: dict[str, str] | None = None
     try:
-        board = Board(place.mapped(folder) / "board", int(orders.case["ranks"]))
+        board = Board(location.mapped(folder) / "board", int(orders.case["ranks"]))
         _start_heartbeat(board, rank)
         context = _context(folder, rank, orders, board)
         # A preflight finds out first whether ranks reach each other at all.
@@ -72,8 +72,8 @@ def describe(error: BaseException) -> dict[str, str]:
 def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
     return RankContext(
         case=orders.case_here(), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
-        address=place.address(orders.address), programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
-        recorder=Recorder(place.mapped(folder) / f"rank-{rank}.events"), board=board,
+        address=location.address(orders.address), programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
+        recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"), board=board,
     )  # fmt: skip
 
 
@@ -117,9 +117,9 @@ def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[
     report: dict[str, Any] = {"rank": rank, "pid": os.getpid(), "status": "failed" if failure else "ok", "checks": [], "facts": rank_facts(), "artifacts": {}}
     report |= {"code": None, "message": ""} | (failure or {})
     if context is not None:
-        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": place.namespace()}
+        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": location.namespace()}
         report["facts"] |= context.facts
-        if (node := place.node()) is not None:
+        if (node := location.node()) is not None:
             report["facts"] |= {"node": node, "address": context.address}
         report["facts"]["seeds"] = {"launch": context.seed, "hash": os.environ.get("PYTHONHASHSEED")} | context.facts.get("seeds", {})
         report["artifacts"] = {name: str(path) for name, path in context.artifacts.items()}

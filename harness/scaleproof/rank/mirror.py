@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from scaleproof.fabric.plan import put
-from scaleproof.rank import place
-from scaleproof.rank.board import LINE, Board
+from scaleproof.core import location
+from scaleproof.core.atomic_write import write_json
+from scaleproof.core.board import LINE, Board
 from scaleproof.record.process import disk_bytes, family_s, process_state
 
 EVERY_S = 0.1
@@ -34,7 +34,7 @@ class Mirror:
     """Copies the board's lines of this node's ranks, tells how their processes fare, passes on the wish for stacks, and delivers their events."""
 
     def __init__(self, folder: Path, world_size: int) -> None:
-        self.folder, self.mapped = folder, place.mapped(folder)
+        self.folder, self.mapped = folder, location.mapped(folder)
         self.mapped.mkdir(parents=True, exist_ok=True)
         self.board = Board(self.mapped / "board", world_size)
         self.ranks: dict[int, int] = {}
@@ -65,7 +65,7 @@ class Mirror:
             for rank in self.ranks:
                 self._copy_line(rank)
             if turn % LOOKS == 0:
-                put(processes_file(self.folder, place.node() or 0), {str(rank): self._look(rank, pid) for rank, pid in self.ranks.items()})
+                write_json(processes_file(self.folder, location.node() or 0), {str(rank): self._look(rank, pid) for rank, pid in self.ranks.items()})
             if (wish := self._wish()) != self.asked:
                 self.asked = wish
                 for pid in self.ranks.values():
@@ -78,7 +78,7 @@ class Mirror:
         """Into the board that all nodes share, only this rank's bytes, its two times on the supervisor's clock."""
         line = bytearray(self.board.line(rank))
         beat, moved = _TIMES.unpack_from(line)
-        shift = place.to_supervisor_ns()
+        shift = location.to_supervisor_ns()
         _TIMES.pack_into(line, 0, beat + shift if beat else 0, moved + shift if moved else 0)
         with (self.folder / "board").open("r+b", buffering=0) as shared:
             os.pwrite(shared.fileno(), line, rank * LINE)

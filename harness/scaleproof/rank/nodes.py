@@ -7,9 +7,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from scaleproof.fabric.netns_keeper import keep
-from scaleproof.fabric.netns_plan import NamespacePlan, read_plan
-from scaleproof.rank.orders import Orders, read_orders
+from scaleproof.core.launch_spec import Orders, read_orders
+from scaleproof.fabric.netns.netns_coordinator import keep
+from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.rank.parent import fork_rank, import_for, reap
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from scaleproof.core import location
+from scaleproof.core.launch_spec import Orders, read_orders
 from scaleproof.programs.own import preload_entry
-from scaleproof.rank import place
 from scaleproof.rank.main import run_rank
 from scaleproof.rank.mirror import Mirror
-from scaleproof.rank.orders import Orders, read_orders
 from scaleproof.rank.tie import die_with_creator
 from scaleproof.spec import registry
 
@@ -101,7 +101,7 @@ def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> i
         ended = os.waitid(os.P_ALL, 0, os.WEXITED)
         if ended is None or ended.si_pid not in ranks:
             continue
-        at, rank = time.monotonic_ns() + place.to_supervisor_ns(), ranks.pop(ended.si_pid)
+        at, rank = time.monotonic_ns() + location.to_supervisor_ns(), ranks.pop(ended.si_pid)
         if mirror is not None:
             mirror.deliver(rank)
         exited = ended.si_code == os.CLD_EXITED
@@ -134,7 +134,7 @@ def main() -> int:
     if given.rank_from:
         own = int(os.environ[given.rank_from])
         mine, cores = [mine[own]], [cores[own]]
-    mirror = Mirror(given.folder, int(orders.case["ranks"])) if place.has_own_kernel() else None
+    mirror = Mirror(given.folder, int(orders.case["ranks"])) if location.has_own_kernel() else None
     ranks = {fork_rank(given.folder, rank, orders, some): rank for rank, some in zip(mine, cores, strict=True)}
     if mirror is not None and not given.attended:
         mirror.start({rank: pid for pid, rank in ranks.items()})

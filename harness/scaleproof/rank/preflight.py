@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.handshake import Refused, answer, prove
 from scaleproof.rank.clock import compared
-from scaleproof.rank.context import RankContext
-from scaleproof.transports._handshake import Refused, answer, prove
 
 PAIR_S = 2.0
 """How long one connection may take."""

@@ -11,10 +11,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scaleproof.rank.board import Board
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import Recorder
-from scaleproof.rank.rendezvous import Rendezvous
+from scaleproof.core.board import Board
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import Recorder
+from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.spec.case import AnyCase
 
 

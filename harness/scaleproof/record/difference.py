@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import scaleproof
 from scaleproof.paths import PROJECT
 
 _PATHS = ("harness", "suites", "pyproject.toml", "requirements.lock")

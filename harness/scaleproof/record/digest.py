@@ -6,12 +6,11 @@ import functools
 import hashlib
 import platform
 import subprocess
-from pathlib import Path
 
 import scaleproof
+from scaleproof.core.record_schema import Code
 from scaleproof.paths import PACKAGE
 from scaleproof.record.host import cores, cpu_model, memory_mib
-from scaleproof.record.schema import Code
 
 ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
 _FILES = ("spec/case.py", "spec/emulated.py")

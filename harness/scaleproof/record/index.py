@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from scaleproof.core.record_schema import SAMPLES
 from scaleproof.record.digest import rooms_digest
 from scaleproof.record.host import usable_cores
 from scaleproof.record.read import UNREADABLE, read_content, read_form, read_samples, reason
 from scaleproof.record.rows import OF_CASE, OF_RECORD, Row, of_record
-from scaleproof.record.schema import SAMPLES
 from scaleproof.record.segments import Segments
 from scaleproof.record.side_by_side import side_by_side
 from scaleproof.record.write import RUN, SAMPLES_FILE

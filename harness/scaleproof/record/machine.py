@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from scaleproof.record.put import put_form
+from scaleproof.core.atomic_write import write_form
 
 FILE = "profile.json"
 
@@ -83,7 +83,7 @@ def read_profile(results: Path, machine: str) -> MachineProfile | None:
 
 def write_profile(results: Path, profile: MachineProfile) -> Path:
     """Put it in place by one rename."""
-    return put_form(results / "machines" / profile.machine / FILE, profile)
+    return write_form(results / "machines" / profile.machine / FILE, profile)
 
 
 def _apart(one: int, other: int) -> float:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from scaleproof.record.schema import SAMPLES, Record
+from scaleproof.core.record_schema import SAMPLES, Record
 from scaleproof.record.write import RUN, SAMPLES_FILE
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.emulated import emulated, true_bytes, true_times

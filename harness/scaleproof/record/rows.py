@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from scaleproof.record.schema import Record
+from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.tags import AXES, tags_of
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from scaleproof.record.put import put_form
+from scaleproof.core.atomic_write import write_form
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite
@@ -81,7 +81,7 @@ def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops |
 
 def write_stops(results: Path, stops: Stops) -> Path:
     """Put it in place by one rename."""
-    return put_form(stops_path(results, stops.suite, stops.experiment, stops.size), stops)
+    return write_form(stops_path(results, stops.suite, stops.experiment, stops.size), stops)
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
 from scaleproof.record.read import UNREADABLE, as_emulated, ignored, read_content, read_form, read_samples, reason
 from scaleproof.record.rows import Row, of_record
-from scaleproof.record.schema import Record
 from scaleproof.record.write import write_record
 from scaleproof.spec.errors import SpecError
 

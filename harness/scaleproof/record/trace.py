@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from scaleproof.record.schema import Clock, Record
+from scaleproof.core.record_schema import Clock, Record
 
 MICROSECOND = 1000
 """Nanoseconds."""

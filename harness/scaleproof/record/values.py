@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 import pyarrow as pa
 
+from scaleproof.core.record_schema import Record
 from scaleproof.record.host import usable_cores
-from scaleproof.record.schema import Record
 from scaleproof.record.segments import Segments
 from scaleproof.record.side_by_side import side_by_side
 from scaleproof.record.store import Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scaleproof.record.counters import NOTICED, Counters, difference
-from scaleproof.record.schema import RankNetwork
+from scaleproof.core.counters import NOTICED, Counters, difference
+from scaleproof.core.record_schema import RankNetwork
 
 CARRIES = 0.25
 """Share of the bytes asked from which an interface is said to carry them: an algorithm may send half of what it was asked, and never this little."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from scaleproof.record.schema import SAMPLES, Record
+from scaleproof.core.record_schema import SAMPLES, Record
 
 RUN = "run.json"
 SAMPLES_FILE = "samples.parquet"

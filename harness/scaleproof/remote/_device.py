@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.remote._plan import WORD, Plan, check_shape, rounded
 from scaleproof.remote.base import Arrival, Cost, Costs, Edge
-from scaleproof.transports.base import Array, Handle, OneSided, Region, Transport, TransportError
+from scaleproof.transports.base import Array, Handle, OneSided, Region, Transport
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 Steps = Iterator[None]
 """The way of one tensor on one rank; yields whenever it cannot go on yet."""

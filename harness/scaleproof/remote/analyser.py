@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.remote.base import Edge
-from scaleproof.transports.base import TransportError
 
 Placement = Literal["static", "dynamic"]
 Dim = int | str

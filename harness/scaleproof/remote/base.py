@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Mechanism
-from scaleproof.transports.base import Array, Handle, Transport, TransportError
+from scaleproof.transports.base import Array, Handle, Transport
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 class NotStatic(TransportError):

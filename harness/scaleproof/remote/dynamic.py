@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
 from scaleproof.remote._plan import DESCRIPTION, WORD, Plan, address, describe, described, rounded, view
 from scaleproof.remote.base import Edge, Link
 from scaleproof.transports._allocator import PAGE, Allocator
-from scaleproof.transports.base import Array, OneSided, Transport, TransportError
+from scaleproof.transports.base import Array, OneSided, Transport
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 BLOCK = (DESCRIPTION + 1) * WORD
 """Bytes of a metadata block."""

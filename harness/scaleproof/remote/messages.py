@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.remote._plan import DESCRIPTION, WORD, check_shape, describe, described, view
 from scaleproof.remote.base import Arrival, Costs, Edge, Link
-from scaleproof.transports.base import Array, Handle, PointToPoint, Transport, TransportError
+from scaleproof.transports.base import Array, Handle, PointToPoint, Transport
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:

@@ -17,7 +17,7 @@ from scaleproof.remote.base import Cost, Edge, Link
 from scaleproof.transports.base import Array, OneSided, Transport, TwoSided
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 REQUEST, METADATA = 1, 2
 MESSAGE = 4 + DESCRIPTION

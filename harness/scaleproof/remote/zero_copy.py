@@ -15,7 +15,7 @@ from scaleproof.remote.base import Edge, Link
 from scaleproof.transports.base import Array, OneSided, Transport
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:

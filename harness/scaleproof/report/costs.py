@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.record.schema import evidence_words
+from scaleproof.core.record_schema import evidence_words
 from scaleproof.report.figures.fits import FitPoint, fits
 from scaleproof.report.figures.style import Look, looks
 from scaleproof.report.numbers import NARROW, bracket, nbytes, percent, significant

@@ -20,8 +20,8 @@ from scaleproof.claims.launch import times_count
 from scaleproof.claims.load import VALIDATION
 from scaleproof.claims.schema import ClaimResult, Label
 from scaleproof.claims.validation import Findings
+from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.record.table import MISSING
 from scaleproof.spec.suite import Suite
@@ -97,7 +97,7 @@ class SuiteData:
         return [run for run in self.runs if run.launch in chosen]
 
     def evidence_of(self, claim: ClaimResult) -> str | None:
-        """A claim's level of evidence for a reader, with what its launches add to it (record/schema.py: `evidence_words`)."""
+        """A claim's level of evidence for a reader, with what its launches add to it (core/record_schema.py: `evidence_words`)."""
         launches = self.launches
         words = {run.record.evidence_words for launch in claim.runs if (run := launches.get(launch)) is not None and run.record is not None}
         further = sorted(word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, "))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaleproof.claims.schema import ClaimResult
-from scaleproof.record.schema import Code, Record, evidence_words
+from scaleproof.core.record_schema import Code, Record, evidence_words
 from scaleproof.report import tags, verdicts
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import nbytes

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scaleproof.record.schema import InputCheck, Record
+from scaleproof.core.record_schema import InputCheck, Record
 from scaleproof.report.numbers import exact, significant
 
 WORST = ("fail", "warn", "pass", "not applicable")

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from scaleproof.claims.load import load_claims
 from scaleproof.claims.pool import matches
 from scaleproof.claims.schema import Label
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published, levels
 from scaleproof.report.figures.style import Look

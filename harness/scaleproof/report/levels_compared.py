@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from scaleproof.claims.levels import asked
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
 from scaleproof.report.groups import arm, grouped, summary, training
 from scaleproof.report.numbers import bracket, percent, significant

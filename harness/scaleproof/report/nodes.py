@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scaleproof.launch.slow_nodes import KINDS, Kind, slow
+from scaleproof.core.record_schema import PlacedNode, Placement, Record, Sniffed, SniffedNode
+from scaleproof.launch.preflight.slow_nodes import KINDS, Kind, slow
 from scaleproof.record.placement import ADVICE, unlike
-from scaleproof.record.schema import PlacedNode, Placement, Record, Sniffed, SniffedNode
 
 HEAD = ("node", "switch", "address", "ranks", "cores", "machine", "copies (GB/s)", "multiplies (GFLOP/s)", "link (Gbit/s)", "round trip (µs)")
 _SCALES = {"copied": 1e-9, "multiplied": 1e-9, "rate": 8e-9, "trip": 1e6}

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from scaleproof.claims.columns import columns
 from scaleproof.claims.metrics import METRICS
-from scaleproof.record.schema import RankStatus, Record
+from scaleproof.core.record_schema import RankStatus, Record
 from scaleproof.record.write import RUN
 from scaleproof.report import inputs, nodes, surroundings
 from scaleproof.report.data import Run, SuiteData

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaleproof.record.schema import PreflightCheck, Record
+from scaleproof.core.record_schema import PreflightCheck, Record
 from scaleproof.record.wire import carried
 from scaleproof.report.numbers import nbytes, significant
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scaleproof.launch.lock import locked
-from scaleproof.record.put import put_form
+from scaleproof.launch.results_lock import locked
+from scaleproof.core.atomic_write import write_form
 from scaleproof.record.stops import CaseStop, Stops
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
@@ -110,7 +110,7 @@ def _beside(results: Path, other: Path, found: Merged, dry_run: bool) -> None:
 
 def _put(source: Path, target: Path, stops: Stops | None) -> None:
     if stops is not None:
-        put_form(target, stops)
+        write_form(target, stops)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{target.name}.{os.getpid()}")

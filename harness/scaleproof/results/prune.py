@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from scaleproof.launch.lock import locked
+from scaleproof.launch.results_lock import locked
 from scaleproof.record.digest import code_digest
 from scaleproof.record.rows import Row
 from scaleproof.record.stops import decided_plan

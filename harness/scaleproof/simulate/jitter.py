@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from scaleproof.record.put import put_form
+from scaleproof.core.atomic_write import write_form
 from scaleproof.spec.errors import SpecError
 
 FILE = "jitter.json"
@@ -80,4 +80,4 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
 
 def write_jitter(results: Path, found: FittedJitter) -> Path:
     """Put it in place by one rename."""
-    return put_form(jitter_file(results, found.machine), found)
+    return write_form(jitter_file(results, found.machine), found)

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from scaleproof.launch.simulated import Foretold
+from scaleproof.launch.start.simulated_launch import Foretold
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.costing import cost_model
 from scaleproof.simulate.engine import simulate

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from scaleproof.record.schema import SAMPLES
+from scaleproof.core.record_schema import SAMPLES
 from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 
 SECOND = 1e9

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from scaleproof.record.put import put_form
-from scaleproof.record.schema import Evidence
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.errors import SpecError
 
 FILE = "costs.json"
@@ -134,4 +134,4 @@ def read_costs(results: Path, machine: str) -> Costs | None:
 
 def write_costs(results: Path, costs: Costs) -> Path:
     """Put them in place by one rename."""
-    return put_form(costs_file(results, costs.machine), costs)
+    return write_form(costs_file(results, costs.machine), costs)

@@ -55,11 +55,11 @@ class Availability:
 
 _TRANSPORTS = {
     "tcp": Entry("scaleproof.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
-    "shm": Entry("scaleproof.transports.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True, one_sided=True, one_node=True),
-    "ucx": Entry("scaleproof.transports.ucx:Ucx", "UCX's puts, gets and tagged messages, without CUDA", ("libucx",), point_to_point=True, one_sided=True),
+    "shm": Entry("scaleproof.transports.shm.shm:SharedMemory", "our own: one-sided writes into shared regions", point_to_point=True, one_sided=True, one_node=True),
+    "ucx": Entry("scaleproof.transports.ucx.ucx:Ucx", "UCX's puts, gets and tagged messages, without CUDA", ("libucx",), point_to_point=True, one_sided=True),
     "grpc": Entry("scaleproof.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True),
     "rdma": Entry(
-        "scaleproof.transports.rdma:Rdma",
+        "scaleproof.transports.verbs.rdma:Rdma",
         "our own: verbs, queue pairs over RoCE or InfiniBand",
         ("pyverbs",),
         point_to_point=True,
@@ -99,7 +99,7 @@ _TRANSPORTS = {
         advice="type `python3 -m tools.setup mpich`",
         probe="scaleproof.transports.mpich:why_not",
     ),
-    "horovod": Entry("scaleproof.transports.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False, fuses=True),
+    "horovod": Entry("scaleproof.transports.horovod.horovod:Horovod", "Horovod over Gloo, torch or TensorFlow binding", ("horovod",), sends=False, fuses=True),
     "grpc+mpi": Entry("scaleproof.transports.grpc_plus:GrpcPlus", "gRPC asks, Open MPI delivers", ("grpc", "mpi4py"), True, launcher="mpirun"),
     "grpc+shm": Entry(
         "scaleproof.transports.grpc_plus:GrpcPlus", "gRPC asks, one-sided writes into shared memory deliver", ("grpc",), point_to_point=True, one_node=True
@@ -114,11 +114,11 @@ _TRANSPORTS = {
         devices="/sys/class/infiniband",
     ),
     "horovod-mpi": Entry(
-        "scaleproof.transports.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False, fuses=True
+        "scaleproof.transports.horovod.horovod_mpi:HorovodMpi", "Horovod over Open MPI", ("horovod", "mpi4py"), launcher="mpirun", sends=False, fuses=True
     ),
-    "tensorflow-grpc": Entry("scaleproof.transports.tensorflow_grpc:TensorflowGrpc", "TensorFlow's own distributed runtime, ring over gRPC", ("tensorflow",)),
+    "tensorflow-grpc": Entry("scaleproof.transports.tensorflow.tensorflow_grpc:TensorflowGrpc", "TensorFlow's own distributed runtime, ring over gRPC", ("tensorflow",)),
     "tensorflow-mirrored": Entry(
-        "scaleproof.transports.tensorflow_mirrored:TensorflowMirrored",
+        "scaleproof.transports.tensorflow.tensorflow_mirrored:TensorflowMirrored",
         "TensorFlow's MultiWorkerMirroredStrategy, RING over gRPC",
         ("tensorflow",),
         sends=False,
@@ -152,15 +152,15 @@ _PROGRAMS = {
 }
 _FABRICS = {
     "host": Entry("scaleproof.fabric.host:Host", "the network of this machine as it is"),
-    "guests": Entry("scaleproof.fabric.guests:Guests", "nodes with a Linux kernel of their own, soft-RoCE, set rate and delay"),
-    "netns": Entry("scaleproof.fabric.netns:Netns", "nodes as network namespaces of this machine, set rates and delays"),
+    "guests": Entry("scaleproof.fabric.guests.guests:Guests", "nodes with a Linux kernel of their own, soft-RoCE, set rate and delay"),
+    "netns": Entry("scaleproof.fabric.netns.netns:Netns", "nodes as network namespaces of this machine, set rates and delays"),
     "simulated": Entry("scaleproof.fabric.simulated:Simulated", "no processes: the simulator predicts the record"),
 }
 _LAUNCHERS = {
-    "local": Entry("scaleproof.launch.local:Local", "ranks forked from one parent on this machine"),
-    "mpirun": Entry("scaleproof.launch.mpirun:Mpirun", "ranks started by Open MPI's mpirun", ("mpi4py",)),
+    "local": Entry("scaleproof.launch.launchers.local:Local", "ranks forked from one parent on this machine"),
+    "mpirun": Entry("scaleproof.launch.launchers.mpirun:Mpirun", "ranks started by Open MPI's mpirun", ("mpi4py",)),
     "mpich": Entry(
-        "scaleproof.launch.mpich:Mpich",
+        "scaleproof.launch.launchers.mpich:Mpich",
         "ranks started by MPICH's mpiexec, in the environment that has it",
         advice="type `python3 -m tools.setup mpich`",
         probe="scaleproof.transports.mpich:why_not",
@@ -187,8 +187,8 @@ _WORKLOADS = {
     "sentence_embedding": Entry("scaleproof.workloads.convergence:sentence_embedding", "small mean of word vectors that learns the topic of sentences"),
 }
 _FRAMEWORKS = {
-    "torch": Entry("scaleproof.workloads.torch_model:TorchModel", "PyTorch, eager", ("torch",)),
-    "tensorflow": Entry("scaleproof.workloads.tensorflow_model:TensorflowModel", "TensorFlow 2, compiled functions", ("tensorflow",)),
+    "torch": Entry("scaleproof.frameworks.torch.torch_model:TorchModel", "PyTorch, eager", ("torch",)),
+    "tensorflow": Entry("scaleproof.frameworks.tensorflow.tensorflow_model:TensorflowModel", "TensorFlow 2, compiled functions", ("tensorflow",)),
 }
 TABLES: dict[Kind, dict[str, Entry]] = {
     "transport": _TRANSPORTS, "collective": _COLLECTIVES, "strategy": _STRATEGIES, "program": _PROGRAMS,

@@ -17,7 +17,7 @@ from scaleproof.transports.base import Collectives
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
     from scaleproof.workloads.data import Batch
     from scaleproof.workloads.model import Model
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.strategies import parts
 from scaleproof.strategies.buckets import Bucket
 from scaleproof.strategies.parts import Held, Part
 from scaleproof.strategies.sync_overlap import SyncOverlap
-from scaleproof.transports.base import Handle, TransportError
+from scaleproof.transports.base import Handle
 
 if TYPE_CHECKING:
     from scaleproof.workloads.model import Model, PiecewiseModel

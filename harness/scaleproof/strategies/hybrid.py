@@ -31,7 +31,7 @@ from scaleproof.workloads.strips import bounds_of, divided, own_values, strips
 from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 @dataclass(frozen=True, slots=True)

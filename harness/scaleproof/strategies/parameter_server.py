@@ -22,7 +22,7 @@ from scaleproof.strategies.sending import Exchange
 from scaleproof.transports.base import Collectives, Handle, Transport
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
     from scaleproof.remote.allocation import Sites
     from scaleproof.workloads.model import Model
 

@@ -17,7 +17,7 @@ from scaleproof.strategies.sending import Sender
 from scaleproof.transports.base import Collectives, Handle
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 class SyncOverlap(Strategy):

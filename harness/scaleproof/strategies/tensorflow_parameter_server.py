@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sending import Exchange
-from scaleproof.transports._tensorflow_cluster import check_size
-from scaleproof.transports._tensorflow_servers import Servers
-from scaleproof.transports.base import Collectives, TransportError
-from scaleproof.transports.tensorflow_grpc import TensorflowGrpc
+from scaleproof.transports.base import Collectives
+from scaleproof.transports.tensorflow.cluster import check_size
+from scaleproof.transports.tensorflow.servers import Servers
+from scaleproof.transports.tensorflow.tensorflow_grpc import TensorflowGrpc
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
     from scaleproof.workloads.model import Model
 
 MEET_S = 600.0

@@ -8,7 +8,8 @@ import weakref
 
 import numpy as np
 
-from scaleproof.transports.base import Array, TransportError
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.transports.base import Array
 
 PAGE = 4096
 

@@ -8,8 +8,9 @@ from collections import deque
 
 import numpy as np
 
-from scaleproof.transports._arena import as_bytes
-from scaleproof.transports.base import Array, PeerLost, TransportError
+from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.transports.base import Array
+from scaleproof.transports.shm.arena import as_bytes
 
 HEADER = struct.Struct("<QQ")
 """Number of the message on this connection and direction, and its bytes."""

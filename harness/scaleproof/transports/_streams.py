@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scaleproof.transports._arena import as_bytes
-from scaleproof.transports.base import Array, PeerLost, TransportError
+from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.transports.base import Array
+from scaleproof.transports.shm.arena import as_bytes
 
 if TYPE_CHECKING:
-    from scaleproof.rank.board import Post
+    from scaleproof.core.board import Post
 
 Metadata = tuple[tuple[str, str], ...]
 CONSENT = ("consent", "yes")

@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from scaleproof.transports._arena import as_bytes
-from scaleproof.transports.base import (
-    Array,
-    Capabilities,
-    Done,
-    Handle,
-    PeerLost,
-    ReduceOperation,
-    Traffic,
-    TransportError,
-)
+from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
+from scaleproof.transports.shm.arena import as_bytes
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 TIMEOUT = timedelta(seconds=120)
 """How long one call may take inside the back end; the supervisor's deadline is the one that matters."""

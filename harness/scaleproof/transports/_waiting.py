@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scaleproof.rank.board import Post
+    from scaleproof.core.board import Post
 
 _sched_yield = ctypes.CDLL(None).sched_yield
 """Through ctypes because it releases the interpreter lock around the call; os.sched_yield of Python 3.11 keeps it."""

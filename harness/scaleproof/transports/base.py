@@ -9,34 +9,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 ReduceOperation = Literal["sum", "max"]
 Array = np.ndarray
 UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 """What reduces one array into another, by operation."""
-
-
-class TransportError(RuntimeError):
-    """A transport could not do what it was asked; `code` is a failure code of the record."""
-
-    code = "transport_error"
-
-
-class PeerLost(TransportError):
-    """The other side is gone; `peer` is its rank (-1: unknown)."""
-
-    code = "peer_lost"
-
-    def __init__(self, peer: int, message: str) -> None:
-        super().__init__(message)
-        self.peer = peer
-
-
-class MessageTooLarge(TransportError):
-    """A message is longer than the transport can move in one piece."""
-
-    code = "message_too_large"
 
 
 @dataclass(frozen=True, slots=True)

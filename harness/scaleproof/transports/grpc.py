@@ -15,24 +15,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from scaleproof.core.transport_errors import MessageTooLarge, PeerLost, TransportError
 from scaleproof.transports import _streams
-from scaleproof.transports._arena import as_bytes
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._streams import CONSENT, Inbox, Metadata, Outbox, Receive
-from scaleproof.transports.base import (
-    UFUNCS,
-    Array,
-    Capabilities,
-    Handle,
-    MessageTooLarge,
-    PeerLost,
-    ReduceOperation,
-    Traffic,
-    TransportError,
-)
+from scaleproof.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
+from scaleproof.transports.shm.arena import as_bytes
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 SERVICE, METHOD = "scaleproof.Messages", "Deliver"

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.transports._allocator import Allocator, RegionExhausted
-from scaleproof.transports._arena import as_bytes
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from scaleproof.transports.base import Array, Capabilities, Handle, OneSided, PointToPoint, Traffic, TransportError
+from scaleproof.transports.base import Array, Capabilities, Handle, OneSided, PointToPoint, Traffic
 from scaleproof.transports.grpc import DTYPES, Grpc
+from scaleproof.transports.shm.arena import as_bytes
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 WINDOW = 64 << 20
 """Bytes of a rank's window over a one-sided device, unless the case gives its region another size: then half of that."""

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from scaleproof.transports._arena import as_bytes
-from scaleproof.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic, TransportError
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
+from scaleproof.transports.shm.arena import as_bytes
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 Path = Literal["shared memory", "socket", "library's choice"]
 DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int16", "int32", "int64"})

@@ -6,13 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import scaleproof
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.paths import PROJECT
 from scaleproof.transports import mpi
-from scaleproof.transports.base import TransportError
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 HOME = "SCALEPROOF_MPICH"
 """Variable that names another environment than the one that set-up makes."""

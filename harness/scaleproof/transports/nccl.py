@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
-from scaleproof.transports.base import TransportError
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 class Nccl(TorchDistributed):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from scaleproof.core.handshake import connect_all
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._frames import Connection, Incoming, Outgoing
-from scaleproof.transports._handshake import connect_all
 from scaleproof.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
-    from scaleproof.rank.board import Post
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.board import Post
+    from scaleproof.core.context import RankContext
 
 DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 SPINS = 10

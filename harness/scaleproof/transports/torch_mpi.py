@@ -9,7 +9,7 @@ from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 from scaleproof.transports.mpi import DTYPES, need_mpirun, settings
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 class TorchMpi(TorchDistributed):

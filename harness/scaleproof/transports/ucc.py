@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 
 if TYPE_CHECKING:
-    from scaleproof.rank.context import RankContext
+    from scaleproof.core.context import RankContext
 
 
 class Ucc(TorchDistributed):

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from scaleproof.record.put import put_form
+from scaleproof.core.atomic_write import write_form
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import NodeType, node_type
 from scaleproof.spec.errors import SpecError
@@ -144,7 +144,7 @@ def path_of(folder: Path, workload: str, image_side: int | None, width: float, b
 def write(profile: Profile, folder: Path) -> Path:
     """Put it into the machine's folder by one rename."""
     path = path_of(folder, profile.workload, profile.image_side, profile.width, profile.batch, profile.framework, profile.threads)
-    return put_form(path, profile)
+    return write_form(path, profile)
 
 
 def read(path: Path) -> Profile:

@@ -12,9 +12,9 @@ from suite_programs.memories import CudaMemory, HostMemory, Memory, reduce_on_th
 from suite_programs.pointer_cache import gpus
 
 from scaleproof.collectives.group import Group
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.transports.base import PointToPoint

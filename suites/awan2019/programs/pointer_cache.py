@@ -13,9 +13,9 @@ import numpy as np
 from suite_programs.kinds import CudaDriver, Driver, EmulatedDriver, Kinds
 
 from scaleproof.collectives.group import Group
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.transports.base import Array, Handle, PointToPoint

@@ -9,7 +9,7 @@ import gc
 import os
 from datetime import timedelta
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 
 PRELOAD = ("torch", "torch._dynamo", "torch.distributed", "torch.nn.parallel", "suite_programs.network")
 """DDP imports torch._dynamo when it is made. The supervisor imports this file too, and needs none of them."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import statistics
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 
 PRELOAD = ("torch", "suite_programs.network")

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 from suite_programs import tools
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 
 CLIENT, SERVER = 0, 1
 TIMEOUT_S = 60.0

@@ -13,12 +13,12 @@ from typing import Any
 
 from suite_programs import tools
 
-from scaleproof.launch.base import scratch
-from scaleproof.launch.mpirun import Mpirun, options
+from scaleproof.core.context import RankContext
+from scaleproof.core.launch_spec import read_orders
+from scaleproof.core.recorder import now
+from scaleproof.launch.launchers.base import scratch
+from scaleproof.launch.launchers.mpirun import Mpirun, options
 from scaleproof.programs.common import mark
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.orders import read_orders
-from scaleproof.rank.recorder import now
 
 TIMEOUT_S = 100.0
 OSU = "build the OSU micro-benchmarks (mvapich.cse.ohio-state.edu/benchmarks) against the mpirun of this environment and put them into PATH"

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import nn
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
+from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.programs.train import ARTIFACT_LIMIT
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec.case import TrainCase
 from scaleproof.workloads.data import Data, initial_parameters, open_data
 from scaleproof.workloads.networks import check_workload
-from scaleproof.workloads.torch_model import module_of
 
 FIELDS = ("workload", "width", "minibatch", "data", "learning_rate", "momentum", "bucket_mib")
 

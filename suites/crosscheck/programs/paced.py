@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 
 LEAD_NS = 20_000_000
 """From agreeing on a start to the start."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, mark
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.transports.base import Array, Handle, PointToPoint
 

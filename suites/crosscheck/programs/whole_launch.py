@@ -13,20 +13,20 @@ from typing import Any
 
 from suite_programs import tools
 
-from scaleproof.launch.base import Launcher
-from scaleproof.launch.local import Local
+from scaleproof.core.context import RankContext
+from scaleproof.core.launch_spec import Orders
+from scaleproof.core.record_schema import Record
+from scaleproof.core.recorder import now
+from scaleproof.launch.launchers.base import Launcher
+from scaleproof.launch.launchers.local import Local
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.programs.common import mark
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.orders import Orders
-from scaleproof.rank.recorder import now
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.plan import PlannedLaunch
 
-PRELOAD = ("scaleproof.launch.supervisor", "scaleproof.transports.shm", "scaleproof.programs.collective")
+PRELOAD = ("scaleproof.launch.supervisor", "scaleproof.transports.shm.shm", "scaleproof.programs.collective")
 COMMANDS = {"gnu_time": "time", "hyperfine": "hyperfine"}
 DEADLINE_S = 60.0
 NBYTES = 1 << 20

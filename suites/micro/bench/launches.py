@@ -12,9 +12,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.replay import REPLAY
 from scaleproof.claims.metrics import by_size, suite_metrics
+from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.record.schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TransferCase
 from scaleproof.spec.errors import SpecError

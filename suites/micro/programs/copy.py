@@ -7,10 +7,10 @@ import mmap
 import numpy as np
 
 from scaleproof.calibrate.memory import copy_seconds
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec.case import OwnCase
 
 WORD = 4

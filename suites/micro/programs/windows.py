@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import repetitions, timed_region
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.transports.base import Array, Handle, PointToPoint

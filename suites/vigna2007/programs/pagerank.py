@@ -8,9 +8,9 @@ import numpy as np
 from suite_programs.graphs import expected_nodes, make
 from suite_programs.methods import DAMPING, METHODS, Problem, iterations_to, solve
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, timed_iterations
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec.case import OwnCase
 from scaleproof.workloads.inputs.findings import settle
 from scaleproof.workloads.inputs.graphs import WebGraph, graph_inputs

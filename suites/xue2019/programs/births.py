@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.remote.base import Edge, Link, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
@@ -77,9 +77,9 @@ class _Worker:
     def __init__(self, context: RankContext, network: Network) -> None:
         import torch
 
+        from scaleproof.frameworks.torch.torch_model import module_of
         from scaleproof.remote.allocation import Sites
         from scaleproof.workloads.data import initial_parameters
-        from scaleproof.workloads.torch_model import module_of
 
         torch.set_num_threads(context.case.threads_per_rank)
         self.context, self.network, self.torch, self.sites = context, network, torch, Sites()
@@ -156,7 +156,7 @@ class _Worker:
 
 def served(torch: Any, network: Network) -> Any:
     """The network with the server's operation behind it, without memory."""
-    from scaleproof.workloads.torch_model import module_of
+    from scaleproof.frameworks.torch.torch_model import module_of
 
     class Served(torch.nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import MessageTooLarge, TransportError
 from scaleproof.programs.common import leave, mark
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
 from scaleproof.remote.base import Edge, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
-from scaleproof.transports.base import MessageTooLarge, TransportError
 
 DEFAULT = 4 << 20
 """Bytes of a message that gRPC takes unless told otherwise."""
@@ -69,7 +69,7 @@ def _refused(context: RankContext, call: Any, grpc: Any) -> str | None:
 
 
 def _protobuf(context: RankContext, case: OwnCase) -> str | None:
-    from scaleproof.transports._tensorflow_servers import check_size
+    from scaleproof.transports.tensorflow.servers import check_size
 
     try:
         check_size(PROTOBUF)

@@ -11,10 +11,10 @@ from dataclasses import fields, replace
 
 from suite_programs import tuning
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.remote.base import Cost, Edge, Link, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, repetitions, timed_iterations
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec.case import OwnCase
 
 ITEM = 4
@@ -21,7 +21,7 @@ PRELOAD = ("tensorflow",)
 
 def run(context: RankContext) -> None:
     """See the module."""
-    from scaleproof.transports._tensorflow_servers import HeldTensor, Servers
+    from scaleproof.transports.tensorflow.servers import HeldTensor, Servers
 
     case = context.case
     assert isinstance(case, OwnCase)

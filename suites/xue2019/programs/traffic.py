@@ -13,9 +13,9 @@ from contextlib import ExitStack
 import numpy as np
 from suite_programs import tuning
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.remote.base import Edge, Link, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, OwnCase

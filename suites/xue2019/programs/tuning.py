@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.spec.case import OwnCase
 
 TRIED = {

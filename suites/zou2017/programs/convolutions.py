@@ -19,9 +19,9 @@ from typing import Any
 from suite_programs.algorithms import ALGORITHMS, Shape
 from suite_programs.workspace import Workspace
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, timed_iterations
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
 from scaleproof.workloads.layers import Conv, pads

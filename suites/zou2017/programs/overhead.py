@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 

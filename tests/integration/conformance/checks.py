@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from scaleproof.collectives.group import Group
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import NATIVE
-from scaleproof.transports.base import Array, Collectives, PointToPoint, ReduceOperation, TransportError
+from scaleproof.transports.base import Array, Collectives, PointToPoint, ReduceOperation
 
 FEW = (0, 1, 3, 17, 1021)
 """Elements for every type and operation: nothing, fewer than ranks, odd, primes."""

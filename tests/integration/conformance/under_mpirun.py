@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from scaleproof.rank.board import Board
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import Recorder
-from scaleproof.rank.rendezvous import Rendezvous
+from scaleproof.core.board import Board
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import Recorder
+from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.spec.case import parse_case
 from tests.integration.conformance import process_set
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from scaleproof.collectives.group import open_group
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 
 STEPS = 40
 OF_ALL = ("deadlock",)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scaleproof.fabric.plan import ADDRESS, INTERFACE, NODE
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.location import ADDRESS, NODE
+from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.rank.testing import run_some_ranks
 from scaleproof.spec.case import parse_case
-from scaleproof.transports.rdma import Rdma
+from scaleproof.transports.verbs.rdma import Rdma
 
 CHECKS: dict[str, Callable[[Here], None]] = {}
 

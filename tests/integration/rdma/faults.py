@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._allocator import RegionExhausted
-from scaleproof.transports._verbs_errors import (
+from scaleproof.transports.verbs.device_errors import (
     DeviceMissing,
     MemlockTooSmall,
     MessageTooLarge,
     QueueOverflow,
     RemoteAccess,
 )
-from scaleproof.transports.base import PeerLost, TransportError
-from scaleproof.transports.rdma import Rdma
+from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.conformance import process_set
 from tests.integration.rdma.checks import Here, case_of, check, connect
 
@@ -193,9 +193,9 @@ def _alone(**fields: str) -> None:
     """A launch of one rank, in this very process."""
     import tempfile
 
-    from scaleproof.rank.board import Board
-    from scaleproof.rank.recorder import Recorder
-    from scaleproof.rank.rendezvous import Rendezvous
+    from scaleproof.core.board import Board
+    from scaleproof.core.recorder import Recorder
+    from scaleproof.core.rendezvous import Rendezvous
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import Recorder, read_events
+from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import Recorder, read_events
-from scaleproof.rank.rendezvous import Rendezvous
 from scaleproof.rank.testing import run_some_ranks
 from scaleproof.remote.base import Cost, Edge, open_link
 from scaleproof.spec.case import Mechanism, TrainCase, parse_case

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleproof.fabric.plan import LINKS, put
-from scaleproof.rank.context import RankContext
-from scaleproof.transports.base import PeerLost, Region
-from scaleproof.transports.rdma import Rdma
+from scaleproof.core.atomic_write import write_json
+from scaleproof.core.context import RankContext
+from scaleproof.core.transport_errors import PeerLost
+from scaleproof.fabric.guests.guest_plan import LINKS
+from scaleproof.transports.base import Region
+from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.rdma.checks import Here, check, connect
 
 DOWN_S = 0.6
@@ -28,7 +30,7 @@ SMALL, LARGE, READ = (20, 5000), (7, 300_000), (3, 200_000)
 
 def cable(node: int, plugged: bool) -> None:
     """Tell the keeper, who looks every 50 ms."""
-    put(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(node): plugged})
+    write_json(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(node): plugged})
 
 
 @check

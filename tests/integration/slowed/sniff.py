@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scaleproof.calibrate.sniffing import sniff
-from scaleproof.fabric.quota import Quota
-from scaleproof.launch.base import SCRATCH
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
+from scaleproof.fabric.netns.core_quota import Quota
+from scaleproof.launch.launchers.base import SCRATCH
 
 NODE, CORES = 2, 0.1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.transports.base import Array, Handle
 from scaleproof.transports.tcp import Tcp
 

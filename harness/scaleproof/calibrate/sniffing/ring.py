@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Final
 
 from scaleproof.calibrate.loopback import send, take
-from scaleproof.rank.context import RankContext
-from scaleproof.transports._handshake import Refused, answer, prove
+from scaleproof.core.context import RankContext
+from scaleproof.core.handshake import Refused, answer, prove
 
 CONNECT_S = 30.0
 CHUNK = 1 << 20

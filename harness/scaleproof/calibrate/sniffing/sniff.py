@@ -1,7 +1,7 @@
 """The sniff test of nodes, a program with one rank on each: what all of a node's cores copy and multiply, and what the link to the next node of a ring gives.
 
 Nodes that are one machine in truth take turns, so that each has all of it; links take turns so that none shares a machine with another. Repetitions of those
-that take turns are interleaved. Nothing is judged here (launch/slow_nodes.py does)."""
+that take turns are interleaved. Nothing is judged here (launch/preflight/slow_nodes.py does)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from scaleproof.calibrate.sniffing.ring import Ring
 from scaleproof.calibrate.sniffing.workers import Workers
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 from scaleproof.record.cgroups import memory_left
 from scaleproof.record.host import boot_id, meminfo
 

@@ -22,21 +22,22 @@ from typing import Any
 
 import psutil
 
-from scaleproof.fabric.plan import ADDRESS, CLOCK, NODE, put
-from scaleproof.launch.base import node_scratch
-from scaleproof.launch.nodes import inner
-from scaleproof.launch.nodes.courier import Courier
-from scaleproof.launch.nodes.errand import PLACE, Errands
-from scaleproof.launch.nodes.link import BEAT_S, UNABLE, Link, LinkLost
-from scaleproof.launch.nodes.roll_call import Answer, sees, told
-from scaleproof.launch.nodes.variables import kept
+from scaleproof.core.atomic_write import write_json
+from scaleproof.core.handshake import Refused, prove
+from scaleproof.core.launch_spec import ENVIRONMENT
+from scaleproof.core.location import ADDRESS, CLOCK, NODE
+from scaleproof.launch.launchers.base import node_scratch
+from scaleproof.launch.nodes import start_ranks
+from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost
+from scaleproof.launch.nodes.discovery import Answer, sees, told
+from scaleproof.launch.nodes.file_transfer import Courier
+from scaleproof.launch.nodes.forwarded_variables import kept
+from scaleproof.launch.nodes.remote_command import PLACE, Errands
 from scaleproof.launch.teardown import AGENT, clean_node, owned, sweep
 from scaleproof.rank.mirror import Mirror
-from scaleproof.rank.orders import ENVIRONMENT
 from scaleproof.rank.tie import adopt_orphans
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.host import boot_id
-from scaleproof.transports._handshake import Refused, prove
 
 ERRANDS = "errands"
 LEAVE_S = 2.0
@@ -74,7 +75,7 @@ class Agent:
             courier = Courier(folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number)
             threading.Thread(target=self._listen, args=(link, courier), name="listen", daemon=True).start()
             self.variables = self._variables(scratch, folder, courier.clock())
-            if self.header["inner"] in inner.BY_FIRST_NODE:
+            if self.header["inner"] in start_ranks.BY_FIRST_NODE:
                 self.errands = Errands(link, scratch / ERRANDS)
             link.send("ready", port=self._free_port())
             self._wait(link)
@@ -140,7 +141,7 @@ class Agent:
     def _work(self, folder: Path, scratch: Path, link: Link, courier: Courier) -> None:
         """Run the node's command to its end, telling meanwhile that this node is there."""
         os.environ.update(self.variables)  # where MPICH is, and this node's place, stand there
-        command = inner.command(self.header, self.number, folder, scratch, self.port)
+        command = start_ranks.command(self.header, self.number, folder, scratch, self.port)
         if self.header["inner"] != "fork":
             Mirror(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
         process = None if command is None else subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL)
@@ -175,7 +176,7 @@ class Agent:
     def _variables(self, scratch: Path, folder: Path, offset: int) -> dict[str, str]:
         launch, address = str(self.header["launch"]), str(self.header["addresses"][self.number])
         own = {ENVIRONMENT: launch, AGENT: f"{launch}.{self.number}", NODE: str(self.number), ADDRESS: address, CLOCK: str(offset), "TMPDIR": str(scratch)}
-        return {**self.header["environment"], **kept(os.environ), **own, inner.FOLDER: str(folder), PLACE: str(scratch / ERRANDS)}
+        return {**self.header["environment"], **kept(os.environ), **own, start_ranks.FOLDER: str(folder), PLACE: str(scratch / ERRANDS)}
 
     def _tell_for_ranks(self, folder: Path) -> None:
         """Of ranks whose parent ended without a word of them."""
@@ -184,7 +185,7 @@ class Agent:
             if not (folder / f"exit-{rank}.json").exists():
                 message = f"node {host}: the parent ended with code {self.code} and did not tell how its ranks ended"
                 end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": "start_failed", "message": message}
-                put(folder / f"exit-{rank}.json", end)
+                write_json(folder / f"exit-{rank}.json", end)
 
 
 def _sleep(process: subprocess.Popen[bytes] | None, seconds: float) -> None:

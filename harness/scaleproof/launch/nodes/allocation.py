@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from scaleproof.launch.nodes import hosts, slurm
-from scaleproof.launch.nodes.hosts import Host
+from scaleproof.core.record_schema import Job
+from scaleproof.launch.nodes import host_list, slurm
+from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.ssh import is_here, remote_shell
-from scaleproof.record.schema import Job
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import nearest
 
@@ -79,7 +79,7 @@ def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
         raise SpecError(f"--hosts {named}: launcher 'srun' takes the nodes of the Slurm job; leave one of both out")
     if named:
         _need(remote_shell()[0], "launcher ssh", "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH")
-        return Allocation("hosts", "", hosts.parse(named), "ssh", inner, None, interface, rendezvous)
+        return Allocation("hosts", "", host_list.parse(named), "ssh", inner, None, interface, rendezvous)
     job = slurm.job(variables)
     if job is None:
         if launcher:

@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from scaleproof.launch.nodes.hosts import Host
-from scaleproof.record.schema import Job
+from scaleproof.core.record_schema import Job
+from scaleproof.launch.nodes.host_list import Host
 from scaleproof.spec.errors import SpecError
 
 KEPT = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JWT", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from scaleproof.record.schema import Evidence
+from scaleproof.core.record_schema import Evidence
 from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
 from scaleproof.report.numbers import exact
 

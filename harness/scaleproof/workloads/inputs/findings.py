@@ -17,7 +17,7 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one data set; the fields of record/schema.py's InputCheck, whose import would cost every rank pyarrow."""
+    """One check of one data set; the fields of core/record_schema.py's InputCheck, whose import would cost every rank pyarrow."""
 
     check: str
     dataset: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from scaleproof.rank.context import RankContext
+from scaleproof.core.context import RankContext
 
 
 def run(context: RankContext) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+from scaleproof.core.context import RankContext
+from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.programs.handicap import finished
-from scaleproof.rank.context import RankContext
-from scaleproof.rank.recorder import now
 from scaleproof.spec.case import OwnCase
 
 OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

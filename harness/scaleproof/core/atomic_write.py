@@ -1,0 +1,38 @@
+"""Files that readers see whole or not at all: each is written under another name and put in place by one rename."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text file, and make its folder; returns the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text)
+    draft.rename(path)
+    return path
+
+
+def write_form(path: Path, form: BaseModel) -> Path:
+    """Write a pydantic model as JSON."""
+    return write_text(path, form.model_dump_json(indent=1) + "\n")
+
+
+def write_json(path: Path, value: Any) -> Path:
+    """Write plain values as JSON."""
+    return write_text(path, json.dumps(value))
+
+
+def read_json(path: Path) -> Any:
+    """What `write_json` wrote; None where there is no such file, or no whole one."""
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None

@@ -1,0 +1,173 @@
+"""A page of memory per launch, one line per rank: beat, step, operation, collective call and round, whom it waits for.
+
+Ranks write it, the supervisor reads it, also after a rank is dead: it is the launch's flight recorder (docs/watchdog.md).
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from scaleproof.core import location
+
+LINE = 192
+"""Bytes: three cache lines, so that no two ranks write into one."""
+_FORMAT = struct.Struct("<qqqq16s40s")
+_WORDS = LINE // 8
+_PID, _CALL, _LEFT, _ROUND, _MAIN, _HELPER, _POLLERS = range(11, 18)
+"""Places of 8-byte words behind what _FORMAT holds."""
+_POLLERS_KEPT = _WORDS - _POLLERS
+_PEER_BITS = 20
+CALLS = ("", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "barrier", "send", "recv")
+_CODES = {name: code for code, name in enumerate(CALLS)}
+State = Literal["starting", "running", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One rank's last words: monotonic beat in ns, step (-1: before the first), state, operation, the `peer` that the program named (-1: none).
+
+    `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the engine's. `main` and `helper` say for whom the
+    main thread and another one wait: None: nobody, -1: whoever a library waits for.
+    """
+
+    beat_ns: int
+    moved_ns: int
+    step: int
+    peer: int
+    state: str
+    operation: str
+    call: str
+    calls: int
+    calls_left: int
+    round: int
+    main: int | None
+    helper: int | None
+
+    @property
+    def waits_for(self) -> int | None:
+        """Whom the rank as a whole waits for: a helper's waiting counts once the main thread waits too."""
+        return self.helper if self.main == -1 and self.helper is not None else self.main
+
+    @property
+    def doing(self) -> str:
+        """The operation, and the collective call in which it is."""
+        if self.calls == self.calls_left:
+            return self.operation
+        name = "" if self.call in self.operation else f"{self.call} "
+        return "; ".join(filter(None, (self.operation, f"{name}call {self.calls}" + (f" round {self.round}" if self.round else ""))))
+
+
+class Board:
+    """Shared lines of all ranks, in a file that the supervisor made."""
+
+    def __init__(self, path: Path, world_size: int) -> None:
+        self.world_size = world_size
+        if not path.exists():
+            path.write_bytes(bytes(LINE * world_size))
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), LINE * world_size)
+        self._words = memoryview(self._memory).cast("q")
+
+    def write(self, rank: int, *, step: int, operation: str, peer: int = -1, state: State = "running") -> None:
+        """Say what this rank does now."""
+        now = time.monotonic_ns()
+        _FORMAT.pack_into(self._memory, rank * LINE, now, now, step, peer, state.encode(), operation.encode()[:40])
+        self._words[rank * _WORDS + _MAIN] = 0
+
+    def enrol(self, rank: int) -> None:
+        """Say which process this rank is."""
+        self._words[rank * _WORDS + _PID] = location.pid()
+        self.beat(rank)
+
+    def pid(self, rank: int) -> int:
+        """The process of a rank; 0 before it enrolled."""
+        return self._words[rank * _WORDS + _PID]
+
+    def beat(self, rank: int) -> None:
+        """Say that this rank's process still runs."""
+        self._words[rank * _WORDS] = time.monotonic_ns()
+
+    def post(self, rank: int) -> Post:
+        """The rank's own line, to write from inside collectives and transports. Call on the rank's main thread."""
+        return Post(self._words[rank * _WORDS : (rank + 1) * _WORDS])
+
+    def read(self, rank: int) -> Line:
+        """A rank's line."""
+        beat, moved, step, peer, state, operation = _FORMAT.unpack_from(self._memory, rank * LINE)
+        words = self._words[rank * _WORDS : (rank + 1) * _WORDS].tolist()
+        calls, code = divmod(words[_CALL], len(CALLS))
+        return Line(
+            beat, moved, step, peer, _text(state) or "starting", _text(operation), CALLS[code], calls, words[_LEFT], words[_ROUND],
+            _peer(words[_MAIN]), _peer(words[_HELPER]),
+        )  # fmt: skip
+
+    def pollers(self, rank: int) -> list[int]:
+        """Threads of the rank that turn without work while a library waits."""
+        return [thread for thread in self._words[rank * _WORDS + _POLLERS : (rank + 1) * _WORDS] if thread]
+
+    def mark(self, rank: int) -> bytes:
+        """All of a line but its beat: it changes when the rank moves."""
+        return self._memory[rank * LINE + 8 : (rank + 1) * LINE]
+
+    def line(self, rank: int) -> bytes:
+        """A rank's line as its bytes, which begin with the times `beat_ns` and `moved_ns`."""
+        return self._memory[rank * LINE : (rank + 1) * LINE]
+
+    def close(self) -> None:
+        """Unmap; posts of this board end with it."""
+        self._words.release()
+        self._memory.close()
+
+
+class Post:
+    """What code below the program says of itself, a word at a time: no clock, no text, no allocation."""
+
+    __slots__ = ("_calls", "_left", "_main", "_waits", "_words")
+
+    def __init__(self, words: memoryview) -> None:
+        self._words = words
+        self._main = threading.get_ident()
+        self._calls = self._left = self._waits = 0
+
+    def entered(self, call: str) -> None:
+        """A collective call begins."""
+        self._calls += 1
+        self._words[_ROUND] = 0
+        self._words[_CALL] = self._calls * len(CALLS) + _CODES[call]
+
+    def left(self) -> None:
+        """The oldest collective call that was not done is done."""
+        self._left += 1
+        self._words[_LEFT] = self._left
+
+    def round(self, number: int) -> None:
+        """The engine begins this round of the call, counted from 1."""
+        self._words[_ROUND] = number
+
+    def wait(self, peer: int = -1) -> None:
+        """This thread is about to block until the peer does something (-1: whichever a library waits for); saying it again tells of progress."""
+        self._waits += 1
+        self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = self._waits << _PEER_BITS | (peer + 2)
+
+    def polls(self, threads: list[int]) -> None:
+        """These threads (by the kernel's numbers) are a library's that polls: their processor time is no sign of work."""
+        for index, thread in enumerate(location.threads(threads)[:_POLLERS_KEPT]):
+            self._words[_POLLERS + index] = thread
+
+    def go_on(self) -> None:
+        """It did; not called when waiting failed, so that the line of a rank that lost its peer says which."""
+        self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = 0
+
+
+def _peer(word: int) -> int | None:
+    return (word & ((1 << _PEER_BITS) - 1)) - 2 if word else None
+
+
+def _text(field: bytes) -> str:
+    return field.rstrip(b"\0").decode(errors="replace")

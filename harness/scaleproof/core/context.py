@@ -1,0 +1,59 @@
+"""What a rank knows about itself: its case, its place in the launch, and where it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scaleproof.core.board import Board, Post
+from scaleproof.core.counters import Counters
+from scaleproof.core.recorder import Recorder
+from scaleproof.core.rendezvous import Rendezvous
+from scaleproof.spec.case import AnyCase
+
+
+@dataclass(slots=True)
+class RankContext:
+    """Handed to programs, transports and strategies. `checks` are correctness results, `facts` free entries of the rank's record."""
+
+    case: AnyCase
+    rank: int
+    world_size: int
+    launch_id: str
+    token: str
+    seed: int
+    folder: Path
+    """Scratch of this launch, shared by its ranks, removed afterwards."""
+    address: str
+    """IP address of the fabric's interface that this rank binds and sends on."""
+    rendezvous: Rendezvous
+    recorder: Recorder
+    board: Board
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    artifacts: dict[str, Path] = field(default_factory=dict)
+    """Files to keep in the record beside the samples, by name."""
+    programs: str = ""
+    """Folder of the suite's own programs."""
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    """Checks of the data before timing, each as core/record_schema.py's InputCheck."""
+    counters: dict[str, Counters] = field(default_factory=dict)
+    """Interface counters of this rank's namespace at the `start` and the `end` of the timed region."""
+    trace: list[tuple[str, int, int, int, int]] = field(default_factory=list)
+    """Messages of the engine not yet recorded, where the case traces: event, start and end in ns, bytes, peer."""
+    held_sockets: frozenset[str] = frozenset()
+    """Inodes of sockets that this rank had before its program; what else is open is the transport's."""
+    post: Post = field(init=False)
+    """Where collectives and transports say in which call and round they are and whom they wait for."""
+
+    def __post_init__(self) -> None:
+        self.post = self.rendezvous.post = self.board.post(self.rank)
+
+    def at(self, step: int, operation: str, peer: int = -1) -> None:
+        """Tell the supervisor what this rank is about to do, and with which peer; waiting itself is told by `post`."""
+        self.board.write(self.rank, step=step, operation=operation, peer=peer)
+
+    def check(self, name: str, passed: bool, detail: str = "") -> None:
+        """Record the result of a correctness check (outside the timed region); a failed one fails the launch with `check_failed`."""
+        self.checks.append({"name": name, "passed": bool(passed), "detail": detail})

@@ -1,0 +1,129 @@
+"""Connections between all ranks of a launch; a peer must prove that it knows the launch's token before anything else is read from it."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import ipaddress
+import secrets
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING
+
+from scaleproof.core.transport_errors import TransportError
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+NONCE = 32
+RANK = struct.Struct("<I")
+PROOF_S = 2.0
+"""How long a connection may take to prove itself; strangers are dropped, one after the other."""
+CONNECT_S = 60.0
+
+
+class Refused(Exception):
+    """The other side did not prove that it knows the token."""
+
+
+def connect_all(context: RankContext, name: str = "tcp") -> dict[int, socket.socket]:
+    """One connected socket per peer: to lower ranks actively, from higher ranks by accepting. `name`: of whoever meets, unique in the launch."""
+    deadline = time.monotonic() + CONNECT_S
+    family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
+    with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
+        _tune(listener, context.address)
+        places = context.rendezvous.exchange(f"{name}.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]])
+        sockets: dict[int, socket.socket] = {}
+        try:
+            for peer in range(context.rank):
+                sockets[peer] = _connect(context, peer, *places[peer])
+            while len(sockets) < context.world_size - 1:
+                _accept(context, listener, sockets, deadline)
+        except BaseException:
+            for opened in sockets.values():
+                opened.close()
+            raise
+    for opened in sockets.values():
+        opened.setblocking(False)
+    return sockets
+
+
+def answer(connection: socket.socket, token: str, launch_id: str) -> int:
+    """The accepting side's part: returns the rank that the other side proved to be; raises Refused or OSError."""
+    connection.settimeout(PROOF_S)
+    challenge = secrets.token_bytes(NONCE)
+    connection.sendall(challenge)
+    reply = _read(connection, RANK.size + NONCE + 32)
+    said, proof = reply[: RANK.size + NONCE], reply[RANK.size + NONCE :]
+    if not hmac.compare_digest(proof, _proof(token, launch_id, b"connect", challenge, said)):
+        raise Refused("wrong token")
+    connection.sendall(_proof(token, launch_id, b"accept", challenge, said))
+    rank: int = RANK.unpack(said[: RANK.size])[0]
+    return rank
+
+
+def prove(connection: socket.socket, token: str, launch_id: str, rank: int, timeout_s: float = CONNECT_S) -> None:
+    """The connecting side's part; raises Refused or OSError."""
+    connection.settimeout(timeout_s)
+    challenge = _read(connection, NONCE)
+    said = RANK.pack(rank) + secrets.token_bytes(NONCE)
+    connection.sendall(said + _proof(token, launch_id, b"connect", challenge, said))
+    if not hmac.compare_digest(_read(connection, 32), _proof(token, launch_id, b"accept", challenge, said)):
+        raise Refused("wrong token")
+
+
+def _connect(context: RankContext, peer: int, address: str, port: int) -> socket.socket:
+    connection = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        _tune(connection, address)
+        connection.settimeout(CONNECT_S)
+        connection.connect((address, port))
+        prove(connection, context.token, context.launch_id, context.rank)
+    except (OSError, Refused) as error:
+        connection.close()
+        raise TransportError(f"rank {context.rank} could not connect to rank {peer} at {address}:{port}: {error}") from error
+    return connection
+
+
+def _accept(context: RankContext, listener: socket.socket, sockets: dict[int, socket.socket], deadline: float) -> None:
+    left = deadline - time.monotonic()
+    missing = sorted(set(range(context.rank + 1, context.world_size)) - set(sockets))
+    if left <= 0:
+        raise TransportError(f"ranks {missing} did not connect to rank {context.rank} within {CONNECT_S:g} s")
+    listener.settimeout(left)
+    with contextlib.suppress(TimeoutError, OSError, Refused):
+        connection = listener.accept()[0]
+        try:
+            peer = answer(connection, context.token, context.launch_id)
+            if peer not in missing:
+                raise Refused(f"rank {peer} is not expected")
+            _tune(connection, context.address)
+            sockets[peer] = connection
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _tune(connection: socket.socket, address: str) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 5)):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)
+    if ipaddress.ip_address(address).is_loopback:
+        # No queue to protect between two processes of one machine; a pacing default such as bbr halves the throughput there.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+
+
+def _read(connection: socket.socket, nbytes: int) -> bytes:
+    received = bytearray()
+    while len(received) < nbytes:
+        part = connection.recv(nbytes - len(received))
+        if not part:
+            raise Refused("the other side closed the connection")
+        received += part
+    return bytes(received)
+
+
+def _proof(token: str, launch_id: str, role: bytes, challenge: bytes, said: bytes) -> bytes:
+    return hmac.digest(token.encode(), b"\0".join([b"scaleproof", role, launch_id.encode()]) + challenge + said, "sha256")

@@ -1,0 +1,63 @@
+"""Keys and values shared by the ranks of one launch through a folder: how they find each other before any transport exists."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.parse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scaleproof.core.board import Post
+
+POLL_S = 0.002
+
+
+class RendezvousTimeout(RuntimeError):
+    """A key did not appear in time."""
+
+    code = "rendezvous_timeout"
+
+
+class Rendezvous:
+    """JSON values in a private folder; a key is written once, atomically, and read by polling."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.post: Post | None = None
+
+    def put(self, key: str, value: Any) -> None:
+        """Publish a JSON-serialisable value."""
+        path = self._path(key)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(value))
+        draft.rename(path)
+
+    def get(self, key: str, timeout_s: float = 60.0, peer: int = -1) -> Any:
+        """The key's value once it is there, `peer` being the rank that publishes it; raises RendezvousTimeout."""
+        path, deadline = self._path(key), time.monotonic() + timeout_s
+        waiting = False
+        while True:
+            try:
+                value = json.loads(path.read_text())
+            except FileNotFoundError:
+                if self.post and not waiting:
+                    self.post.wait(peer)
+                    waiting = True
+                if time.monotonic() > deadline:
+                    raise RendezvousTimeout(f"no rank published {key!r} within {timeout_s:g} s") from None
+                time.sleep(POLL_S)
+                continue
+            if self.post and waiting:
+                self.post.go_on()
+            return value
+
+    def exchange(self, key: str, rank: int, world_size: int, value: Any, timeout_s: float = 60.0) -> list[Any]:
+        """Publish the own value, return everyone's in rank order; also serves as a barrier."""
+        self.put(f"{key}.{rank}", value)
+        return [self.get(f"{key}.{peer}", timeout_s, peer) for peer in range(world_size)]
+
+    def _path(self, key: str) -> Path:
+        return self.folder / urllib.parse.quote(key, safe=".-_")

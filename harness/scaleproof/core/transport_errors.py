@@ -1,0 +1,25 @@
+"""What goes wrong between ranks, by the failure codes of the record."""
+
+from __future__ import annotations
+
+
+class TransportError(RuntimeError):
+    """A transport could not do what it was asked; `code` is a failure code of the record."""
+
+    code = "transport_error"
+
+
+class PeerLost(TransportError):
+    """The other side is gone; `peer` is its rank (-1: unknown)."""
+
+    code = "peer_lost"
+
+    def __init__(self, peer: int, message: str) -> None:
+        super().__init__(message)
+        self.peer = peer
+
+
+class MessageTooLarge(TransportError):
+    """A message is longer than the transport can move in one piece."""
+
+    code = "message_too_large"

@@ -1,0 +1,75 @@
+"""`python -m scaleproof.fabric.guests.guest_coordinator FOLDER`: makes the wire, boots the nodes of guests.json, and ends when they have ended.
+
+It is the first process of its own process and network namespaces: the kernel ends every node and removes the wire when it is gone, however it went."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from scaleproof.core.atomic_write import write_json
+from scaleproof.fabric.capture import FILE, Capture
+from scaleproof.fabric.guests.guest_plan import REPORT, GuestPlan, read_plan
+from scaleproof.fabric.guests.guests import bridge, guest_kernels, qemu, uml
+from scaleproof.fabric.nodes import Keeper, Node
+
+
+class GuestKeeper(Keeper):
+    """Nodes that are kernels of their own, on one switch."""
+
+    BOOT_S = {"uml": 90.0, "qemu": 300.0}
+    """2 s and 12 s on a quiet machine."""
+
+    def __init__(self, folder: Path, plan: GuestPlan) -> None:
+        super().__init__(folder, plan.kind, plan.ranks)
+        self.plan = plan
+        self.capture: Capture | None = None
+
+    def boot(self) -> None:
+        """Wire and nodes."""
+        bridge.make(self.plan)
+        if self.plan.capture:
+            self.capture = Capture(self.folder / FILE, [bridge.tap(number) for number in range(self.plan.nodes)])
+        write_json(self.folder / "environment.json", dict(os.environ) | {"real_minus_monotonic_ns": str(time.time_ns() - time.monotonic_ns())})
+        for number in range(self.plan.nodes):
+            program = [sys.executable, "-m", "scaleproof.fabric.guests.guest_node", str(self.folder), str(number)]
+            with (self.folder / f"node-{number}.console").open("wb") as console:
+                start, kernel = (qemu.boot, guest_kernels.qemu()) if self.plan.kind == "qemu" else (uml.boot, guest_kernels.uml())
+                if kernel is None:
+                    raise SystemExit(f"no {self.plan.kind} kernel in the cache; {guest_kernels.ADVICE}")
+                self.nodes.append(Node(number, start(kernel, self.plan, self.folder, number, program, console), time.monotonic()))
+
+    def set_link(self, number: int, up: bool) -> None:
+        """See Keeper."""
+        bridge.set_link(number, up)
+
+    def report(self) -> dict[str, Any]:
+        """See Keeper."""
+        found = self.found()
+        return {
+            "kind": self.plan.kind, "nodes": self.plan.nodes, "mtu": self.plan.mtu, "link_mbit": self.plan.link_mbit, "link_delay_ms": self.plan.link_delay_ms,
+            "rdma": "soft-RoCE", "kernel": next((node["kernel"] for node in found if node), ""), "found": [node and node["link"] for node in found],
+            "booted_s": [node and node["booted_s"] for node in found], "wire": None,
+        }  # fmt: skip
+
+
+def main() -> int:
+    """The worst exit code of the nodes' commands."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    folder: Path = arguments.parse_args().folder
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    keeper = GuestKeeper(folder, read_plan(folder))
+    keeper.boot()
+    code = keeper.wait()
+    write_json(folder / REPORT, keeper.report() | {"wire": keeper.capture.stop() if keeper.capture else None})
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""A link with a delay where the kernel has no netem: a tap at either end, and a process that hands every frame over when its time has come.
+
+Frames pass in the pieces that the kernel hands down (IFF_VNET_HDR), so that one read moves up to 64 KiB."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import select
+import struct
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+
+from scaleproof.fabric.netns.netns import namespaces
+from scaleproof.fabric.topology import End
+
+DEVICE = Path("/dev/net/tun")
+FRAMES = 10000
+"""Pieces that wait at a tap for the process."""
+_TUNSETIFF, _TUNSETOFFLOAD, _SIOCSIFHWADDR = 0x400454CA, 0x400454D0, 0x8924
+_TAP, _NO_HEADER, _VNET = 0x0002, 0x1000, 0x4000
+_CHECKSUM, _TSO4, _TSO6, _ECN = 1, 2, 4, 8
+_ETHERNET = 1
+_PR_SET_TIMERSLACK = 29
+_LONGEST = (1 << 16) + 64
+"""Bytes of a piece with its header of the tap."""
+_AT_ONCE = 64
+"""Pieces taken from one end before the other is looked at."""
+_PRIORITY = -15
+
+
+def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
+    """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the keeper. RuntimeError where there are no
+    taps."""
+    told, tell = os.pipe()
+    if (process := os.fork()) == 0:
+        try:
+            os.close(told)
+            taps = [_tap(end, None if end.node is None else pids[end.node]) for end in ends]
+            os.write(tell, b"+")
+            os.close(tell)
+            with suppress(PermissionError):
+                os.nice(_PRIORITY)
+            ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
+            _pass_on(taps[0], taps[1], round(delay_ms * 1e6))
+        except OSError as error:
+            print(f"relay between {ends[0].place} and {ends[1].place}: {error}", file=sys.stderr, flush=True)
+        finally:
+            os._exit(1)
+    os.close(tell)
+    with os.fdopen(told, "rb") as answer:
+        if answer.read(1) != b"+":
+            raise RuntimeError(f"no delay between {ends[0].place} and {ends[1].place}: this kernel has no netem, and no tap could be made")
+    return process
+
+
+def _tap(end: End, process: int | None) -> int:
+    """An open tap whose interface is in a process's network namespace (None: here)."""
+    here = os.open("/proc/self/ns/net", os.O_RDONLY)
+    if process is not None:
+        there = os.open(f"/proc/{process}/ns/net", os.O_RDONLY)
+        namespaces.enter(there)
+        os.close(there)
+    tap = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
+    name = struct.pack("16sH22x", end.name.encode(), _TAP | _NO_HEADER | _VNET)
+    fcntl.ioctl(tap, _TUNSETIFF, name)
+    fcntl.ioctl(tap, _TUNSETOFFLOAD, _CHECKSUM | _TSO4 | _TSO6 | _ECN)
+    fcntl.ioctl(tap, _SIOCSIFHWADDR, struct.pack("16sH6s16x", end.name.encode(), _ETHERNET, bytes.fromhex(end.mac.replace(":", ""))))
+    namespaces.enter(here)
+    os.close(here)
+    return tap
+
+
+def _pass_on(one: int, other: int, delay_ns: int) -> None:
+    """Never returns by itself. A piece that its end does not take is lost, as on a full link."""
+    queues: dict[int, tuple[int, deque[tuple[int, bytes]]]] = {one: (other, deque()), other: (one, deque())}
+    clock = time.monotonic_ns
+    while True:
+        due = min((waiting[0][0] for _, waiting in queues.values() if waiting), default=None)
+        # select keeps time to the microsecond, epoll to the millisecond
+        ready = select.select([one, other], (), (), None if due is None else max(due - clock(), 0) / 1e9)[0]
+        for source in ready:
+            waiting = queues[source][1]
+            with suppress(BlockingIOError):
+                for _ in range(_AT_ONCE):
+                    piece = os.read(source, _LONGEST)
+                    waiting.append((clock() + delay_ns, piece))
+        now = clock()
+        for target, waiting in queues.values():
+            while waiting and waiting[0][0] <= now:
+                with suppress(OSError):  # full, or set down
+                    os.write(target, waiting[0][1])
+                waiting.popleft()

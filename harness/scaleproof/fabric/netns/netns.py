@@ -1,0 +1,80 @@
+"""Nodes as network namespaces of this machine: a small cluster with set rates and delays (docs/netns.md)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.guests.guests import as_root
+from scaleproof.fabric.topology import network_of
+from scaleproof.spec.cluster import Cluster
+from scaleproof.spec.errors import SpecError
+
+NAMESPACES = ("--net", "--pid", "--mount", "--fork", "--kill-child")
+_TRIAL = (
+    "mount -t proc proc /proc",
+    "mount -t sysfs sysfs /sys",
+    "mount -t tmpfs tmpfs /dev/shm",
+    "ip link add name bridge0 type bridge",
+    "ip link add name veth0 type veth peer name veth1",
+    "tc qdisc add dev veth0 root tbf rate 1mbit burst 4kb limit 4kb",
+)
+TRIAL_S = 20.0
+_DELAY_TRIAL = ("tc qdisc add dev lo root netem delay 1ms || test -w /dev/net/tun",)
+
+
+class Netns:
+    """Ranks are processes in namespaces that a keeper makes for the launch (fabric/netns/netns_coordinator.py)."""
+
+    evidence = "emulated"
+
+    def __init__(self, interface: str) -> None:
+        self.interface = interface
+
+    def address(self) -> str:
+        """Empty: a rank learns its node's address from its node."""
+        return ""
+
+    def obstacle(self, cluster: Cluster | None = None) -> tuple[str, str] | None:
+        """Why no such nodes, or not this cluster of them, can be made here, and what to do; None when nothing is known to stand against it."""
+        try:
+            return self._obstacle(cluster)
+        except subprocess.TimeoutExpired:
+            return f"a trial of namespaces was not done within {TRIAL_S:g} s", "end what else runs here, then try again"
+
+    def _obstacle(self, cluster: Cluster | None) -> tuple[str, str] | None:
+        if self.interface != INTERFACE:
+            return f"nodes of fabric netns have no interface {self.interface!r}", f"leave `interface` out, or name {INTERFACE!r}"
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+        if missing := [name for name in ("unshare", "ip", "tc") if shutil.which(name, path=path) is None]:
+            return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
+        if why := _failure(path, _TRIAL):
+            advice = "run as root (in a container with --cap-add SYS_ADMIN --cap-add NET_ADMIN), or use fabric `simulated`, which needs none"
+            return f"nodes of namespaces cannot be made: {why}", advice
+        if cluster is None:
+            return None
+        try:
+            network_of(cluster)
+        except SpecError as error:
+            return str(error), "change the cluster, `nodes`, `dilation` or `shrink`"
+        if any(link.delay_ms for link in cluster.links) and _failure(path, _DELAY_TRIAL):
+            return "links with a delay need a kernel with netem, or /dev/net/tun", "give the container the device: --device /dev/net/tun"
+        return None
+
+
+@cache
+def _failure(path: str, trial: tuple[str, ...]) -> str:
+    """What the first of these commands that fails in fresh namespaces says; empty when none does. TimeoutExpired, which is not remembered, when they
+    take too long."""
+    command = ["unshare", *NAMESPACES, *as_root(), "sh", "-c", " && ".join(trial)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path})
+    return (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1][:120] if said.returncode else ""
+
+
+def keeper_command(python: str, module: str, folder: Path) -> list[str]:
+    """Start the keeper of a folder with namespaces.json; whoever kills the first process of this command has ended all nodes."""
+    return ["unshare", *NAMESPACES, *as_root(), python, "-m", module, str(folder)]

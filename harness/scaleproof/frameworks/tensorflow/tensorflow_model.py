@@ -1,0 +1,119 @@
+"""A network in TensorFlow 2, compiled by tf.function (no XLA), float32, CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from scaleproof.frameworks.tensorflow import tensorflow_layers
+from scaleproof.workloads.data import Batch
+from scaleproof.workloads.model import Births
+from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
+
+_TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
+"""Kernels are (k, k, in, out) in TensorFlow."""
+
+
+class TensorflowModel:
+    """Implements workloads/model.py. The backward pass is one compiled call: all its gradients become ready together, after it."""
+
+    def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        self._network = network
+        self._variables = [tf.Variable(_from_canonical(value)) for value in values]
+        self._velocities = [tf.Variable(tf.zeros_like(variable)) for variable in self._variables]
+        self._learning_rate, self._momentum = learning_rate, momentum
+        self._loss_function = tf.function(self._loss_of)
+        self._update_function = tf.function(self._update)
+        self._outputs_function = tf.function(self._outputs_of)
+        self._gradients: list[np.ndarray] = []
+        self._scale = tf.constant(1.0)
+
+    def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
+        """See Model."""
+        self._gradients = [gradient.reshape(variable.shape) for gradient, variable in zip(gradients, self._variables, strict=True)]
+        self._scale, self._ready = tf.constant(scale, tf.float32), ready
+
+    def forward(self, batch: Batch) -> float:
+        """See Model. The tape splits the compiled function into a forward and a backward one."""
+        with tf.GradientTape(watch_accessed_variables=False) as self._tape:
+            self._tape.watch(self._variables)
+            self._loss = self._loss_function(batch.inputs, batch.labels)
+        return float(self._loss)
+
+    def backward(self) -> None:
+        """See Model. Copies each gradient once, out of the memory that TensorFlow chose."""
+        found = self._tape.gradient(self._loss, self._variables, output_gradients=self._scale)
+        for index in reversed(range(len(found))):
+            np.copyto(self._gradients[index], tf.convert_to_tensor(found[index]).numpy())  # dense, also of an embedding
+            self._ready(index)
+        del self._tape
+
+    def update(self, only: Sequence[int] | None = None) -> None:
+        """See Model. Compiled once for each choice of parameters."""
+        chosen = tuple(range(len(self._variables)) if only is None else only)
+        self._update_function([tf.convert_to_tensor(self._gradients[index]) for index in chosen], chosen)
+
+    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
+        """See Model: TensorFlow's variables have memory of their own."""
+        return False
+
+    def values(self) -> list[np.ndarray]:
+        """Copies in canonical shape."""
+        return [_to_canonical(variable.numpy()) for variable in self._variables]
+
+    def load(self, values: Sequence[np.ndarray]) -> None:
+        """See Model."""
+        for variable, value in zip(self._variables, values, strict=True):
+            variable.assign(_from_canonical(value))
+
+    def accuracy(self, batch: Batch) -> float:
+        """See Model."""
+        found = self._outputs_function(batch.inputs).numpy().argmax(axis=-1)
+        return float((found == batch.labels).mean())
+
+    def _loss_of(self, inputs: Any, labels: Any) -> Any:
+        return loss(self._network, inputs, labels, self._variables)
+
+    def _update(self, gradients: list[Any], chosen: tuple[int, ...]) -> None:
+        for index, gradient in zip(chosen, gradients, strict=True):
+            variable, velocity = self._variables[index], self._velocities[index]
+            tf.raw_ops.ResourceApplyMomentum(var=variable.handle, accum=velocity.handle, lr=self._learning_rate, grad=gradient, momentum=self._momentum)
+
+    def _outputs_of(self, inputs: Any) -> Any:
+        return outputs(self._network, inputs, self._variables)
+
+
+def logits(network: Network, inputs: Any, values: Sequence[Any]) -> list[Any]:
+    """Of every head, from inputs (n, *input_shape) and parameters in network order, kernels as (k, k, in, out)."""
+    left = iter(values)
+    found = [tf.transpose(inputs, (0, 2, 3, 1)) if len(network.input_shape) == 3 else inputs]
+    for layer, places in zip(network.layers, network.places, strict=True):
+        own = list(islice(left, len(layer.variables)))
+        found.append(tensorflow_layers.apply(layer, network.activation, [found[place] for place in places], own))
+    return [found[head + 1] for head in network.heads]
+
+
+def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
+    """Logits (n, classes) of the main head; with a label at every position (n, positions, classes)."""
+    return logits(network, inputs, values)[0]
+
+
+def loss(network: Network, inputs: Any, labels: Any, values: Sequence[Any]) -> Any:
+    """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
+    heads = logits(network, inputs, values)
+    main, *auxiliary = (tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head)) for head in heads)
+    return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
+
+
+def _from_canonical(value: np.ndarray) -> np.ndarray:
+    return value.transpose(_TO_TF) if value.ndim == 4 else value
+
+
+def _to_canonical(value: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(value.transpose(_TO_CANONICAL)) if value.ndim == 4 else value

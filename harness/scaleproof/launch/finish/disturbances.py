@@ -1,0 +1,138 @@
+"""What disturbed a launch: other work, a hypervisor, heat, a quota, a lower clock, foreign traffic. Each is a warning; the numbers stay, marked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scaleproof.core.record_schema import LINK, RankNetwork, Warning
+from scaleproof.record.pace import HZ
+from scaleproof.record.wire import Carried, background, carried, shared, unseen
+from scaleproof.spec import registry
+from scaleproof.spec.case import NODES_OF_OWN, AnyCase
+from scaleproof.spec.units import format_bytes
+
+STEAL = 0.02
+"""Share of the machine's processor time that a hypervisor may take."""
+FOREIGN = 0.10
+"""Share of the machine's processor time that processes other than the launch's may take."""
+SLOWER = 0.90
+"""Share of its clock at the start of the timed region that a core must still have at the end."""
+FURTHER, NEAR_MS = 1.25, 1.0
+"""A link of guests may add so much to the delay that was set: a factor, and ms for the way through two kernels."""
+RATE_HELD = 0.8
+"""Share of the set rate that a link of guests must give."""
+SHORT_S = 0.3
+"""Below this the kernel's ticks are too coarse for shares."""
+
+
+def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below: bool = True) -> list[Warning]:
+    """From two readings of `record.pace.load`, around the whole launch. `below`: whether its processes are the reader's, so that others' can be told."""
+    found = []
+    ticks = after.get("ticks", 0) - before.get("ticks", 0)
+    if ticks > SHORT_S * HZ:
+        steal = ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0)) / ticks
+        if steal > STEAL:
+            message = f"a hypervisor took {steal:.1%} of the processor time"
+            found.append(_warning("stolen", message, "run on a host of your own, or compare only within a block"))
+        busy = ticks - (after["idle_ticks"] - before["idle_ticks"]) - ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0))
+        foreign = (busy - HZ * (after["own_cpu_s"] - before["own_cpu_s"])) / ticks
+        if below and foreign > FOREIGN:
+            found.append(_warning("contended", f"other processes took {foreign:.0%} of the processor time", "end what else runs here and launch again"))
+    heat = (after.get("thermal_throttles") or 0) - (before.get("thermal_throttles") or 0)
+    if heat > 0:
+        message = f"the processor slowed itself down {heat} times because of heat (hottest sensor {after.get('temperature_c')} degrees Celsius)"
+        found.append(_warning("throttled", message, "cool the machine, or let it rest between launches"))
+    return found
+
+
+def rank_warnings(paces: Mapping[int, Mapping[str, Any]]) -> list[Warning]:
+    """From what each rank saw at the start and the end of its timed region."""
+    slower, waited = [], []
+    for rank, pace in sorted(paces.items()):
+        start, end = pace.get("start") or {}, pace.get("end") or {}
+        if start.get("mhz") and end.get("mhz") and end["mhz"] < SLOWER * start["mhz"]:
+            slower.append(f"rank {rank} from {start['mhz']:.0f} to {end['mhz']:.0f} MHz")
+        if start.get("throttled") and end.get("throttled") and end["throttled"]["us"] > start["throttled"]["us"]:
+            waited.append(f"rank {rank} for {(end['throttled']['us'] - start['throttled']['us']) / 1e6:.3f} s")
+    found = []
+    if slower:
+        message = f"cores slowed down: {', '.join(slower)}"
+        found.append(_warning("frequency_dropped", message, "fix the frequency (governor `performance`), or warm up for longer"))
+    if waited:
+        message = f"the control group's processor quota was used up: {', '.join(waited)}"
+        found.append(_warning("throttled", message, "raise cpu.max of the container, or use fewer ranks or threads"))
+    return found
+
+
+def network_warnings(case: AnyCase, network: Sequence[RankNetwork], path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:
+    """Traffic that is not the launch's, and traffic of the launch that nobody saw. `path`: the transport's; `idle`: bytes a second before the experiment."""
+    return [warning for part in carried(network) for warning in _of_namespace(case, part, path, messages, idle, seconds)]
+
+
+def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: str, interface: str) -> list[Warning]:
+    """Sockets that a transport opened elsewhere than on the requested interface's address. `bound`: rank to its `listening` and `connected` addresses."""
+    found = []
+    for kind, advice in (
+        ("listening", "others can reach it there"),
+        ("connected", "bytes may travel there; the library does not use the interface it was given"),
+    ):
+        others = sorted({other for sockets in bound.values() for other in sockets.get(kind, ()) if other != address})
+        if others:
+            message = f"sockets of ranks are {kind} on {', '.join(others)} too, beside {address} of {interface!r}"
+            found.append(_warning("other_address", message, f"{advice}: see the table of docs/preflight.md"))
+    return found
+
+
+def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
+    """Links of guests that do not give what was set. `network`: the keeper's report; None when it left none."""
+    wrong = []
+    network = network or {}
+    for node, found in enumerate(network.get("found", [])):
+        set_here = {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]} if "link_delay_ms" in network else {}
+        told = set_here | (found or {})
+        wanted_ms, wanted_mbit, rtt_ms, mbit = (told.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit"))
+        if "rtt_ms" in told and rtt_ms is None:
+            wrong.append(f"node {node} no answer from the next node")
+        if rtt_ms is not None and wanted_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
+            wrong.append(f"node {node} {rtt_ms:g} ms there and back, {wanted_ms:g} set")
+        if wanted_mbit and "mbit" in told and mbit is None:
+            wrong.append(f"node {node} no rate at all, {wanted_mbit:g} Mbit/s set")
+        if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
+            wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")
+    advice = "end what else runs here, set a lower rate, or take what was found for the link's: it is in the record"
+    return [_warning(LINK, f"before the ranks started links gave: {'; '.join(wrong)}", advice)] if wrong else []
+
+
+def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:
+    asked = format_bytes(part.asked_bytes)
+    if path == "shared memory":
+        leak = background(part, None, idle, seconds) if part.asked_bytes else {}
+        message = f"interfaces sent {_listed(leak)} above idle while ranks asked shared memory for {asked}"
+        advice = "find out what else uses the network here; more than 1 % of the bytes asked is not noise"
+        return [_warning("interfaces_moved", message, advice)] if leak else []
+    found = []
+    if path == "socket" and unseen(part, case.interface):
+        message = f"no interface carried the {asked} asked; {case.interface!r} sent {format_bytes(part.sent_bytes.get(case.interface, 0))}"
+        found.append(_warning("unseen_traffic", message, "the library may use shared memory between ranks of one machine; look at its settings"))
+    others = background(part, case.interface, idle, seconds)
+    if case.fabric in NODES_OF_OWN:  # whatever stays on a node goes through its loopback, and all else are its links
+        others = {} if case.fabric == "netns" else {name: count for name, count in others.items() if name != "lo"}
+    elif case.nodes > 1:
+        others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
+    if others:
+        message = f"meanwhile other interfaces sent {_listed(others)} above idle"
+        found.append(_warning("contended_network", message, "other traffic shared the machine; run again when it is quiet"))
+    sends = case.transport is not None and registry.entry("transport", case.transport).point_to_point
+    if path == "socket" and sends and (extra := shared(part, case.interface, messages)):
+        message = f"{case.interface!r} sent {format_bytes(extra)} more than the launch can have"
+        found.append(_warning("contended_network", message, "other traffic used the same interface; run again when it is quiet"))
+    return found
+
+
+def _listed(moved: Mapping[str, int]) -> str:
+    return ", ".join(f"{format_bytes(count)} on {name}" for name, count in sorted(moved.items()) if count > 0)
+
+
+def _warning(code: str, message: str, advice: str) -> Warning:
+    return Warning(code=code, message=message, advice=advice)

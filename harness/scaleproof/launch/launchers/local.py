@@ -1,0 +1,21 @@
+"""Ranks forked from one parent on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from scaleproof.core.launch_spec import Orders
+
+
+class Local:
+    """One parent process forks all ranks."""
+
+    def command(self, folder: Path, orders: Orders) -> list[str]:
+        """One parent for all ranks."""
+        return [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--creator", str(os.getpid())]
+
+    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+        """Nothing of its own."""
+        return {}

@@ -1,0 +1,219 @@
+"""The nodes of an allocation as they answered: which of them a case takes, and what stands in its record about them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from scaleproof.core.record_schema import PlacedNode, Placement, Record
+from scaleproof.fabric.verbs import netdev
+from scaleproof.launch.launchers.base import ranks_of
+from scaleproof.launch.nodes import slurm
+from scaleproof.launch.nodes.allocation import Allocation
+from scaleproof.launch.nodes.discovery import Answer, call
+from scaleproof.record.digest import machine_id
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.errors import SpecError
+
+_LOST = re.compile(r"\bnode (\S+): ")
+"""How the keeper begins to tell of a node."""
+LOOPBACK, HOST = "lo", "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node that answered."""
+
+    name: str
+    slots: int
+    switch: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where one launch stands: its nodes and the ranks on each, the interface that they bind and each node's address on it."""
+
+    allocation: Allocation
+    nodes: tuple[Node, ...]
+    ranks: tuple[tuple[int, ...], ...]
+    interface: str
+    machine: str
+
+    @property
+    def streamed(self) -> bool:
+        """Whether files are sent: a launch does it for all of its nodes or for none."""
+        return not all(node.answer.shared for node in self.nodes)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of each node."""
+        return [node.answer.interfaces[netdev(self.interface)] for node in self.nodes]
+
+    @property
+    def evidence(self) -> str:
+        """Nodes that are one machine in truth emulate a network."""
+        return "measured" if len({node.answer.boot for node in self.nodes}) == len(self.nodes) else "emulated"
+
+    @property
+    def cores(self) -> int:
+        """Of all machines below the nodes."""
+        return sum(map(len, self._cores().values()))
+
+    def oversubscribed(self, threads: int) -> bool:
+        """Whether some machine has more ranks times threads than cores."""
+        wanted, cores = dict[str, int](), self._cores()
+        for node, ranks in zip(self.nodes, self.ranks, strict=True):
+            wanted[node.answer.boot] = wanted.get(node.answer.boot, 0) + len(ranks) * threads
+        return any(wanted[boot] > len(cores[boot]) for boot in wanted)
+
+    def _cores(self) -> dict[str, set[int]]:
+        """By boot: nodes of one boot share a machine's."""
+        cores = dict[str, set[int]]()
+        for node in self.nodes:
+            cores[node.answer.boot] = cores.get(node.answer.boot, set()) | set(node.answer.cores)
+        return cores
+
+    def placement(self) -> Placement:
+        """For the record."""
+        nodes = [
+            PlacedNode(
+                name=node.name, address=address, switch=node.switch, machine=node.answer.machine, boot=node.answer.boot,
+                cores=len(node.answer.cores), ranks=list(ranks),
+            )
+            for node, address, ranks in zip(self.nodes, self.addresses, self.ranks, strict=True)
+        ]  # fmt: skip
+        given = self.allocation
+        return Placement(
+            launcher=given.launcher, kind=given.kind, cluster=given.cluster, job=given.job, interface=self.interface, streamed=self.streamed, nodes=nodes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """All nodes that a run has. `lost`: names of nodes that are gone since; their places stay empty."""
+
+    allocation: Allocation
+    nodes: tuple[Node, ...]
+    interface: str
+    """That of the allocation; loopback in a case stands for it."""
+    lost: frozenset[str] = field(default=frozenset())
+
+    @property
+    def machine(self) -> str:
+        """Stands for this many nodes of these kinds on this cluster, so that a job that comes back on others like them goes on with its plan."""
+        kinds = sorted(node.answer.machine for node in self.nodes)
+        return hashlib.sha256("/".join([self.allocation.cluster, *kinds, str(len(kinds))]).encode()).hexdigest()[:12]
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        given, count = self.allocation, len(self.nodes)
+        job = f"Slurm job {given.job.id} on {given.cluster}" if given.kind == "slurm" and given.job else "a host list"
+        boots, shared = len({node.answer.boot for node in self.nodes}), all(node.answer.shared for node in self.nodes)
+        machines = "" if boots == count else f" (of {boots} machine{'s' if boots > 1 else ''})"
+        files = "a shared folder" if shared else "files sent over the network"
+        return f"{count} nodes{machines} of {job}, by {given.launcher} over {self.interface}, {files}: {', '.join(node.name for node in self.nodes)}"
+
+    def without(self, name: str) -> Ground:
+        """After a node was lost."""
+        return replace(self, lost=self.lost | {name})
+
+    @property
+    def loss(self) -> str:
+        """What it has lost, for people."""
+        return f"node_lost: {', '.join(sorted(self.lost))} of {len(self.nodes)} nodes"
+
+    def waits(self, case: AnyCase) -> bool:
+        """Whether a case would stand here, were no node lost."""
+        return bool(self.lost) and case.fabric == HOST and isinstance(self.site(case), tuple) and isinstance(replace(self, lost=frozenset()).site(case), Site)
+
+    def site(self, case: AnyCase) -> Site | tuple[str, str]:
+        """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one for memory that ends there: with another
+        number its launches would not be alike."""
+        on_one = case.transport is not None and registry.entry("transport", case.transport).one_node
+        count = 1 if on_one else min(len(self.nodes), case.ranks)
+        living = [node for node in self.nodes if node.name not in self.lost]
+        if len(living) < count:
+            return f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost", "start again with all nodes"
+        ranks = [ranks_of(node, count, case.ranks) for node in range(count)]
+        most = max(map(len, ranks))
+        able = [node for node in living if node.slots >= most]
+        if len(able) < count:
+            slots = ", ".join(f"{node.name}:{node.slots}" for node in living)
+            return f"{case.ranks} ranks are {most} a node on {count} nodes, more than slots there are ({slots})", "ask for more nodes, or more tasks a node"
+        interface = self.interface if case.interface == LOOPBACK and count > 1 else case.interface
+        if without := [node.name for node in able[:count] if netdev(interface) not in node.answer.interfaces]:
+            return f"node {', '.join(without)} has no interface {interface!r} with an IPv4 address", "name another one with `interface:` or --interface"
+        return Site(self.allocation, tuple(able[:count]), tuple(map(tuple, ranks)), interface, self.machine)
+
+
+def site_of(case: AnyCase, ground: Ground | None) -> Site | None:
+    """Where a case that may run stands on an allocation; None: it has no use for one."""
+    found = ground.site(case) if ground is not None and case.fabric == HOST else None
+    return found if isinstance(found, Site) else None
+
+
+def machine_of(case: AnyCase, ground: Ground | None) -> str:
+    """Which machine a case's records name: the allocation's nodes where it stands on them, else this one."""
+    return ground.machine if ground is not None and case.fabric == HOST else machine_id()
+
+
+def fits(case: AnyCase, ground: Ground | None) -> bool:
+    """Whether there is room for a case."""
+    return ground is None or case.fabric != HOST or isinstance(ground.site(case), Site)
+
+
+def lost_node(record: Record) -> str:
+    """The node whose loss ended a launch; empty where none did."""
+    found = _LOST.search(record.failure.message) if record.failure is not None and record.failure.code == "node_lost" else None
+    return found[1] if found else ""
+
+
+def taken_away(record: Record, ground: Ground | None) -> str:
+    """Why no launch can follow one that failed: Slurm is ending the job, so that its nodes are gone. Empty where that is not so."""
+    job = ground.allocation.job if ground is not None else None
+    state = slurm.taken_away(job.id) if job is not None and record.failure is not None else ""
+    return f"Slurm ends job {job.id} ({state})" if job is not None and state else ""
+
+
+def stands(site: Site | None) -> dict[str, Any]:
+    """Fields of a launch's orders."""
+    return {"nodes": len(site.nodes), "interface": site.interface} if site is not None else {}
+
+
+def ground_of(allocation: Allocation, results: Path) -> Ground:
+    """Call the roll; SpecError when a node does not answer, or they have no interface in common."""
+    answers = call(allocation, results)
+    nodes = [Node(host.name, host.slots or len(answer.cores), host.switch, answer) for host, answer in zip(allocation.hosts, answers, strict=True)]
+    return Ground(allocation, tuple(nodes), _interface(allocation.interface, nodes))
+
+
+def _interface(asked: str, nodes: Sequence[Node]) -> str:
+    own = {node.name: netdev(asked) if asked else node.answer.own for node in nodes}
+    chosen = next(iter(own.values()))
+    if different := {name: found for name, found in own.items() if found != chosen or not found}:
+        told = ", ".join(f"{name}: {found or 'none'}" for name, found in (own if chosen else different).items())
+        raise SpecError(f"nodes have the address of their name on different interfaces or none ({told}); name one that all have with --interface")
+    for node in nodes:
+        if chosen not in node.answer.interfaces:
+            known = ", ".join(f"{name} {address}" for name, address in node.answer.interfaces.items())
+            raise SpecError(f"node {node.name} has no interface {chosen!r} with an IPv4 address; it has {known}")
+    addresses = [node.answer.interfaces[chosen] for node in nodes]
+    shared = [node.answer.boot for node in nodes if addresses.count(node.answer.interfaces[chosen]) > 1]
+    if len(set(shared)) > 1:
+        raise SpecError(f"{addresses[0]} is the address of several machines on {chosen!r}; name an interface by which they reach each other with --interface")
+    return chosen
+
+
+def address_towards(address: str) -> str:
+    """The own address on the way to another; no packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((address, 9))
+        return str(probe.getsockname()[0])

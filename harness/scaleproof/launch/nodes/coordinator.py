@@ -1,0 +1,306 @@
+"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, hears of all of them until the launch is over, and ends them.
+
+Its life hangs on the supervisor's; the agents' lives hang on it."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.core.handshake import Refused, answer
+from scaleproof.core.launch_spec import read_orders
+from scaleproof.launch.nodes import slurm
+from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost
+from scaleproof.launch.nodes.file_transfer import KEYS, send_file
+from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
+from scaleproof.launch.nodes.received_files import Inbox
+from scaleproof.launch.nodes.start_ranks import BY_FIRST_NODE, plain
+from scaleproof.rank.mirror import STACKS
+
+FILE, LEFT = "nodes.json", "left.json"
+START_S = 60.0
+"""From the start of an agent to its call."""
+LEAVE_S = 8.0
+"""How long agents may take to end what runs on their nodes."""
+POLL_S = 0.05
+ENDED_S = 1.0
+"""After the program that started an agent has ended: time for the agent's own last words."""
+
+
+@dataclass(slots=True)
+class Station:
+    """One node as the keeper sees it."""
+
+    number: int
+    name: str
+    inbox: Inbox
+    link: Link | None = None
+    code: int | None = None
+    """Exit code of what it ran; None while that runs, or when it never told."""
+    over: bool = False
+    """Nothing more will come: it has said goodbye, or is lost."""
+    ready: bool = False
+    starter: int = 0
+    """Which of the starting programs."""
+
+
+@dataclass(slots=True)
+class Keeper:
+    """All nodes of one launch."""
+
+    folder: Path
+    plan: dict[str, Any]
+    stations: list[Station] = field(default_factory=list)
+    starters: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    ending: threading.Event = field(default_factory=threading.Event)
+    left: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _port: int = 0
+    """Of the first node, for torchrun."""
+    _ended_at: dict[int, float] = field(default_factory=dict)
+
+    def run(self) -> int:
+        """Until all nodes have ended, one is lost, or the supervisor wants the end; the worst exit code."""
+        orders = read_orders(self.folder)
+        ranks = [tuple(some) for some in self.plan["ranks"]]
+        self.stations = [Station(number, name, Inbox(self.folder, number, ranks[number])) for number, name in enumerate(self.plan["hosts"])]
+        with socket.create_server((self.plan["address"], 0), backlog=len(self.stations) + 8) as listener:
+            threading.Thread(target=self._accept, args=(listener, orders.token, orders.launch), daemon=True).start()
+            self._start({"launch": orders.launch, "token": orders.token, "keeper": listener.getsockname()[:2], "folder": str(self.folder)})
+            self._watch()
+            self._end()
+        write_json(self.folder / LEFT, self.left)
+        return max((station.code if station.code is not None else 255) for station in self.stations)
+
+    def _start(self, told: dict[str, Any]) -> None:
+        header = json.dumps({**self.plan["header"], **told, "environment": carried(os.environ)}).encode() + b"\n"
+        for index, (command, numbers) in enumerate(self.plan["starters"]):
+            # It ends with the agents that it started, which end when this process does.
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=for_starter(command[0], os.environ), start_new_session=True)
+            self.starters.append(process)
+            for number in numbers:
+                self.stations[number].starter = index
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):  # it has ended; _look_at_starters tells
+                process.stdin.write(header)
+                process.stdin.flush()
+
+    def _watch(self) -> None:
+        started, beaten, wished = time.monotonic(), 0.0, ""
+        while not self.ending.wait(POLL_S):
+            now = time.monotonic()
+            self._look_at_starters(now)
+            for station in self.stations:
+                if station.link is None and not station.over and now - started > START_S:
+                    self._lost(station, "start_failed", f"its agent did not call within {START_S:g} s; does a firewall bar the way to {self.plan['address']}?")
+            if all(station.code is not None or station.over for station in self.stations):
+                return
+            if now - beaten > BEAT_S:
+                self._to_all("beat")
+                beaten = now
+            if (wish := _text(self.folder / STACKS)) != wished:
+                wished = wish
+                if self.plan["header"]["streamed"]:
+                    self._send_to_all(STACKS, wish.encode())
+
+    def _look_at_starters(self, now: float) -> None:
+        """The program that started an agent ends when that does, well or not; also when the way to its node is gone."""
+        for index, process in enumerate(self.starters):
+            if process.poll() is None:
+                continue
+            if now - self._ended_at.setdefault(index, now) > ENDED_S:
+                mine = [station for station in self.stations if station.starter == index and station.code is None and not station.over]
+                if mine and process.returncode == UNABLE and all(station.link is None for station in mine):
+                    for station in mine:
+                        self._lost(station, "start_failed", self._last_words(station) or "its agent found no way to the launch; launcher.log says why")
+                elif mine:
+                    self._not_there(mine, f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}")
+
+    def _last_words(self, station: Station) -> str:
+        """Of an agent that could not call: its standard error is the launch's log."""
+        start = f"node {station.name}: "
+        return next((line.removeprefix(start) for line in reversed(_text(self.folder / "launcher.log").splitlines()) if line.startswith(start)), "")
+
+    def _not_there(self, stations: list[Station], how: str) -> None:
+        """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows which of them are down."""
+        names = [station.name for station in stations]
+        down = names if len(names) == 1 else {*slurm.down(names), *slurm.unreached(_text(self.folder / "launcher.log"))}
+        for station in stations:
+            if station.link is None and not down:
+                self._lost(station, "start_failed", f"no agent was started: {how}; launcher.log says why")
+            elif station.link is not None or station.name in down:
+                self._lost(station, "node_lost", f"{how}, and no agent was started" if station.link is None else how)
+            else:
+                station.over = True
+
+    def _lost(self, station: Station, code: str, how: str) -> None:
+        """Its ranks cannot tell how they ended."""
+        with self._lock:
+            if station.over or self.ending.is_set():
+                return
+            station.over = True
+        message = f"node {station.name}: {how}"
+        print(message, flush=True)
+        for rank in station.inbox.ranks:
+            if not (self.folder / f"exit-{rank}.json").exists():
+                end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": code, "message": message}
+                write_json(self.folder / f"exit-{rank}.json", end | {"node": station.name})
+
+    def _accept(self, listener: socket.socket, token: str, launch: str) -> None:
+        """In a thread: agents that prove that they know the token, each once."""
+        while True:
+            try:
+                connection = listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._greet, args=(connection, token, launch), daemon=True).start()
+
+    def _greet(self, connection: socket.socket, token: str, launch: str) -> None:
+        try:
+            number = answer(connection, token, launch)
+        except (OSError, Refused):  # a stranger
+            connection.close()
+            return
+        with self._lock:
+            if number >= len(self.stations) or self.stations[number].link is not None or self.stations[number].over:
+                connection.close()
+                return
+            station, link = self.stations[number], Link(connection)
+            station.link = link
+        try:
+            self._prepare(link)
+            while not station.over:
+                self._take(station, *link.receive())
+        except (LinkLost, ValueError, KeyError, TypeError) as why:
+            if station.code is None:
+                self._lost(station, "node_lost", str(why))
+            station.over = True
+        except OSError as error:  # the results' disk is full
+            print(f"files of node {station.name}: {error}", flush=True)
+            station.over = True
+            self.ending.set()
+        link.close()
+
+    def _prepare(self, link: Link) -> None:
+        if self.plan["header"]["streamed"]:
+            for name in self.plan["files"]:
+                with (self.folder / name).open("rb") as file:
+                    send_file(link, name, file.read)
+
+    def _take(self, station: Station, message: dict[str, Any], body: bytes) -> None:
+        kind, inbox = message["kind"], station.inbox
+        if kind == "clock":
+            assert station.link is not None
+            station.link.send("clock", now=time.monotonic_ns())
+        elif kind == "ready":
+            with self._lock:  # ranks begin together, and find each other
+                station.ready = True
+                self._port = int(message["port"]) if station.number == 0 else self._port
+                all_ready = all(other.ready for other in self.stations)
+            if all_ready:
+                self._to_all("go", port=self._port)
+        elif kind == "errand":
+            self._pass_on(station, message)
+        elif kind == "errand_done":
+            asker = self.stations[int(message["asker"])].link
+            if asker is not None:
+                with suppress(LinkLost):  # whoever receives from it tells
+                    asker.send("errand_done", number=int(message["number"]), code=int(message["code"]))
+        elif kind == "line":
+            inbox.line(message, body)
+        elif kind == "log":
+            inbox.log(message, body)
+        elif kind == "file":
+            with self._lock:
+                name = inbox.file(message, body)
+            if name.startswith(KEYS):
+                self._send_to_all(name, (self.folder / name).read_bytes(), but=station)
+        elif kind == "done":
+            station.code = int(message["code"])
+        elif kind == "gone":
+            self.left += [f"{left} on {station.name}" for left in message["left"]]
+            if station.code is None and message["told"]:  # by Slurm, whose job comes to its end
+                self._lost(station, "interrupted", f"its agent was ended by {message['told']}")
+            elif station.code is None:
+                self._lost(station, "start_failed", message["why"] or "its agent ended")
+            station.over = True
+
+    def _pass_on(self, station: Station, message: dict[str, Any]) -> None:
+        """An errand to the agent of the node that it names."""
+        other = next((other for other in self.stations if plain(other.name) == message["host"] and other.link is not None), None)
+        if other is not None and other.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
+            with suppress(LinkLost):
+                other.link.send("errand", number=message["number"], asker=station.number, line=message["line"])
+        elif station.link is not None:
+            print(f"an errand to {message['host']!r}, which is no node of this launch", flush=True)
+            station.link.send("errand_done", number=message["number"], code=255)
+
+    def _to_all(self, kind: str, **told: Any) -> None:
+        for station in self.stations:
+            if station.link is not None and not station.over:
+                with suppress(LinkLost):  # whoever receives from it tells
+                    station.link.send(kind, **told)
+
+    def _send_to_all(self, name: str, content: bytes, but: Station | None = None) -> None:
+        for station in self.stations:
+            if station is but or station.link is None or station.over:
+                continue
+            with suppress(LinkLost):
+                send_file(station.link, name, io.BytesIO(content).read)
+
+    def _end(self) -> None:
+        """Agents end what is left on their nodes and say goodbye; those who started them end then."""
+        self.ending.set()
+        self._to_all("end")
+        until = time.monotonic() + LEAVE_S
+        while time.monotonic() < until and not all(station.over or station.link is None for station in self.stations):
+            time.sleep(0.01)
+        for process in self.starters:
+            if process.stdin is not None:
+                process.stdin.close()
+        if any(station.code is None for station in self.stations):
+            until = time.monotonic() + ENDED_S  # what reaches for a node that is gone would only wait
+        for process in self.starters:
+            try:
+                process.wait(max(until - time.monotonic(), 0.01))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def main() -> int:
+    """See Keeper.run."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", type=Path)
+    folder: Path = arguments.parse_args().folder
+    keeper = Keeper(folder, read_json(folder / FILE))
+
+    def end(number: int, frame: FrameType | None) -> None:
+        keeper.ending.set()
+
+    signal.signal(signal.SIGTERM, end)
+    return keeper.run()
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)

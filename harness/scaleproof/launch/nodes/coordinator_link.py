@@ -1,0 +1,78 @@
+"""The connection between a launch's keeper and the agent of a node: each proves that it knows the launch's token, then messages of JSON and raw bytes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from contextlib import suppress
+from typing import Any
+
+UNABLE = 3
+"""Exit code of an agent that never came to its keeper, and said why on its standard error; a remote shell that does not reach its host ends with 255."""
+BEAT_S, LOST_S = 1.0, 10.0
+"""How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent (launch/watch/ranks.py): a node that is gone
+is the reason for its silent ranks."""
+_HEAD = struct.Struct("<II")
+LONGEST_JSON, PIECE = 1 << 16, 1 << 20
+"""Bytes of a message's JSON, and of the piece of a file behind it."""
+
+
+class LinkLost(Exception):
+    """Nobody is at the other end any more; the message says how that was seen."""
+
+
+class Link:
+    """Messages both ways. Any thread may send, one receives."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(LOST_S)
+        self._socket, self._sending = connection, threading.Lock()
+
+    def send(self, kind: str, body: bytes | memoryview = b"", **told: Any) -> None:
+        """One message; LinkLost."""
+        text = json.dumps({"kind": kind, **told}).encode()
+        if len(text) > LONGEST_JSON or len(body) > PIECE:
+            raise ValueError(f"a message {kind!r} of {len(text)} and {len(body)} bytes is longer than a link carries")
+        try:
+            with self._sending:
+                self._socket.sendall(_HEAD.pack(len(text), len(body)) + text + bytes(body))
+        except TimeoutError:
+            raise LinkLost(f"it took nothing for {LOST_S:g} s") from None
+        except OSError as error:
+            raise LinkLost(f"its connection closed ({error.strerror or error})") from None
+
+    def receive(self) -> tuple[dict[str, Any], bytes]:
+        """The next message; LinkLost also after LOST_S without one."""
+        text, body = _HEAD.unpack(self._read(_HEAD.size))
+        if text > LONGEST_JSON or body > PIECE:
+            raise LinkLost(f"it announced a message of {text} and {body} bytes")
+        try:
+            told = json.loads(self._read(text))
+        except ValueError:
+            raise LinkLost("it sent what is no JSON") from None
+        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
+            raise LinkLost("it sent what is no message")
+        return told, self._read(body)
+
+    def close(self) -> None:
+        """Both ways; a thread that receives gets LinkLost."""
+        with suppress(OSError):  # it was closed at the other end
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _read(self, nbytes: int) -> bytes:
+        received = bytearray()
+        while len(received) < nbytes:
+            try:
+                part = self._socket.recv(nbytes - len(received))
+            except TimeoutError:
+                raise LinkLost(f"nothing was heard of it for {LOST_S:g} s") from None
+            except OSError as error:
+                raise LinkLost(f"its connection closed ({error.strerror or error})") from None
+            if not part:
+                raise LinkLost("its connection closed")
+            received += part
+        return bytes(received)

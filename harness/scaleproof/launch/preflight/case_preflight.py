@@ -1,0 +1,52 @@
+"""Whether a case can run here at all, answered before anything starts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from scaleproof.launch.nodes.allocated_nodes import Ground
+from scaleproof.programs.own import load_entry
+from scaleproof.spec import registry
+from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
+from scaleproof.spec.cluster import cluster_of, slowed
+
+Obstacle = tuple[str, str]
+"""Reason and advice."""
+
+
+def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) -> Obstacle | None:
+    """Why the case is not runnable on this machine, or on these nodes; None when nothing is known to stand against it."""
+    if case.fabric == "simulated":
+        return None  # it takes no library, device or program of this machine; what a prediction lacks the simulator says
+    for kind, name in named(case):
+        found = registry.availability(kind, name, elsewhere=case.fabric == "guests")
+        if not found.available:
+            return f"{kind} {name}: {found.why}", found.advice
+    if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():
+        return "launcher mpirun: no mpirun beside this Python", "type `make env`"
+    of_kind: dict[str, object] = {"guest": case.guest} if case.fabric == "guests" else {}
+    of_kind |= {"cluster": slowed(cluster_of(case), case.dilation, case.shrink)} if case.fabric == "netns" else {}
+    if ground is not None and case.fabric == "host":
+        site = ground.site(case)
+        hindrance: Obstacle | None = site if isinstance(site, tuple) else None
+    else:
+        hindrance = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
+    if hindrance is not None:
+        return hindrance
+    if case.fabric == "guests" and case.launcher != "local":
+        return f"launcher {case.launcher} starts no ranks inside guests", "use launcher `local`, or fabric `host`"
+    if isinstance(case, OwnCase) and hasattr(program := load_entry(Path(programs), case.entry), "obstacle"):
+        found_here: Obstacle | None = program.obstacle(case)
+        return found_here
+    return None
+
+
+def named(case: AnyCase) -> list[tuple[registry.Kind, str]]:
+    """The registered names that a case uses."""
+    names: list[tuple[registry.Kind, str]] = [("program", case.program), ("fabric", case.fabric), ("launcher", case.launcher)]
+    if case.transport is not None:
+        names.append(("transport", case.transport))
+    if isinstance(case, TrainCase):
+        names += [("framework", case.framework), ("strategy", case.strategy), ("workload", case.workload)]
+    return names

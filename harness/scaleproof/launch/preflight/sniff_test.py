@@ -1,0 +1,91 @@
+"""The sniff test of an allocation's nodes before an experiment: one rank on each, started as those of the experiment; at most once an hour."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import PreflightCheck, Sniff, Sniffed, SniffedNode
+from scaleproof.launch.nodes.allocated_nodes import Ground, Site, site_of
+from scaleproof.launch.preflight.machine_preflight import checked
+from scaleproof.launch.preflight.rank_preflight import facts_of, not_back
+from scaleproof.launch.preflight.slow_nodes import CODE
+from scaleproof.launch.watch.ranks import Sign
+from scaleproof.paths import PACKAGE
+from scaleproof.spec.case import AnyCase, parse_case
+from scaleproof.stats.intervals import median, median_interval
+
+VALID = timedelta(hours=1)
+FOLDER = "sniffs"
+"""Of the results: a file for each allocation and set of nodes."""
+PROGRAMS = PACKAGE / "calibrate" / "sniffing"
+BASE_S, NODE_S = 60.0, 6.0
+"""How long the test may take, and what each node may add, where all are one machine and take turns."""
+
+
+def sniffed(ground: Ground, results: Path, staging: Path) -> Sniff | PreflightCheck:
+    """Figures of all nodes that are left, kept ones where they are young enough; a check that says why there are none."""
+    site = site_of(one_rank_each(len(ground.nodes) - len(ground.lost)), ground)
+    if site is None:
+        return checked(CODE, None, "the nodes were not looked at: one rank does not fit on each of them")
+    job = ground.allocation.job.id if ground.allocation.job else ""
+    names = [node.name for node in site.nodes]
+    path = kept_at(results, ground.allocation.cluster, job, names)
+    if (known := young(path)) is not None:
+        return known
+    found = measured(one_rank_each(len(names)), names, staging, site)
+    if isinstance(found, Sign):
+        return not_back(found, CODE, "the nodes were not looked at: ", None)
+    sniff = Sniff(cluster=ground.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found)
+    write_form(path, sniff)
+    return sniff
+
+
+def one_rank_each(nodes: int, **fields: Any) -> AnyCase:
+    """The case of a sniff test."""
+    own = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "sniff", "entry": "sniff", "ranks": nodes}
+    return parse_case({**own, **fields})
+
+
+def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path:
+    """Where the figures of an allocation and these nodes, in any order, are kept."""
+    key = hashlib.sha256("\n".join([cluster, job, *sorted(names)]).encode()).hexdigest()[:16]
+    return results / FOLDER / f"{key}.json"
+
+
+def measured(case: AnyCase, names: Sequence[str], staging: Path, site: Site | None = None) -> list[SniffedNode] | Sign:
+    """Start a rank on each of the named nodes and have them measure; what went wrong where they did not come back."""
+    facts = facts_of(case, PROGRAMS, BASE_S + NODE_S * len(names), staging, site)
+    return facts if isinstance(facts, Sign) else [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
+
+
+def _node(names: Sequence[str], rank: int, found: Mapping[str, Any]) -> SniffedNode:
+    return SniffedNode(
+        name=names[rank], boot=found["boot"], cores=found["cores"], copied=_figure(found["copied"]), multiplied=_figure(found["multiplied"]),
+        next=names[(rank + 1) % len(names)] if "rate" in found else "",
+        rate=_figure(found["rate"]) if "rate" in found else None, trip=_figure(found["trip"]) if "trip" in found else None,
+    )  # fmt: skip
+
+
+def _figure(values: Sequence[float]) -> Sniffed:
+    interval = median_interval(values)
+    return Sniffed(value=median(values), low=interval.low if interval else None, high=interval.high if interval else None, n=len(values))
+
+
+def young(path: Path) -> Sniff | None:
+    """What is kept there; None when it is not, of another form, or too old."""
+    try:
+        known = Sniff.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return known if timedelta(0) <= _now() - datetime.fromisoformat(known.taken_at) < VALID else None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

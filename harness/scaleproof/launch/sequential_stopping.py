@@ -1,0 +1,129 @@
+"""Sequential stopping: blocks of launches until every case's interval is within the target or the budget ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from scaleproof.core.record_schema import Record
+from scaleproof.launch.nodes.allocated_nodes import Ground, machine_of
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.record.stops import CaseStop, Decided, Stops, write_stops
+from scaleproof.record.store import Store
+from scaleproof.spec.experiment import Stop
+from scaleproof.spec.plan import PlannedLaunch, plan
+
+if TYPE_CHECKING:
+    from scaleproof.spec.suite import Suite
+    from scaleproof.stats.stopping import Stop as State
+
+ValueOf = Callable[[Record, Store], float | None]
+"""A launch's value of the metric that decides; metrics live in an upper room and are handed down."""
+
+
+def fixed_number(suite: Suite, experiment: str, size: str, store: Store, ground: Ground | None = None) -> Stops:
+    """What is recorded of a size without `stop`."""
+    chosen = suite.experiment(experiment).size(size)
+    cases = tuple(
+        CaseStop(
+            case_id=case.case_id, arm=case.arm, repetitions=chosen.launches, launches=len(finished_launches(case.case_id, chosen.launches, store, ground)),
+            decided="fixed number", half_width_share=None,
+        )
+        for case in chosen.cases
+    )  # fmt: skip
+    return Stops(
+        suite=suite.name, experiment=experiment, size=size, machine=_machine(ground), code=code_digest(), minimum=chosen.launches, budget=chosen.launches,
+        cases=cases,
+    )  # fmt: skip
+
+
+class Sequential:
+    """Decides block by block, from the records alone: a resumed run decides the same again. Called by the supervisor when a block has ended."""
+
+    def __init__(self, suite: Suite, experiment: str, size: str, value_of: ValueOf, companions: Mapping[str, set[str]]) -> None:
+        chosen = suite.experiment(experiment).size(size)
+        assert chosen.stop is not None
+        self.stop: Stop = chosen.stop
+        self.names = (suite.name, experiment, size)
+        self.cases, self.minimum = chosen.cases, chosen.launches
+        self.value_of, self.companions = value_of, companions
+        self._blocks: dict[int, list[PlannedLaunch]] = {}
+        for launch in plan(suite, experiment, size, {case.case_id: self.stop.budget for case in chosen.cases}):
+            self._blocks.setdefault(launch.plan_index, []).append(launch)
+        self._repetitions = {case.case_id: chosen.launches for case in chosen.cases}
+        self._decided: dict[str, Decided] = {}
+        self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
+        self._next = chosen.launches
+        self.ground: Ground | None = None
+        """Nodes that the run was given."""
+
+    def more(self, store: Store) -> list[PlannedLaunch]:
+        """The next block: cases whose interval is still too wide and those they are compared with; empty when all is decided. Writes what was decided."""
+        values = {case.case_id: self._of_case(case.case_id, store) for case in self.cases}
+        for case_id, found in values.items():
+            if case_id not in self._decided:
+                self._decide(case_id, found)
+        undecided = {case_id for case_id in values if case_id not in self._decided}
+        going = undecided | {companion for case_id in undecided for companion in self.companions.get(case_id, ()) if values.get(companion)}
+        block = [launch for launch in self._blocks.get(self._next, []) if launch.case.case_id in going]
+        for launch in block:
+            self._repetitions[launch.case.case_id] = self._next + 1
+        self._next += 1
+        write_stops(store.results, self._stops(values))
+        return block
+
+    def _decide(self, case_id: str, values: Sequence[float]) -> None:
+        if not values:
+            self._decided[case_id] = "no result"
+            return
+        found = _state(values, self.stop)
+        if found.outcome != "continue":
+            self._decided[case_id] = found.outcome
+        elif self._next >= self.stop.budget:  # some launches of the budget gave no value
+            self._decided[case_id] = "budget spent"
+
+    def _of_case(self, case_id: str, store: Store) -> list[float]:
+        found = [self._value(record, store) for record in finished_launches(case_id, self._repetitions[case_id], store, self.ground)]
+        return [value for value in found if value is not None]
+
+    def _value(self, record: Record, store: Store) -> float | None:
+        key = (record.case_id, record.plan_index)
+        if key not in self._values or self._values[key][0] != record.launch:
+            self._values[key] = record.launch, self.value_of(record, store)
+        return self._values[key][1]
+
+    def _stops(self, values: Mapping[str, Sequence[float]]) -> Stops:
+        suite, experiment, size = self.names
+        return Stops(
+            suite=suite, experiment=experiment, size=size, machine=_machine(self.ground), code=code_digest(), metric=self.stop.metric, nbytes=self.stop.nbytes,
+            target=self.stop.target, minimum=self.minimum, budget=self.stop.budget,
+            cases=tuple(
+                CaseStop(
+                    case_id=case.case_id, arm=case.arm, repetitions=self._repetitions[case.case_id], launches=len(values[case.case_id]),
+                    decided=self._decided.get(case.case_id, "unfinished"), half_width_share=_half_width(values[case.case_id], self.stop),
+                )
+                for case in self.cases
+            ),
+        )  # fmt: skip
+
+
+def finished_launches(case_id: str, repetitions: int, store: Store, ground: Ground | None = None) -> list[Record]:
+    """Finished launches of this code on this machine or these nodes, by repetition; the latest of one that was made twice."""
+    good = [record for record in store.records(case_id) if record.status == "ok"]
+    good = [record for record in good if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, ground))]
+    latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
+    return [latest[index] for index in sorted(latest)]
+
+
+def _machine(ground: Ground | None) -> str:
+    return ground.machine if ground else machine_id()
+
+
+def _half_width(values: Sequence[float], stop: Stop) -> float | None:
+    return _state(values, stop).half_width_share if values else None
+
+
+def _state(values: Sequence[float], stop: Stop) -> State:
+    from scaleproof.stats.stopping import state  # SciPy takes half a second, and most sizes have no `stop`
+
+    return state(values, stop.target, stop.budget)

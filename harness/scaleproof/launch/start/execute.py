@@ -1,0 +1,166 @@
+"""One launch in its folder: start the launcher, watch the ranks, end everything."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scaleproof.core.atomic_write import read_json
+from scaleproof.core.board import Board
+from scaleproof.core.launch_spec import ENVIRONMENT, Orders
+from scaleproof.core.record_schema import Stall
+from scaleproof.launch.launchers.base import Launcher, scratch
+from scaleproof.launch.nodes.coordinator import LEFT
+from scaleproof.launch.teardown import clean, end_processes, reap_session
+from scaleproof.launch.watch.flight_recorder import Seen, first_silent, look, look_again, stall_of
+from scaleproof.launch.watch.rank_processes import Here, OnNodes
+from scaleproof.launch.watch.ranks import Sign, Watch, root_cause, signal_name
+from scaleproof.paths import IMPORT_ROOT
+from scaleproof.record.environment import PADDING
+
+POLL_S = 0.1
+"""How often the supervisor looks, which takes a core from the ranks; the end of the launcher wakes it at once."""
+CAUSE_S = 0.5
+"""After the first sign: time for the sign of the rank that failed first to arrive."""
+BLAME_S = 5.0
+"""The same when all signs so far may be consequences: a rank that raised can need seconds to leave its library."""
+LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
+"""After the last rank: time for the launcher to end by itself; the keeper of guests still counts what it captured."""
+TERM_S = 0.3
+PADDING_MAX = 4096
+"""Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a launch ended: the failed rank's sign (None: well), what its processes left behind, how long it took, and what all ranks did when it failed."""
+
+    cause: Sign | None
+    leftovers: list[str]
+    wall_s: float
+    stall: Stall | None = None
+
+
+def launch_environment(orders: Orders, launcher: Launcher, folder: Path) -> dict[str, str]:
+    """Variables of every process of the launch."""
+    threads = {name: str(orders.case["threads_per_rank"]) for name in THREAD_VARIABLES}
+    paths = [str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {ENVIRONMENT: orders.launch, "PYTHONHASHSEED": str(orders.seed % 2**32), "PYTHONPATH": os.pathsep.join(paths), PADDING: padding(orders.seed)}
+    own["TMPDIR"] = str(scratch(orders.launch))  # a rank ends without the exit handlers that would remove its libraries' files
+    return {**os.environ, **threads, **own, **launcher.environment(folder, orders)}
+
+
+def padding(seed: int) -> str:
+    """A text of random length that follows from the launch's seed."""
+    return "x" * random.Random(f"padding/{seed}").randrange(PADDING_MAX)
+
+
+def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[str, str], watch: Watch) -> Ended:
+    """Run the launch to its end. Whatever happens in here, also KeyboardInterrupt, none of its processes survives."""
+    started = time.monotonic()
+    process: subprocess.Popen[bytes] | None = None
+    with (folder / "launcher.log").open("wb") as log:
+        try:
+            scratch(orders.launch).mkdir(mode=0o700)
+            command = launcher.command(folder, orders)
+            process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
+            stall = stall_of(look_again(watch, seen), cause) if cause and any(watch.board.pid(rank) for rank in watch.ranks) else None
+            leftovers = [] if cause else _leave(process, LEAVE_NODES_S if orders.nodes or orders.case["fabric"] == "guests" else LEAVE_S)
+        finally:
+            with _uninterrupted():
+                if orders.nodes and process is not None:
+                    process.terminate()  # the keeper has the agents end what runs on their nodes
+                    _leave(process, LEAVE_NODES_S)
+                end_processes(orders.launch, TERM_S)
+                if process is not None:
+                    process.kill()
+                    process.wait()
+                    reap_session(process.pid)
+                left = [*clean(orders.launch), *(read_json(folder / LEFT) or [])]
+    return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
+
+
+def prepare(folder: Path, orders: Orders) -> None:
+    """Make the launch's folder; it is private, since it holds the launch's token."""
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "rendezvous").mkdir()
+    Board(folder / "board", int(orders.case["ranks"])).close()
+    orders.write(folder)
+
+
+def new_watch(folder: Path, orders: Orders) -> Watch:
+    """The watch over a folder that `prepare` made."""
+    ranks, nodes = int(orders.case["ranks"]), orders.nodes or int(orders.case["nodes"])
+    apart = orders.nodes or orders.case["fabric"] == "guests"
+    processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if apart else Here()
+    return Watch(folder, Board(folder / "board", ranks), processes)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C waits until everything is torn down."""
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float) -> tuple[Sign | None, list[Seen]]:
+    """The cause of failure and what the ranks did at the first sign of it; None when all ranks ended well."""
+    first_sign, seen = 0.0, list[Seen]()
+    with os.fdopen(os.pidfd_open(process.pid)) as ending:
+        while True:
+            # In this order: a parent has written how its ranks ended before it is gone.
+            gone = process.poll()
+            signs, now = watch.poll(), time.monotonic()
+            if signs and not seen:
+                first_sign, seen = now, look(watch)
+            if signs:
+                grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
+                if watch.all_ended() or gone is not None or now - first_sign > grace:
+                    return root_cause(watch.poll()), seen
+            elif watch.all_ended():
+                return None, seen
+            elif gone is not None:
+                return _launcher_gone(watch, gone), look(watch)
+            elif now > deadline:
+                return _nobody_failed(watch, "deadline", "deadline passed")
+            elif (idle_s := watch.idle_s()) > stall_s:
+                return _nobody_failed(watch, "stalled", f"no rank moved for {idle_s:.1f} s")
+            select.select([ending], [], [], POLL_S)
+
+
+def _launcher_gone(watch: Watch, code: int) -> Sign:
+    how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
+    started = any(watch.board.pid(rank) for rank in watch.ranks)
+    # The ranks died with it, by the kernel's hand; none of them is to blame.
+    return watch.sign("rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended")
+
+
+def _nobody_failed(watch: Watch, code: str, message: str) -> tuple[Sign, list[Seen]]:
+    """All ranks live but the launch does not come to its end: the rank to which the others' waiting leads is named."""
+    seen = look(watch)
+    rank, why = first_silent(seen)
+    sign = Sign(code, rank, time.monotonic_ns(), f"{message}; {why}")
+    # As it was seen: being asked for its stacks may have woken the rank.
+    return (replace(sign, step=seen[rank].line.step, operation=seen[rank].line.operation) if rank >= 0 else sign), seen
+
+
+def _leave(process: subprocess.Popen[bytes], within_s: float) -> list[str]:
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return [f"the launcher (process {process.pid})"]
+    return []

@@ -1,0 +1,60 @@
+"""Launches and single commands in guests: from a case to guests.json, and to the keeper that boots its nodes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from scaleproof.core.launch_spec import Orders
+from scaleproof.fabric.guests.guest_plan import GuestPlan
+from scaleproof.fabric.guests.guests import keeper_command
+from scaleproof.launch.launchers.base import Launcher, ranks_of
+from scaleproof.launch.nodes.allocated_nodes import Site
+from scaleproof.launch.nodes.start_on_nodes import OverNodes
+from scaleproof.launch.start.node_command import Ran, one_per_node, run_on_nodes
+from scaleproof.launch.start.on_namespaces import InNamespaces
+from scaleproof.spec import registry
+
+
+def launcher_of(fabric: str, launcher: str, site: Site | None = None) -> Launcher:
+    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the keeper, which starts them on every node."""
+    if site is not None:
+        return OverNodes(site, launcher)
+    on_nodes: dict[str, Launcher] = {"guests": InGuests(), "netns": InNamespaces(launcher)}
+    started: Launcher = on_nodes[fabric] if fabric in on_nodes else registry.load("launcher", launcher)()
+    return started
+
+
+class InGuests:
+    """One keeper, which boots the nodes and starts a parent in each."""
+
+    def command(self, folder: Path, orders: Orders) -> list[str]:
+        """Writes guests.json; the keeper's life hangs on the supervisor's."""
+        nodes, ranks = int(orders.case.get("nodes", 1)), int(orders.case["ranks"])
+        mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
+        parent = [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--ranks"]
+        GuestPlan(
+            nodes=nodes, commands=[[*parent, *map(str, some)] for some in mine], ranks=mine, kind=str(orders.case.get("guest", "uml")),
+            link_mbit=orders.case.get("link_mbit"), link_delay_ms=float(orders.case.get("link_delay_ms") or 0),
+            capture=orders.case.get("tracing") == "full",
+        ).write(folder)  # fmt: skip
+        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper_command(sys.executable, folder)]
+
+    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+        """Nothing of its own."""
+        return {}
+
+
+def run_in_guests(command: Sequence[str] | Sequence[Sequence[str]], *, timeout_s: float = 120.0, keep: Path | None = None, **plan: Any) -> Ran:
+    """Run a command in every node of a network of guests (or one command per node), in this working directory with this environment.
+
+    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)), eth0 and rxe0; SCALEPROOF_SHARED is a folder that all nodes and
+    this machine share (`keep`, else a temporary one). `plan`: fields of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124:
+    out of time."""
+    nodes = int(plan.pop("nodes", 1))
+    planned = GuestPlan(nodes=nodes, commands=one_per_node(command, nodes), **plan)
+    return run_on_nodes(nodes, planned.write, partial(keeper_command, sys.executable), timeout_s, keep)

@@ -1,0 +1,64 @@
+"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the keeper that builds its cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scaleproof.core.launch_spec import Orders
+from scaleproof.fabric.netns.netns import keeper_command
+from scaleproof.fabric.netns.netns_plan import NamespacePlan
+from scaleproof.fabric.topology import network_of
+from scaleproof.launch.launchers import mpich, mpirun
+from scaleproof.launch.launchers.base import Launcher, ranks_of
+from scaleproof.launch.start.node_command import Ran, one_per_node, run_on_nodes
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
+
+
+class InNamespaces:
+    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun` and `mpich` run on the first node."""
+
+    def __init__(self, launcher: str) -> None:
+        self.launcher = launcher
+
+    def command(self, folder: Path, orders: Orders) -> list[str]:
+        """Writes namespaces.json; the keeper's life hangs on the supervisor's."""
+        case = parse_case(orders.case)
+        cluster = slowed(cluster_of(case), case.dilation, case.shrink)
+        ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]
+        commands, module = list[list[str]](), "scaleproof.rank.nodes"
+        if self.launcher != "local":
+            hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
+            commands, module = [_started(self.launcher, hosts, case.interface, folder), *[[]] * (case.nodes - 1)], "scaleproof.fabric.netns.netns_coordinator"
+        # Of a slowed second a node has a slowed second's part of its cores.
+        quota = None if case.node_cores is None else case.node_cores / case.dilation
+        NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
+        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper_command(sys.executable, module, folder)]
+
+    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+        """That of the launcher inside."""
+        inner: Launcher = registry.load("launcher", self.launcher)()
+        return inner.environment(folder, orders)
+
+
+def _started(launcher: str, hosts: dict[str, int], interface: str, folder: Path) -> list[str]:
+    """What the first node runs: it starts the ranks of all of them."""
+    if launcher == "mpich":
+        return mpich.started(mpich.options_over(hosts, interface), mpich.parent(folder), mpirun.REACH)
+    return mpirun.started(mpirun.options_over(hosts, interface), folder)
+
+
+def run_in_namespaces(
+    command: Sequence[str] | Sequence[Sequence[str]], cluster: Cluster, *, cores: float | None = None, timeout_s: float = 120.0, keep: Path | None = None
+) -> Ran:
+    """Run a command in every node of a cluster (or one command per node), in this working directory with this environment.
+
+    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...; SCALEPROOF_SHARED is a folder that all nodes and
+    this machine share (`keep`, else a temporary one). Exit code 124: out of time."""
+    network_of(cluster)  # SpecError here rather than in the keeper
+    plan = NamespacePlan(cluster, one_per_node(command, cluster.nodes), cores=cores)
+    return run_on_nodes(cluster.nodes, plan.write, lambda folder: keeper_command(sys.executable, "scaleproof.fabric.netns.netns_coordinator", folder), timeout_s, keep)

@@ -1,0 +1,64 @@
+"""What a launch whose compute is replayed needs of its supervisor: the profile, found before it starts, handed to its ranks, and told in its record."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from scaleproof.core.record_schema import Record
+from scaleproof.launch.preflight.case_preflight import Obstacle
+from scaleproof.record.digest import machine_id
+from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.profile import FILE, Profile, profile_of
+
+
+def replays(case: AnyCase) -> bool:
+    """Whether its ranks sleep instead of computing; the simulator, which reckons with profiles too, has no ranks."""
+    return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric != "simulated"
+
+
+def sleeps(case: AnyCase) -> bool:
+    """Whether its ranks mostly wait, so that they may be more than the cores: replayed compute, or a suite's own program whose option `slept` says so."""
+    return replays(case) or (isinstance(case, OwnCase) and bool(case.options.get("slept")))
+
+
+def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
+    """The profile that a case replays, or why there is none; None where it replays nothing."""
+    if not replays(case):
+        return None
+    assert isinstance(case, TrainCase)
+    try:
+        return profile_of(case, results / "machines" / machine_id())
+    except SpecError as why:
+        return str(why), "see docs/replay.md"
+
+
+def patience_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
+    """`stall_s`, and twice a whole step where compute is slept: a rank that sleeps moves no more than one that hangs."""
+    return stall_s if profile is None else max(stall_s, 2 * profile.step_s * case.dilation)
+
+
+def hand_over(profile: Profile, folder: Path) -> None:
+    """To the ranks, through the launch's folder; compose keeps the file in the record."""
+    (folder / FILE).write_text(profile.model_dump_json())
+
+
+def described(profile: Profile) -> dict[str, Any]:
+    """For the record, beside the file: whose times they are, how they were found, and what tells this profile from another one."""
+    return {
+        "sha256": digest(profile), "node": profile.node, "framework": profile.framework, "code": profile.code, "measured_at": profile.measured_at,
+        "taken": profile.taken, "forward_s": profile.forward_s, "backward_s": profile.backward_s, "update_s": profile.update_s.median,
+    }  # fmt: skip
+
+
+def digest(profile: Profile) -> str:
+    """SHA-256 of the file that ranks read."""
+    return hashlib.sha256(profile.model_dump_json().encode()).hexdigest()
+
+
+def same_profile(record: Record, results: Path) -> bool:
+    """Whether a launch replayed what it would replay now: with another profile a finished launch is none."""
+    profile = profile_for(record.case, results)
+    return profile is None or (isinstance(profile, Profile) and record.environment.get("replay", {}).get("sha256") == digest(profile))

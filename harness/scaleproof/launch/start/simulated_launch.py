@@ -1,0 +1,76 @@
+"""Launches of fabric `simulated`: nothing starts, what a simulator foretells becomes the record. The simulator is an upper room and handed down."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scaleproof.core.launch_spec import Orders
+from scaleproof.core.record_schema import Record
+from scaleproof.launch.finish.compose_record import Surroundings, command
+from scaleproof.record.digest import code_digest, code_version, machine_id
+from scaleproof.record.store import Store
+from scaleproof.spec.case import AnyCase
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FABRIC = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """Samples in the record's form, and what they follow from."""
+
+    samples: pa.Table
+    facts: dict[str, Any]
+
+
+class Simulator(Protocol):
+    """What the supervisor needs of it; both raise SpecError, in one line with what to type, where something is missing."""
+
+    def inputs(self, case: AnyCase) -> str:
+        """Digest of all that the case's prediction follows from besides the code."""
+
+    def foretell(self, launch: PlannedLaunch) -> Foretold:
+        """The prediction of one planned launch."""
+
+
+def unforeseen(launch: PlannedLaunch, simulator: Simulator | None) -> tuple[str, str] | None:
+    """Why the launch cannot be predicted here, and what to do."""
+    if simulator is None:
+        return "nothing here simulates", "use `scaleproof run`"
+    try:
+        simulator.inputs(launch.case)
+    except SpecError as error:
+        why, _, advice = str(error).partition("; ")
+        return why, advice or "see docs/simulator.md"
+    return None
+
+
+def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -> bool:
+    """Whether there is a record of this launch by this code from the same costs, profile and cluster."""
+    if unforeseen(launch, simulator) is not None or simulator is None:
+        return False
+    wanted = simulator.inputs(launch.case)
+    version = (launch.plan_index, "ok", code_digest(FABRIC), machine_id())
+    return any(
+        (record.plan_index, record.status, record.code.digest, record.machine) == version and record.transport.get("prediction", {}).get("inputs") == wanted
+        for record in store.records(launch.case.case_id)
+    )
+
+
+def foretold(launch: PlannedLaunch, orders: Orders, simulator: Simulator, around: Surroundings) -> tuple[Record, pa.Table]:
+    """The record of a prediction, with its samples."""
+    started, case = time.monotonic(), launch.case
+    found = simulator.foretell(launch)
+    record = Record(
+        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence="simulated",
+        oversubscribed=False, status="ok", failure=None, ranks=[], checks=[], warnings=[], code=code_version(FABRIC), machine=machine_id(),
+        environment=around.fixed, transport={"prediction": found.facts}, started_at=around.started_at, wall_s=round(time.monotonic() - started, 4),
+        command=command(case, orders),
+    )  # fmt: skip
+    return record, found.samples

@@ -1,0 +1,77 @@
+"""How ranks' processes fare, from outside: on this machine by /proc, in guests by what their nodes tell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from scaleproof.core.atomic_write import read_json
+from scaleproof.rank.mirror import STACKS, processes_file
+from scaleproof.record.process import disk_bytes, family_s, process_state
+
+
+class Processes(Protocol):
+    """Asked by rank, since a number of a process means nothing outside its kernel."""
+
+    def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
+        """Letter of its state, and processor time in s, that of its polling threads left out; ('', 0) when it is gone or not known."""
+
+    def family_s(self, rank: int, pid: int) -> float:
+        """Processor time in s of its descendants, where `state` has not counted them already."""
+
+    def disk_bytes(self, rank: int, pid: int) -> int:
+        """What it read from storage."""
+
+    def ask_for_stacks(self, folder: Path) -> bool:
+        """Make every living rank write its stacks; False: it takes a signal to each."""
+
+
+class Here:
+    """Processes of this machine."""
+
+    def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
+        """See Processes."""
+        state, used_s = process_state(pid)
+        return state, used_s - sum(process_state(pid, thread)[1] for thread in pollers)
+
+    def family_s(self, rank: int, pid: int) -> float:
+        """See Processes."""
+        return family_s(pid)
+
+    def disk_bytes(self, rank: int, pid: int) -> int:
+        """See Processes."""
+        return disk_bytes(pid)
+
+    def ask_for_stacks(self, folder: Path) -> bool:
+        """See Processes."""
+        return False
+
+
+class OnNodes:
+    """Processes of guests: the parent on each node writes what it sees (rank/mirror.py)."""
+
+    def __init__(self, folder: Path, places: Sequence[int]) -> None:
+        self.folder, self.places = folder, places
+
+    def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
+        """See Processes."""
+        told = self._told(rank)
+        return str(told.get("state", "")), float(told.get("used_s", 0.0))
+
+    def family_s(self, rank: int, pid: int) -> float:
+        """Part of `state`."""
+        return 0.0
+
+    def disk_bytes(self, rank: int, pid: int) -> int:
+        """See Processes."""
+        return int(self._told(rank).get("read_bytes", 0))
+
+    def ask_for_stacks(self, folder: Path) -> bool:
+        """By a file, which every node looks for."""
+        (folder / STACKS).write_text(str(time.monotonic_ns()))
+        return True
+
+    def _told(self, rank: int) -> dict[str, Any]:
+        return (read_json(processes_file(self.folder, self.places[rank])) or {}).get(str(rank), {})

@@ -1,0 +1,74 @@
+"""Horovod over Gloo, without ssh: rank 0 serves its rendezvous while the ranks join. The binding (torch or TensorFlow) follows the case's framework."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
+
+from scaleproof.transports.horovod.bindings import Binding, HorovodTransport, translated
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+JOIN_S = 60
+
+
+class Horovod(HorovodTransport):
+    """All ranks are one host to Horovod, also those of several nodes: that of rank 0. The rendezvous server lives only until all have joined."""
+
+    OPERATIONS = "Gloo"
+
+    def _path(self) -> Literal["socket"]:
+        return "socket"
+
+    def _join(self, context: RankContext, binding: Binding) -> None:
+        with _served(context) as (host, port):
+            place = {
+                "RANK": context.rank,
+                "SIZE": context.world_size,
+                "LOCAL_RANK": context.rank,
+                "LOCAL_SIZE": context.world_size,
+                "CROSS_RANK": 0,
+                "CROSS_SIZE": 1,
+            }
+            gloo = {
+                "GLOO_RENDEZVOUS_ADDR": host,
+                "GLOO_RENDEZVOUS_PORT": port,
+                "GLOO_IFACE": context.case.interface,
+                "GLOO_TIMEOUT_SECONDS": JOIN_S,
+            }
+            choice = {"CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo", "HOSTNAME": host}
+            os.environ.update({f"HOROVOD_{name}": str(value) for name, value in (place | gloo | choice).items()})
+            context.post.wait()
+            with translated():
+                binding.init()
+            context.post.go_on()
+            # The server goes when every rank has what it needs of it.
+            context.rendezvous.exchange("horovod.joined", context.rank, context.world_size, True)
+
+
+@contextmanager
+def _served(context: RankContext) -> Iterator[tuple[str, int]]:
+    """Address and port of the rendezvous server, which is rank 0's. Horovod's own starter binds every interface; this one binds the fabric's."""
+    if context.rank != 0:
+        host, port = context.rendezvous.get("horovod.server")
+        yield host, port
+        return
+    from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+    from horovod.runner.http.http_server import RendezvousHandler, RendezvousHTTPServer
+
+    server = RendezvousHTTPServer((context.address, 0), RendezvousHandler, 0)
+    server.daemon_threads = True
+    server.init(get_host_assignments(parse_hosts(f"{context.address}:{context.world_size}"), context.world_size))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="horovod rendezvous", daemon=True)
+    thread.start()
+    try:
+        context.rendezvous.put("horovod.server", [context.address, server.server_address[1]])
+        yield context.address, server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

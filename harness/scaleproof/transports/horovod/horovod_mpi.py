@@ -1,0 +1,42 @@
+"""Horovod over MPI: MPI agrees on what is ready and moves it. The ranks are those that mpirun started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Literal
+
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.transports.horovod.bindings import Binding, HorovodTransport, translated
+from scaleproof.transports.mpi import need_mpirun, path_of, settings
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+
+class HorovodMpi(HorovodTransport):
+    """Its background thread calls MPI; the thread that asks for a collective never does."""
+
+    OPERATIONS = "MPI"
+
+    def __init__(self, context: RankContext) -> None:
+        need_mpirun("horovod-mpi")
+        super().__init__(context)
+        context.facts["mpi"] = settings()
+
+    def _path(self) -> Literal["shared memory", "socket", "library's choice"]:
+        return path_of(settings())
+
+    def _join(self, context: RankContext, binding: Binding) -> None:
+        os.environ.update({"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "MPI"})
+        context.post.wait()
+        with translated():
+            binding.init()
+        context.post.go_on()
+        if (place := binding.place()) != (self.rank, self.world_size):
+            raise TransportError(f"Horovod counts this rank as {place[0]} of {place[1]}, the launch as {self.rank} of {self.world_size}")
+
+    def close(self) -> None:
+        """See Transport.close; a rank that leaves because of an error skips it: MPI's end would wait for all ranks, and mpirun ends them."""
+        if sys.exc_info()[0] is None:
+            super().close()

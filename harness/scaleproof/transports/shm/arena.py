@@ -1,0 +1,84 @@
+"""One anonymous shared mapping per rank, seen by all ranks of the launch."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.transports._allocator import Allocator
+from scaleproof.transports.base import Array
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+LINE = 64
+"""Bytes of a cache line: what two ranks write lies on different ones."""
+HUGE_PAGE = 2 << 20
+ADDRESSES = 64 << 40
+"""Half of what a process can address: all ranks' memories are mapped in each."""
+
+
+class Arena:
+    """Every rank's memory, mapped here: `memory[r]` are rank r's bytes. Sparse: only what is touched takes memory, and nothing has a name.
+
+    The mapping comes from memfd_create and is reached through /proc/<pid>/fd, so the kernel frees it when the last rank is gone, however it ends.
+    """
+
+    def __init__(self, context: RankContext) -> None:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self.nbytes = min(physical, ADDRESSES // context.world_size) // HUGE_PAGE * HUGE_PAGE
+        descriptor = os.memfd_create("scaleproof", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, self.nbytes)
+            known = context.rendezvous.exchange("shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _place()])
+            self.pids = [pid for pid, _, _ in known]
+            far = [(rank, place.partition("/")[0]) for rank, (_, _, place) in enumerate(known) if place != _place()]
+            if far:
+                raise TransportError(f"shared memory ends at the node: rank {far[0][0]} stands on {far[0][1]}, rank {context.rank} on {socket.gethostname()}")
+            self._maps = [self._open(pid, fd) for pid, fd, _ in known]
+            context.rendezvous.exchange("shm.mapped", context.rank, context.world_size, True)
+        finally:
+            os.close(descriptor)
+        self.memory = [np.frombuffer(area, np.uint8) for area in self._maps]
+        self.words = [memoryview(area).cast("Q") for area in self._maps]
+        self._allocator = Allocator(self._maps[context.rank], "shared memory")
+
+    def _open(self, pid: int, descriptor: int) -> mmap.mmap:
+        try:
+            opened = os.open(f"/proc/{pid}/fd/{descriptor}", os.O_RDWR)
+            try:
+                area = mmap.mmap(opened, self.nbytes)
+            finally:
+                os.close(opened)
+        except OSError as error:
+            raise TransportError(f"cannot map the memory of process {pid}: {error.strerror}") from error
+        # A kernel without huge pages for shared memory serves small ones.
+        area.madvise(mmap.MADV_HUGEPAGE)
+        return area
+
+    def allocate(self, nbytes: int) -> Array:
+        """See Allocator.allocate."""
+        return self._allocator.allocate(nbytes)
+
+    def offset(self, array: Array) -> int | None:
+        """Where an array lies in the own memory; None when it lies elsewhere."""
+        return self._allocator.offset(array)
+
+
+def _place() -> str:
+    """Of processes that see each other's numbers."""
+    return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def as_bytes(array: Array) -> Array:
+    """The bytes of a C-contiguous array, flat."""
+    if array.ndim == 1 and array.dtype.char == "B" and array.flags.c_contiguous:
+        return array
+    if not array.flags.c_contiguous:
+        raise TransportError("a buffer must be C-contiguous")
+    return array.reshape(-1).view(np.uint8)

@@ -1,0 +1,173 @@
+"""One gRPC server of TensorFlow per rank: what all ways to start one share. Addresses, proxies, how errors are named, how its sockets end."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from scaleproof.core.transport_errors import MessageTooLarge, PeerLost, TransportError
+from scaleproof.transports.tensorflow.bind import bound_to
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+JOB = "worker"
+LIMIT = 2**31 - 1
+"""Bytes of one gRPC message that TensorFlow takes, protobuf's limit too; a tensor travels in one message."""
+OVERHEAD = 4096
+"""Room that a message's own fields take beside the tensor's bytes."""
+GRACE_S = 2.0
+"""How long `close` waits for peers that may still be taking something from this rank."""
+PEER_IS_GONE = (
+    "Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE",
+    "CoordinationService/Heartbeat",
+)  # fmt: skip
+TOO_LARGE = "exceeds the 2GB protobuf limit"
+PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+"""Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
+_TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
+_WHERE = re.compile(r"Graph execution error|=+$|\d+ root error|(\w+: )?From /job:|Detected at node|Node:|\s|$")
+"""Lines that say where a graph failed, not why."""
+
+
+class Cluster(ABC):
+    """This rank's server, and what all ranks agreed on. Needs TensorFlow 2; raises TransportError when a port or a peer is not there."""
+
+    def __init__(self, context: RankContext) -> None:
+        for name in PROXIES:
+            os.environ.pop(name, None)
+        import tensorflow
+
+        self.tf: Any = tensorflow
+        self.rank, self.world_size = context.rank, context.world_size
+        self.threads = context.case.threads_per_rank
+        self._rendezvous = context.rendezvous
+        self._joined, self._closed = False, False
+        self._before = set(_sockets())
+        with _reserved(context.address) as port:
+            places = [str(place) for place in context.rendezvous.exchange("tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}")]
+            with bound_to(context.address, port), self.calling():
+                self._serve(self.tf.train.ClusterSpec({JOB: places}))
+        self._check_bound(context.address, port)
+        # A server asks every other one of the cluster for its devices, for ever.
+        context.rendezvous.exchange("tensorflow.started", self.rank, self.world_size, True)
+        self._joined = True
+        variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith(("GRPC_", "TF_GRPC", "TF_NUM_"))}
+        context.facts["tuning"] = {"message_limit_bytes": LIMIT, "intra_op_threads": self.threads, "variables": variables} | self._tuning()
+
+    @abstractmethod
+    def _serve(self, places: Any) -> None:
+        """Start the own server of this ClusterSpec."""
+
+    @abstractmethod
+    def _tuning(self) -> dict[str, Any]:
+        """Settings in use, for the record."""
+
+    def _leave(self) -> None:  # noqa: B027  a server without sessions has nothing to end before its sockets
+        """All ranks are done and their servers still there."""
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """A call of TensorFlow: its errors become PeerLost or TransportError. It names the cause of an OpError in its text only."""
+        errors = self.tf.errors
+        try:
+            yield
+        except errors.OpError as error:
+            text = error.message.strip()
+            first = next((line for line in text.splitlines() if not _WHERE.match(line)), type(error).__name__)
+            if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(words in text for words in PEER_IS_GONE):
+                self._joined = False
+                task = _TASK.search(text)
+                raise PeerLost(int(task.group(1)) if task else -1, first) from error
+            if TOO_LARGE in text:
+                raise MessageTooLarge(first) from error
+            raise TransportError(first) from error
+
+    def close(self) -> None:
+        """Idempotent. TensorFlow can shut no server down: the kernel ends its sockets, upon which gRPC closes the listening one and peers see the end."""
+        if self._closed:
+            return
+        self._closed = True
+        # What waits for peers would wait for a lost one too.
+        if self._joined and self._all("leaving"):
+            self._leave()
+            self._all("closed")
+        for descriptor in self._opened():
+            with ignored(OSError):
+                opened = socket.socket(fileno=os.dup(descriptor))
+                with opened:
+                    opened.shutdown(socket.SHUT_RDWR)
+
+    def _opened(self) -> list[int]:
+        """Descriptors of the sockets that came with the server."""
+        return [descriptor for identity, descriptor in _sockets().items() if identity not in self._before]
+
+    def _all(self, stage: str) -> bool:
+        """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a peer has taken it."""
+        deadline = time.monotonic() + GRACE_S
+        self._rendezvous.put(f"tensorflow.{stage}.{self.rank}", True)
+        for peer in range(self.world_size):
+            try:
+                self._rendezvous.get(f"tensorflow.{stage}.{peer}", max(deadline - time.monotonic(), 0), peer)
+            except RuntimeError:
+                return False
+        return True
+
+    def _check_bound(self, address: str, port: int) -> None:
+        elsewhere = set[str]()
+        for descriptor in self._opened():
+            with socket.socket(fileno=os.dup(descriptor)) as opened:
+                if opened.family in (socket.AF_INET, socket.AF_INET6) and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    elsewhere.add(opened.getsockname()[0].removeprefix("::ffff:"))
+        if elsewhere != {address}:
+            self.close()
+            raise TransportError(f"TensorFlow's server listens on {', '.join(sorted(elsewhere)) or 'nothing'}, not on {address}:{port} only")
+
+
+def check_size(nbytes: int) -> None:
+    """A tensor travels in one message: refuse one that gRPC would, before it is tried."""
+    if nbytes > LIMIT - OVERHEAD:
+        raise MessageTooLarge(f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, which takes {LIMIT}")
+
+
+@contextmanager
+def ignored(*kinds: type[BaseException]) -> Iterator[None]:
+    """What a peer that is gone already makes of a farewell."""
+    try:
+        yield
+    except kinds:
+        return
+
+
+@contextmanager
+def _reserved(address: str) -> Iterator[int]:
+    """A port that nobody else is given while the block lasts: bound but not listening, so a server of this process may take it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            opened.bind((address, 0))
+        except OSError as error:
+            raise TransportError(f"cannot listen on {address}: {error.strerror or error}") from error
+        yield opened.getsockname()[1]
+
+
+def _host(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def _sockets() -> dict[str, int]:
+    """Sockets of this process: identity and descriptor."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        with ignored(FileNotFoundError):  # the listing's own
+            target = os.readlink(f"/proc/self/fd/{name}")
+            if target.startswith("socket:["):
+                found[target] = int(name)
+    return found

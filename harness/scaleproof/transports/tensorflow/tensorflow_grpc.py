@@ -1,0 +1,142 @@
+"""TensorFlow's own distributed runtime over gRPC: its ring collectives, and messages through queues on the servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.transports.base import Array, Handle, ReduceOperation
+from scaleproof.transports.shm.arena import as_bytes
+from scaleproof.transports.tensorflow.cluster import check_size
+from scaleproof.transports.tensorflow.collectives import DTYPES, Call, Collective, TensorflowCollectives, into, nothing
+from scaleproof.transports.tensorflow.servers import Servers
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+MERGES: dict[ReduceOperation, str] = {"sum": "Add", "max": "Max"}
+GROUP = 1
+"""Key of the group of all ranks."""
+
+
+class TensorflowGrpc(TensorflowCollectives):
+    """The kernels and the settings of MultiWorkerMirroredStrategy with CommunicationImplementation.RING, called one by one."""
+
+    NAME = "tensorflow-grpc"
+
+    def __init__(self, context: RankContext) -> None:
+        self.servers = Servers(context)
+        self._instances: dict[str, int] = {}
+        self._peers = [peer for peer in range(context.world_size) if peer != context.rank]
+        # One thread per peer and direction keeps the order of messages.
+        super().__init__(context, self.servers, [f"{direction}.{peer}" for peer in self._peers for direction in ("send", "recv")], sends=True)
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """See Transport.connect."""
+        return cls(context)
+
+    def _set_up(self, context: RankContext) -> None:
+        self._calls = _Calls(self.servers, self._peers)
+
+    def _collective(self, kind: Collective, buffer: Array) -> Array | None:
+        return self._calls.collective(kind, buffer, self._instance(kind, buffer))
+
+    def _instance(self, kind: str, buffer: Array) -> int:
+        """One per operation, type and size, the same on every rank since all call in the same order; TensorFlow keeps each for ever."""
+        return self._instances.setdefault(f"{kind}.{buffer.dtype.name}.{buffer.size}", len(self._instances))
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """See TensorflowCollectives.broadcast; a tree."""
+        mine = self.rank == root
+
+        def call() -> Array | None:
+            return self._calls.collective("broadcast.send" if mine else "broadcast.recv", buffer, self._instance(f"broadcast.{root}", buffer))
+
+        return self._start("broadcast", buffer, buffer.nbytes if mine else 0, call, nothing if mine else into(buffer))
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send; done when the bytes lie in the queue on the own server, from where the peer takes them."""
+        data = as_bytes(buffer)
+        check_size(data.nbytes)
+        self.traffic.count(data.nbytes)
+        # A copy: TensorFlow would go on reading the caller's memory until the peer took it.
+        return Call(self._post, self._submit(f"send.{peer}", lambda: self._calls.enqueue(peer, data.copy())), nothing, peer)
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        data = as_bytes(buffer)
+
+        def fits(result: Array) -> None:
+            if result.size != data.size:
+                raise TransportError(f"a message does not have the {data.size} bytes that its receiver expects")
+            np.copyto(data, result)
+
+        return Call(self._post, self._submit(f"recv.{peer}", lambda: self._calls.dequeue(peer)), fits, peer)
+
+
+class _Calls:
+    """The graph of everything that this transport does, built once, and its calls. Blocking, safe in several threads."""
+
+    def __init__(self, servers: Servers, peers: list[int]) -> None:
+        tf = servers.tf
+        self._servers, self._world_size = servers, servers.world_size
+        graph = tf.Graph()
+        nodes: dict[str, tuple[Any, list[Any]]] = {}
+        with graph.as_default():
+            with tf.device(servers.device(servers.rank)):
+                for dtype in sorted(DTYPES):
+                    nodes |= {f"{kind}.{dtype}": made for kind, made in self._collectives(tf, tf.dtypes.as_dtype(dtype)).items()}
+            for peer in peers:
+                nodes |= self._messages(tf, servers, peer)
+        session = servers.session(graph)
+        self._made = {name: session.make_callable(fetch, feeds) for name, (fetch, feeds) in nodes.items()}
+
+    def collective(self, kind: str, buffer: Array, instance: int) -> Array | None:
+        """One call of all ranks; the result is a new array."""
+        given = np.array([buffer.size], np.int32) if kind == "broadcast.recv" else buffer
+        return self._run(f"{kind}.{buffer.dtype.name}", given, instance)
+
+    def enqueue(self, peer: int, data: Array) -> None:
+        """Put bytes into the own server's queue for a peer."""
+        self._run(f"send.{peer}", data)
+
+    def dequeue(self, peer: int) -> Array | None:
+        """Take the oldest bytes out of the queue on the peer's server."""
+        return self._run(f"recv.{peer}")
+
+    def _run(self, name: str, *feeds: Any) -> Array | None:
+        with self._servers.calling():
+            result: Array | None = self._made[name](*feeds)
+            return result
+
+    def _collectives(self, tf: Any, dtype: Any) -> dict[str, tuple[Any, list[Any]]]:
+        given, count, instance = (tf.compat.v1.placeholder(*kind) for kind in ((dtype, [None]), (tf.int32, [1]), (tf.int32, [])))
+        common = {"group_size": self._world_size, "group_key": GROUP, "instance_key": instance, "communication_hint": "ring"}
+        found: dict[str, tuple[Any, list[Any]]] = {}
+        for operation, merge in MERGES.items():
+            reduced = tf.raw_ops.CollectiveReduceV2(input=given, merge_op=merge, final_op="Id", ordering_token=[], **common)
+            found[operation] = (reduced, [given, instance])
+        found["gather"] = (tf.raw_ops.CollectiveGatherV2(input=given, ordering_token=[], **common), [given, instance])
+        if self._world_size > 1:
+            found["broadcast.send"] = (tf.raw_ops.CollectiveBcastSendV2(input=given, **common).op, [given, instance])
+            found["broadcast.recv"] = (tf.raw_ops.CollectiveBcastRecvV2(T=dtype, shape=count, **common), [count, instance])
+        return found
+
+    @staticmethod
+    def _messages(tf: Any, servers: Servers, peer: int) -> dict[str, tuple[Any, list[Any]]]:
+        """A queue of bytes per direction, on the sender's device."""
+
+        def queue(source: int, destination: int) -> Any:
+            with tf.device(servers.device(source)):
+                return tf.queue.FIFOQueue(-1, [tf.uint8], shared_name=f"messages.{source}.{destination}")
+
+        with tf.device(servers.device(servers.rank)):
+            given = tf.compat.v1.placeholder(tf.uint8, [None])
+            sent = queue(servers.rank, peer).enqueue([given])
+        with tf.device(servers.device(peer)):
+            taken = queue(peer, servers.rank).dequeue()
+        with tf.device(servers.device(servers.rank)):
+            return {f"send.{peer}": (sent, [given]), f"recv.{peer}": (tf.identity(taken), [])}

@@ -1,0 +1,175 @@
+"""tf.distribute.MultiWorkerMirroredStrategy with a worker per rank and RING over gRPC: what its replicas do with gradients, called from any program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from scaleproof.transports.base import Array, Handle, ReduceOperation
+from scaleproof.transports.shm.arena import as_bytes
+from scaleproof.transports.tensorflow.cluster import JOB, Cluster
+from scaleproof.transports.tensorflow.collectives import Call, Collective, TensorflowCollectives
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+MIB = 1 << 20
+WORD = np.dtype(np.int32)
+"""A broadcast's bytes travel in these: adding zeros to integers changes no bit."""
+DEFAULT_CHUNK = 4096
+"""Bytes per piece of a RecvBuf answer, TensorFlow's default: the class takes no configuration."""
+
+
+class TensorflowMirrored(TensorflowCollectives):
+    """Collectives only. With `fusion_mib` all calls that are under way go into one all-reduce of the replica context, which packs them as the class does."""
+
+    NAME = "tensorflow-mirrored"
+
+    def __init__(self, context: RankContext) -> None:
+        fusion = context.case.fusion_mib
+        self._fuses = fusion is not None
+        self._held: list[_Held] = []
+        # The class has 0 for a single pack of whatever size; a tensor is always larger than one byte.
+        self._workers = Workers(context, bytes_per_pack=max(int((fusion or 0) * MIB), 1) if self._fuses else 0)
+        super().__init__(context, self._workers)
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """See Transport.connect. Before anything else of TensorFlow is used in this process."""
+        return cls(context)
+
+    def _set_up(self, context: RankContext) -> None:
+        self._facts = {"tensors": 0, "all_reduces": 0}
+        if self._fuses:
+            context.facts["fusion"] = self._facts
+
+    def _collective(self, kind: Collective, buffer: Array) -> Array:
+        [result] = self._workers.call(kind, [buffer], fixed=False)
+        return result
+
+    def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
+        """See Collectives.all_reduce."""
+        if not self._fuses or operation != "sum" or self.world_size == 1 or buffer.size == 0:
+            return super().all_reduce(buffer, operation)
+        self._check(buffer)
+        self.traffic.count(buffer.nbytes)
+        self._held.append(_Held(self, buffer))
+        return self._held[-1]
+
+    def broadcast(self, buffer: Array, root: int = 0) -> Handle:
+        """See TensorflowCollectives.broadcast; an all-reduce of the root's bits and zeros: the class broadcasts from worker 0 only, to new variables."""
+        words = np.zeros(-(-buffer.nbytes // WORD.itemsize), WORD)
+        if self.rank == root:
+            words.view(np.uint8)[: buffer.nbytes] = as_bytes(buffer)
+
+        def take(result: Array) -> None:
+            np.copyto(as_bytes(buffer), result.view(np.uint8)[: buffer.nbytes])
+
+        return self._start("broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._collective("sum", words), take)
+
+    def flush(self) -> None:
+        """Start the all-reduce of what was held back."""
+        # In the network's order, as a training loop has gradients; the class turns it round. Strategies hand over the last layer first.
+        held, self._held = self._held[::-1], []
+        if not held:
+            return
+        buffers = [each.buffer for each in held]
+
+        def call() -> list[Array]:
+            results = self._workers.call("sum", buffers, fixed=True)
+            if len(buffers) > self._facts["tensors"]:
+                self._facts |= {"tensors": len(buffers), "all_reduces": self._workers.all_reduces("sum", buffers)}
+            return results
+
+        def keep(results: Sequence[Array]) -> None:
+            for buffer, result in zip(buffers, results, strict=True):
+                np.copyto(buffer, result)
+
+        self._post.entered("all_reduce")
+        shared = Call(self._post, self._submit("collectives", call), keep)
+        for each in held:
+            each.call = shared
+
+    def _start(self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], then: Callable[[Array], None]) -> Handle:
+        self.flush()
+        return super()._start(name, buffer, nbytes, call, then)
+
+
+class _Held:
+    """Handle of a tensor that shares its all-reduce with those handed over before anybody asked for the first of them."""
+
+    def __init__(self, transport: TensorflowMirrored, buffer: Array) -> None:
+        self._transport, self.buffer = transport, buffer
+        self.call: Call | None = None
+
+    def test(self) -> bool:
+        return self._call().test()
+
+    def wait(self) -> None:
+        self._call().wait()
+
+    def _call(self) -> Call:
+        if self.call is None:
+            self._transport.flush()
+        assert self.call is not None
+        return self.call
+
+
+class Workers(Cluster):
+    """The strategy of this rank's worker, and functions that run in its replica context."""
+
+    def __init__(self, context: RankContext, bytes_per_pack: int) -> None:
+        self._bytes_per_pack = bytes_per_pack
+        self._functions: dict[Any, Any] = {}
+        super().__init__(context)
+
+    def call(self, kind: Collective, buffers: Sequence[Array], fixed: bool) -> list[Array]:
+        """One call of all replicas; blocks. Sizes are `fixed` where the class must know them, which packs by size, at the cost of a function each."""
+        with self.calling():
+            function = self._function(kind, buffers, fixed)
+            # A view of the tensor's memory.
+            return [np.asarray(memoryview(result)) for result in function(*(self.tf.convert_to_tensor(buffer) for buffer in buffers))]
+
+    def all_reduces(self, kind: Collective, buffers: Sequence[Array]) -> int:
+        """How many collectives the class made of tensors of these sizes."""
+        operations = self._function(kind, buffers, True).graph.get_operations()
+        return sum(operation.type == "CollectiveReduceV2" for operation in operations)
+
+    def _serve(self, places: Any) -> None:
+        tf = self.tf
+        # As the models set it; cannot be changed once the context is there.
+        tf.config.threading.set_intra_op_parallelism_threads(self.threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(places, task_type=JOB, task_id=self.rank, rpc_layer="grpc")
+        options = tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=self._bytes_per_pack, implementation=tf.distribute.experimental.CommunicationImplementation.RING
+        )
+        self._strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver, communication_options=options)
+
+    def _tuning(self) -> dict[str, Any]:
+        return {
+            "recv_buf_max_chunk_bytes": DEFAULT_CHUNK, "num_channels_per_target": 1, "compression": "none", "inter_op_threads": 1,
+            "implementation": "RING", "bytes_per_pack": self._bytes_per_pack or "all of a call",
+        }  # fmt: skip
+
+    def _function(self, kind: Collective, buffers: Sequence[Array], fixed: bool) -> Any:
+        """Compiled once for each kind and number of tensors, and for each size if `fixed`."""
+        sizes = tuple((buffer.dtype.name, buffer.size if fixed else None) for buffer in buffers)
+        if (kind, sizes) not in self._functions:
+            given = [self.tf.TensorSpec([size], dtype) for dtype, size in sizes]
+            made = self.tf.function(lambda *values: self._strategy.run(self._replica, (kind, values)))
+            self._functions[kind, sizes] = made.get_concrete_function(*given)
+        return self._functions[kind, sizes]
+
+    def _replica(self, kind: Collective, values: Sequence[Any]) -> list[Any]:
+        """What each worker's replica does. The class looks at the device of what it is given, which an argument has none of: hence `identity`."""
+        tf = self.tf
+        replica, own = tf.distribute.get_replica_context(), [tf.identity(value) for value in values]
+        if kind == "sum":
+            return list(replica.all_reduce(tf.distribute.ReduceOp.SUM, own))
+        if kind == "gather":
+            return list(replica.all_gather(own, axis=0))
+        # The class reduces by sum and mean only.
+        return [tf.reduce_max(gathered, axis=0) for gathered in replica.all_gather([value[tf.newaxis] for value in own], axis=0)]

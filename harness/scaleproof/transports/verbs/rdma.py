@@ -1,0 +1,228 @@
+"""RDMA through verbs: reliable-connected queue pairs, one registered region per rank, one-sided writes and reads, two-sided messages; RoCE and InfiniBand.
+
+The device interface of xue2019: a peer's region is memory that is written and read without the peer's help, and a flag behind the bytes says that they are
+there. Order: a queue pair executes its requests in order, and bytes of one write are placed in increasing order (without relaxed ordering), so who has seen
+the flag has the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.fabric.verbs import choose
+from scaleproof.spec.errors import SpecError
+from scaleproof.transports._barrier import dissemination
+from scaleproof.transports.base import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
+from scaleproof.transports.shm.arena import LINE, as_bytes
+from scaleproof.transports.verbs.device import Device, free_bytes
+from scaleproof.transports.verbs.device_errors import DeviceMissing
+from scaleproof.transports.verbs.mesh import Mesh
+from scaleproof.transports.verbs.peer import BULK_LANES
+
+if TYPE_CHECKING:
+    from scaleproof.core.context import RankContext
+
+DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+
+
+class Rdma:
+    """Ranks on ports that reach each other. The caller drives progress inside `wait` and `test`; one thread at a time."""
+
+    def __init__(self, context: RankContext, mesh: Mesh) -> None:
+        self.rank, self.world_size = context.rank, context.world_size
+        self.mesh, self.device = mesh, mesh.device
+        self.capabilities = Capabilities(
+            point_to_point=True, one_sided=True, collective=False, dtypes=DTYPES, progress="caller", path="verbs", library=_library(mesh.device)
+        )
+        self.traffic = Traffic()
+        self.operations, self.copies = mesh.operations, mesh.copies
+        self._context = context
+        self._regions = 0
+        self._closed = False
+
+    @classmethod
+    def connect(cls, context: RankContext) -> Self:
+        """Open the port of the case's interface, register the region, connect to every rank. Raises DeviceMissing, MemlockTooSmall, TransportError."""
+        case = context.case
+        try:
+            place = choose(case.interface, context.address)
+        except SpecError as error:
+            raise DeviceMissing(str(error)) from error
+        local = sum(1 for rank in range(case.ranks) if rank * case.nodes // case.ranks == context.rank * case.nodes // case.ranks)
+        nbytes = round(case.region_mib * 2**20) if case.region_mib else free_bytes(local)
+        mesh = Mesh(context, Device(place, nbytes), local)
+        try:
+            mesh.connect()
+        except BaseException:
+            mesh.release()
+            raise
+        return cls(context, mesh)
+
+    def allocate(self, nbytes: int) -> Array:
+        """Bytes in the registered region: what the device reaches without staging. Raises RegionExhausted."""
+        return self.device.region.allocate(nbytes)
+
+    def locate(self, buffer: Array) -> int | None:
+        """Offset of a buffer in the own registered region; None when it lies elsewhere."""
+        return self.device.region.offset(buffer)
+
+    def send(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.send."""
+        self.traffic.count(buffer.nbytes)
+        self.mesh.raise_lost(peer)
+        return self.mesh.peers[peer].outbox.send(as_bytes(buffer))
+
+    def recv(self, buffer: Array, peer: int) -> Handle:
+        """See PointToPoint.recv."""
+        return self.mesh.peers[peer].inbox.recv(buffer, as_bytes(buffer), None)
+
+    def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
+        """Reduce what arrives into the buffer."""
+        return self.mesh.peers[peer].inbox.recv(buffer, as_bytes(buffer), UFUNCS[operation])
+
+    def register(self, nbytes: int) -> Region:
+        """See OneSided.register; zeroed. Flags lie before the bytes, one cache line per writer."""
+        memory = self.allocate(self.world_size * LINE + nbytes)
+        memory[:] = 0
+        starts = self._context.rendezvous.exchange(f"rdma.region-{self._regions}", self.rank, self.world_size, self.locate(memory))
+        self._regions += 1
+        head = self.world_size * LINE
+        return _Placed(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
+
+    def deregister(self, region: Region) -> None:
+        """See OneSided.deregister; the memory goes with the last array in it."""
+        region.local = None
+
+    def remote(self, region: Region, peer: int) -> Region:
+        """See OneSided.remote."""
+        assert isinstance(region, _Placed)
+        local = region.local if peer == self.rank else None
+        return _Placed(peer, region.starts[peer] + self.world_size * LINE, region.nbytes, local, region.starts, region.lane)
+
+    def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
+        """See OneSided.write; done when the peer's device has acknowledged it."""
+        self.traffic.count(source.nbytes)
+        return self._transfer(as_bytes(source), target, offset)
+
+    def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
+        """See OneSided.read; counts as traffic of the reader, who asked for it."""
+        self.traffic.count(target.nbytes)
+        return self._transfer(as_bytes(target), source, offset, reads=True)
+
+    def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
+        """See OneSided.write_flagged: bytes and value are gathered into one write."""
+        self.traffic.count(source.nbytes + 8)
+        return self._transfer(as_bytes(source), target, offset, value=value)
+
+    def set_flag(self, target: Region, value: int) -> None:
+        """See OneSided.set_flag."""
+        assert isinstance(target, _Placed)
+        place = target.offset - (self.world_size - self.rank) * LINE
+        if target.rank == self.rank:
+            self.device.words[place // 8] = value
+            return
+        self.mesh.raise_lost(target.rank)
+        peer = self.mesh.peers[target.rank]
+        peer.one_sided.flag(peer.link.base + place, target.lane, value)
+
+    def poll_flag(self, region: Region, writer: int) -> int:
+        """See OneSided.poll_flag; the word is looked at until two looks agree, since nobody promises that eight bytes are written at once."""
+        return self._word(region.offset - (self.world_size - writer) * LINE)
+
+    def poll_word(self, region: Region, offset: int) -> int:
+        """See OneSided.poll_word."""
+        return self._word(region.offset + offset)
+
+    def post_message(self, message: bytes, peer: int) -> None:
+        """See TwoSided.post_message."""
+        self.traffic.count(len(message))
+        self.mesh.raise_lost(peer)
+        self.mesh.peers[peer].link.note(message)
+        self.mesh.advance()
+
+    def next_message(self, peer: int) -> bytes | None:
+        """See TwoSided.next_message."""
+        notes = self.mesh.peers[peer].link.notes
+        if not notes:
+            self.mesh.advance()
+        return notes.popleft() if notes else None
+
+    def barrier(self) -> None:
+        """See Transport.barrier."""
+        dissemination(self)
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """See OneSided.wait_for."""
+        self.mesh.wait_for(ready, peer)
+
+    def close(self) -> None:
+        """See Transport.close: what is under way is acknowledged first, and peers are told."""
+        if self._closed:
+            return
+        self._closed = True
+        self._context.facts["verbs"] = self.facts()
+        self.mesh.close()
+
+    def facts(self) -> dict[str, Any]:
+        """What the record keeps: where the queue pairs stood, what the device was asked for, what was copied."""
+        place = self.device.place
+        return {
+            "device": place.port.device, "port": place.port.number, "link_layer": place.port.link_layer, "software": place.port.software,
+            "gid": place.gid.value if place.gid else "", "gid_kind": place.gid.kind if place.gid else "", "netdevs": list(place.port.netdevs),
+            "queue_pairs_per_peer": 1 + BULK_LANES, "region_bytes": self.device.region.nbytes,
+            "max_message_bytes": self.device.max_message, "operations": dict(self.operations), "copied_bytes": dict(self.copies),
+        }  # fmt: skip
+
+    def _transfer(self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None) -> Handle:
+        assert isinstance(region, _Placed)
+        end = offset + data.size + (0 if value is None else 8)
+        if offset < 0 or end > region.nbytes:
+            raise TransportError(f"bytes [{offset}, {end}) are outside of a region of {region.nbytes} bytes")
+        if region.local is not None:
+            return self._within(data, region.local[offset:end], reads, value)
+        if not data.size and value is None:
+            return Done()
+        self.mesh.raise_lost(region.rank)
+        peer = self.mesh.peers[region.rank]
+        remote = peer.link.base + region.offset + offset
+        return peer.one_sided.start(data, remote, region.lane, reads=reads, value=value)
+
+    def _within(self, data: Array, own: Array, reads: bool, value: int | None) -> Handle:
+        """A region of this very rank."""
+        if reads:
+            data[:] = own
+        else:
+            own[: data.size] = data
+            if value is not None:
+                own[data.size :].view(np.uint64)[0] = value
+        return Done()
+
+    def _word(self, offset: int) -> int:
+        words, index = self.device.words, offset // 8
+        value = words[index]
+        while (again := words[index]) != value:
+            value = again
+        return value
+
+
+@dataclass(slots=True)
+class _Placed(Region):
+    """A region that knows where its counterparts begin in every rank's registered memory, and which lane its writes take."""
+
+    starts: list[int] = field(default_factory=list, repr=False)
+    lane: int = 0
+
+
+def _library(device: Device) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        known = version("pyverbs")
+    except PackageNotFoundError:
+        known = "of the system"
+    return f"scaleproof rdma, pyverbs {known}" + (" (a software device)" if device.place.port.software else "")
