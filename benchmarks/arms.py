@@ -10,7 +10,8 @@ from scaleproof.spec.case import NATIVE, CollectiveCase, TransferCase, parse_cas
 SIZES = (1 << 10, 64 << 10, 1 << 20, 64 << 20)
 RANKS = (2, 4)
 ALGORITHM = "halving_doubling"
-"""For the point-to-point transports: fewest rounds, and as few bytes as a ring. With 2 ranks both are the same messages."""
+"""For the point-to-point transports: fewest rounds, and as few bytes as a ring. With 2 ranks both are the same
+messages."""
 ITERATIONS = 10
 WARMUP = 2
 
@@ -36,11 +37,20 @@ def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
         entry = registry.entry("transport", name)
         for ranks in RANKS:
             common = {
-                "suite": "bench", "experiment": "transports", "arm": name, "transport": name, "ranks": ranks, "launcher": entry.launcher or "local",
-                "sizes": SIZES, "iterations": ITERATIONS, "warmup": WARMUP,
-            }  # fmt: skip
+                "suite": "bench",
+                "experiment": "transports",
+                "arm": name,
+                "transport": name,
+                "ranks": ranks,
+                "launcher": entry.launcher or "local",
+                "sizes": SIZES,
+                "iterations": ITERATIONS,
+                "warmup": WARMUP,
+            }
             lifted = ALGORITHM if entry.point_to_point else NATIVE
-            arms[Arm(name, ranks, "all_reduce")] = _collective({**common, "program": "collective", "collective": lifted})
+            arms[Arm(name, ranks, "all_reduce")] = _collective(
+                {**common, "program": "collective", "collective": lifted}
+            )
             if entry.sends:
                 arms[Arm(name, ranks, "transfer")] = _transfer({**common, "program": "transfer"})
     return arms

@@ -17,7 +17,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("transports")
     group.addoption("--launches", type=int, default=6, help="launches per arm (6 are the fewest that give an interval)")
     group.addoption("--seed", type=int, default=2016, help="order of the arms in each block")
-    group.addoption("--into", type=Path, default=Path("results/bench"), help="folder of bench.json and bench.md (default: results/bench)")
+    group.addoption(
+        "--into",
+        type=Path,
+        default=Path("results/bench"),
+        help="folder of bench.json and bench.md (default: results/bench)",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +35,11 @@ def recording() -> dict[str, Any]:
 def measured(request: pytest.FixtureRequest, recording: dict[str, Any]) -> Iterator[Measured]:
     """All launches of all arms."""
     terminal = request.config.get_terminal_writer()
-    found = measure(request.config.getoption("--launches"), request.config.getoption("--seed"), lambda text: terminal.line(f"\n{text}"))
+    found = measure(
+        request.config.getoption("--launches"),
+        request.config.getoption("--seed"),
+        lambda text: terminal.line(f"\n{text}"),
+    )
     yield found
     result = summary(found, recording)
     write(result, request.config.getoption("--into"))

@@ -1,8 +1,10 @@
-"""What a node does while links are measured: `python -m benchmarks.flows TOOL PATTERN MBIT SECONDS` on every node; rates go to the shared folder.
+"""What a node does while links are measured: `python -m benchmarks.flows TOOL PATTERN MBIT SECONDS` on every node;
+rates go to the shared folder.
 
-Streams of one pattern run at once, and go on while they are looked at. Tools: iperf3, and our transport tcp. Kept are the rate of each stream's payload; of
-each node that sends, the rate of all its frames with their headers, as its token bucket counted them; and of ours the rate at which each stream's payload
-came into its socket, read or not: of three streams that share a link, what lies unread changes by more than a link carries in a second."""
+Streams of one pattern run at once, and go on while they are looked at. Tools: iperf3, and our transport tcp. Kept are
+the rate of each stream's payload; of each node that sends, the rate of all its frames with their headers, as its token
+bucket counted them; and of ours the rate at which each stream's payload came into its socket, read or not: of three
+streams that share a link, what lies unread changes by more than a link carries in a second."""
 
 from __future__ import annotations
 
@@ -39,12 +41,14 @@ SIZE, WINDOW, LEAD_S = 1 << 17, 8, 1
 PORT = 5200
 MEET_S = 30.0
 TCP_INFO, RECEIVED = 11, 128
-"""Option of a socket, and where in the kernel's answer (struct tcp_info) the payload that came so far stands, in 8 bytes."""
+"""Option of a socket, and where in the kernel's answer (struct tcp_info) the payload that came so far stands, in 8
+bytes."""
 Streams = list[tuple[int, int]]
 
 
 def main() -> None:
-    """Leave Mbit/s in rate-NODE.json of the shared folder: `payload` and `came` by stream, `wire` of all that this node sent (None: it sends nothing)."""
+    """Leave Mbit/s in rate-NODE.json of the shared folder: `payload` and `came` by stream, `wire` of all that this node
+    sent (None: it sends nothing)."""
     tool, pattern, mbit, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
     node, shared = int(os.environ["SCALEPROOF_NODE"]), Path(os.environ["SCALEPROOF_SHARED"])
     nodes, streams = PATTERNS[pattern]
@@ -68,7 +72,9 @@ def came_bytes(opened: socket.socket) -> int:
 def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
     """One process of it for either end of each stream; its first second is left out."""
     servers = [
-        subprocess.Popen(["iperf3", "-s", "-1", "-B", address(node), "-p", str(PORT + source)], stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            ["iperf3", "-s", "-1", "-B", address(node), "-p", str(PORT + source)], stdout=subprocess.DEVNULL
+        )
         for source, target in streams
         if target == node
     ]
@@ -76,17 +82,34 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
     _meet(shared, "listening", node, nodes)
     clients = {
         f"{source}-{target}": subprocess.Popen(
-            ["iperf3", "-c", address(target), "-p", str(PORT + node), "-t", str(seconds), "-O", str(LEAD_S), "-l", str(SIZE), "-J"],
-            stdout=subprocess.PIPE, text=True,
+            [
+                "iperf3",
+                "-c",
+                address(target),
+                "-p",
+                str(PORT + node),
+                "-t",
+                str(seconds),
+                "-O",
+                str(LEAD_S),
+                "-l",
+                str(SIZE),
+                "-J",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for source, target in streams
         if source == node
-    }  # fmt: skip
+    }
     time.sleep(LEAD_S)
     moments = [(time.monotonic(), sent_bytes())]
     time.sleep(seconds * 0.9)
     moments.append((time.monotonic(), sent_bytes()))
-    found = {name: json.loads(client.communicate()[0])["end"]["sum_received"]["bits_per_second"] / 1e6 for name, client in clients.items()}
+    found = {
+        name: json.loads(client.communicate()[0])["end"]["sum_received"]["bits_per_second"] / 1e6
+        for name, client in clients.items()
+    }
     _meet(shared, "done", node, nodes)
     for server in servers:
         server.kill()
@@ -96,7 +119,13 @@ def iperf3(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, s
 
 def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, shared: Path) -> dict[str, Any]:
     """One rank a node; as many messages as the link carries in that time."""
-    fields: dict[str, object] = {"program": "transfer", "suite": "bench", "experiment": "netns", "arm": "ours", "sizes": [8]}
+    fields: dict[str, object] = {
+        "program": "transfer",
+        "suite": "bench",
+        "experiment": "netns",
+        "arm": "ours",
+        "sizes": [8],
+    }
     case = parse_case({**fields, "transport": "tcp", "collective": "ring", "ranks": nodes})
     body = partial(_stream, streams=streams, mbit=mbit, seconds=seconds, into=shared / f"ours-{node}.json")
     errors = run_some_ranks(case, [node], shared, address(node), body, MEET_S + 4 * seconds)
@@ -108,11 +137,21 @@ def ours(node: int, nodes: int, streams: Streams, mbit: float, seconds: int, sha
 
 def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, into: Path) -> None:
     sockets = connect_all(context)
-    transport = Tcp(context.rank, context.world_size, {peer: Connection(peer, opened) for peer, opened in sockets.items()}, context.post)
-    out, sources = [target for source, target in streams if source == context.rank], [source for source, target in streams if target == context.rank]
+    transport = Tcp(
+        context.rank,
+        context.world_size,
+        {peer: Connection(peer, opened) for peer, opened in sockets.items()},
+        context.post,
+    )
+    out, sources = (
+        [target for source, target in streams if source == context.rank],
+        [source for source, target in streams if target == context.rank],
+    )
     busiest = max(sum(target == node for _, target in streams) for node in range(context.world_size))
     # Behind the last moment a tail: else what lay unread at the first one would have drained by then.
-    lead, count, end = (round(mbit * 1e6 / 8 * time_s / SIZE / busiest) for time_s in (LEAD_S, LEAD_S + seconds, 2 * LEAD_S + seconds))
+    lead, count, end = (
+        round(mbit * 1e6 / 8 * time_s / SIZE / busiest) for time_s in (LEAD_S, LEAD_S + seconds, 2 * LEAD_S + seconds)
+    )
     buffer = transport.allocate(SIZE)
     buffer[:] = 1
     ways = [*(("send", peer) for peer in out), *(("recv", peer) for peer in sources)]
@@ -134,10 +173,14 @@ def _stream(context: RankContext, streams: Streams, mbit: float, seconds: int, i
     mbit_s = 8 / 1e6 / (moments[1][0] - moments[0][0])
     names = [f"{source}-{context.rank}" for source in sources]
     payload = dict.fromkeys(names, (count - lead) * SIZE * mbit_s)
-    write_json(into, {
-        "payload": payload, "wire": _wire(moments) if out else None,
-        "came": {name: (after - before) * mbit_s for name, before, after in zip(names, *came, strict=True)},
-    })  # fmt: skip
+    write_json(
+        into,
+        {
+            "payload": payload,
+            "wire": _wire(moments) if out else None,
+            "came": {name: (after - before) * mbit_s for name, before, after in zip(names, *came, strict=True)},
+        },
+    )
     transport.barrier()
     transport.close()
 

@@ -33,7 +33,8 @@ Sizes = dict[int, float]
 
 @dataclass(slots=True)
 class Measured:
-    """Every arm's launches, in seconds by size, in the order of the blocks; and why an arm has fewer than there are blocks."""
+    """Every arm's launches, in seconds by size, in the order of the blocks; and why an arm has fewer than there are
+    blocks."""
 
     launches: int
     seed: int
@@ -67,7 +68,9 @@ def _launch(measured: Measured, arm: Arm, case: CollectiveCase | TransferCase, b
     if not known.available:
         measured.missing[arm].append(known.why)
         return
-    outcome = run_plan([PlannedLaunch(case, block, measured.seed + block, 0)], results, size="full", deadline_s=DEADLINE_S)
+    outcome = run_plan(
+        [PlannedLaunch(case, block, measured.seed + block, 0)], results, size="full", deadline_s=DEADLINE_S
+    )
     store = Store(results)
     record, _ = store.load(outcome.launches[0])
     if record.status != "ok":
@@ -77,7 +80,8 @@ def _launch(measured: Measured, arm: Arm, case: CollectiveCase | TransferCase, b
 
 
 def launch_medians(samples: pa.Table, operation: str) -> Sizes:
-    """Median over the timed iterations of one launch. all_reduce: the slowest rank of each call; transfer: half of rank 0's round trip."""
+    """Median over the timed iterations of one launch. all_reduce: the slowest rank of each call; transfer: half of rank
+    0's round trip."""
     rows = samples.filter(pa.compute.invert(samples["warmup"])).to_pandas()
     rows = rows[rows["event"].astype(str) == operation]
     rows["seconds"] = (rows["end_ns"] - rows["start_ns"]) / 1e9
@@ -107,7 +111,14 @@ def _tensorflow(measured: Measured) -> None:
 
 def _peer(module: str, *arguments: str) -> Any:
     root = Path(__file__).parents[1]
-    done = subprocess.run([sys.executable, "-m", module, *arguments], cwd=root, capture_output=True, text=True, timeout=PEER_TIMEOUT_S, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=PEER_TIMEOUT_S,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 

@@ -1,6 +1,8 @@
-"""Fabric netns measured: how long a cluster takes to stand, and what its shaped links carry under iperf3 and under our transport tcp, in turns.
+"""Fabric netns measured: how long a cluster takes to stand, and what its shaped links carry under iperf3 and under our
+transport tcp, in turns.
 
-`python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes N] [--into FILE]`. Every figure is of this machine."""
+`python -m benchmarks.netns [--rates MBIT ...] [--patterns NAME ...] [--repetitions N] [--nodes N] [--into FILE]`. Every
+figure is of this machine."""
 
 from __future__ import annotations
 
@@ -46,8 +48,10 @@ def main() -> int:
     if len(tools) < len(TOOLS):
         print(ADVICE, file=sys.stderr)
     found: dict[str, Any] = {"machine": machine_id(), "set_up": set_up(given.nodes, given.repetitions), "links": []}
-    print(f"set-up of {given.nodes} nodes: {statistics.median(found['set_up']['stand_s']):.2f} s until all stand, "
-          f"{statistics.median(found['set_up']['whole_s']):.2f} s with the end of the last (wanted: {SET_UP_S:g} s)")  # fmt: skip
+    print(
+        f"set-up of {given.nodes} nodes: {statistics.median(found['set_up']['stand_s']):.2f} s until all stand, "
+        f"{statistics.median(found['set_up']['whole_s']):.2f} s with the end of the last (wanted: {SET_UP_S:g} s)"
+    )
     for mbit in given.rates:
         for pattern in given.patterns:
             rows = links(tools, pattern, mbit, given.repetitions)
@@ -63,7 +67,9 @@ def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
     found: dict[str, Any] = {"nodes": nodes, "stand_s": [], "whole_s": []}
     for _ in range(repetitions):
         started = time.time()
-        ran = run_in_namespaces([sys.executable, "-S", "-c", "import time; print(time.time())"], star("set-up", nodes, 100.0, 0.0))
+        ran = run_in_namespaces(
+            [sys.executable, "-S", "-c", "import time; print(time.time())"], star("set-up", nodes, 100.0, 0.0)
+        )
         if ran.code:
             raise SystemExit(f"the cluster did not stand: {ran.log}")
         found["stand_s"].append(max(map(float, ran.output)) - started)
@@ -72,11 +78,14 @@ def set_up(nodes: int, repetitions: int) -> dict[str, Any]:
 
 
 def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list[dict[str, Any]]:
-    """A row per tool, Mbit/s of payload through the busiest link for each repetition; tools take turns, who begins alternates."""
+    """A row per tool, Mbit/s of payload through the busiest link for each repetition; tools take turns, who begins
+    alternates."""
     nodes, _ = PATTERNS[pattern]
     ceiling = mbit * PAYLOAD / FRAME
     common = {"pattern": pattern, "nodes": nodes, "mbit": mbit, "ceiling_mbit": ceiling}
-    rows: dict[str, dict[str, Any]] = {tool: {"tool": tool, **common, "goodput_mbit": [], "wire_mbit": [], "idle": []} for tool in tools}
+    rows: dict[str, dict[str, Any]] = {
+        tool: {"tool": tool, **common, "goodput_mbit": [], "wire_mbit": [], "idle": []} for tool in tools
+    }
     for repetition in range(repetitions):
         for tool in tools if repetition % 2 else reversed(tools):
             for name, value in once(tool, pattern, mbit).items():
@@ -85,8 +94,9 @@ def links(tools: list[str], pattern: str, mbit: float, repetitions: int) -> list
 
 
 def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
-    """Mbit/s through the busiest link (of several the slowest), payload and frames with their headers, and the share of this machine's cores that stayed idle.
-    Frames are counted where they leave a node; towards one node they come from several, and are reckoned from the payload that came, all of them being full."""
+    """Mbit/s through the busiest link (of several the slowest), payload and frames with their headers, and the share of
+    this machine's cores that stayed idle. Frames are counted where they leave a node; towards one node they come from
+    several, and are reckoned from the payload that came, all of them being full."""
     nodes, streams = PATTERNS[pattern]
     with tempfile.TemporaryDirectory(prefix="scaleproof-netns-") as name:
         before = psutil.cpu_times()
@@ -106,7 +116,8 @@ def once(tool: str, pattern: str, mbit: float) -> dict[str, float]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """Medians: what the link carried of its rate, with an interval over repetitions, and whether the target is met; goodput beside its ceiling."""
+    """Medians: what the link carried of its rate, with an interval over repetitions, and whether the target is met;
+    goodput beside its ceiling."""
     shares = [wire / row["mbit"] for wire in row["wire_mbit"]]
     interval, share = median_interval(shares), statistics.median(shares)
     spread = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""

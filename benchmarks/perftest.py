@@ -1,7 +1,9 @@
-"""Transport rdma beside perftest's `ib_write_bw` and `ib_read_bw`, in one guest, in turns: `python -m benchmarks.perftest [--repetitions N] [--into FILE]`.
+"""Transport rdma beside perftest's `ib_write_bw` and `ib_read_bw`, in one guest, in turns: `python -m
+benchmarks.perftest [--repetitions N] [--into FILE]`.
 
-QEMU with a stock kernel, since perftest prints no rates where /proc/cpuinfo has no clock. Both move 1 MiB messages between two processes over one soft-RoCE
-device, as many at once as their queues hold. On a machine with a device of its own: `--interface NAME` runs both there, without a guest."""
+QEMU with a stock kernel, since perftest prints no rates where /proc/cpuinfo has no clock. Both move 1 MiB messages
+between two processes over one soft-RoCE device, as many at once as their queues hold. On a machine with a device of its
+own: `--interface NAME` runs both there, without a guest."""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ def in_guest(repetitions: int) -> dict[str, Any]:
 
 
 def measure(interface: str, repetitions: int, kept: Path | None = None) -> dict[str, Any]:
-    """MB/s of each, by operation; theirs and ours in turns, who begins alternates. `kept` holds what is there after each repetition."""
+    """MB/s of each, by operation; theirs and ours in turns, who begins alternates. `kept` holds what is there after
+    each repetition."""
     found: dict[str, Any] = {operation: {"theirs": [], "ours": []} for operation in TOOLS}
     for repetition in range(repetitions):
         for operation, tool in TOOLS.items():
@@ -87,7 +90,20 @@ def theirs(tool: str, interface: str) -> float:
     """MB/s (10^6) of one run of perftest, its average over all messages."""
     place = choose(interface)
     gid = ["-x", str(place.gid.index)] if place.gid else []
-    command = [tool, "-d", place.port.device, "-i", str(place.port.number), *gid, "-F", "-s", str(SIZE), "-n", str(MESSAGES), "--report_gbits"]
+    command = [
+        tool,
+        "-d",
+        place.port.device,
+        "-i",
+        str(place.port.number),
+        *gid,
+        "-F",
+        "-s",
+        str(SIZE),
+        "-n",
+        str(MESSAGES),
+        "--report_gbits",
+    ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         time.sleep(SERVER_S)
@@ -103,12 +119,24 @@ def theirs(tool: str, interface: str) -> float:
 
 def ours(operation: str, interface: str) -> float:
     """MB/s of one launch of two ranks: all messages posted, then all waited for, as perftest does."""
-    case = parse_case({
-        "program": "collective", "suite": "bench", "experiment": "perftest", "arm": operation, "ranks": 2, "transport": "rdma", "collective": "ring",
-        "sizes": [8], "interface": interface, "region_mib": 32,
-    })  # fmt: skip
+    case = parse_case(
+        {
+            "program": "collective",
+            "suite": "bench",
+            "experiment": "perftest",
+            "arm": operation,
+            "ranks": 2,
+            "transport": "rdma",
+            "collective": "ring",
+            "sizes": [8],
+            "interface": interface,
+            "region_mib": 32,
+        }
+    )
     with tempfile.TemporaryDirectory(prefix="scaleproof-perftest-") as name:
-        errors = run_some_ranks(case, [0, 1], Path(name), "", partial(_move, operation=operation, into=Path(name) / "rate"), LIMIT_S)
+        errors = run_some_ranks(
+            case, [0, 1], Path(name), "", partial(_move, operation=operation, into=Path(name) / "rate"), LIMIT_S
+        )
         if any(errors):
             raise RuntimeError("\n".join(filter(None, errors)))
         return float((Path(name) / "rate").read_text())
@@ -124,7 +152,10 @@ def _move(context: RankContext, operation: str, into: Path) -> None:
     transport.barrier()
     if context.rank == 0:
         start = time.perf_counter()
-        handles = [transport.write(buffer, there) if operation == "write" else transport.read(there, buffer) for _ in range(MESSAGES)]
+        handles = [
+            transport.write(buffer, there) if operation == "write" else transport.read(there, buffer)
+            for _ in range(MESSAGES)
+        ]
         for handle in handles:
             handle.wait()
         into.write_text(str(SIZE * MESSAGES / (time.perf_counter() - start) / 1e6))

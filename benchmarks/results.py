@@ -1,7 +1,8 @@
 """`python -m benchmarks.results`: what it costs to collect, judge and query 10,000 launches with a million samples.
 
-Three launches are run for real, of programs `train`, `collective` and `transfer`; every other record is one of them under another case, repetition and id,
-with its times drawn anew, written by the project's own writer as a supervisor writes it."""
+Three launches are run for real, of programs `train`, `collective` and `transfer`; every other record is one of them
+under another case, repetition and id, with its times drawn anew, written by the project's own writer as a supervisor
+writes it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def main() -> None:
     """Make the records where they are not there yet, time every command, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--launches", type=int, default=LAUNCHES)
-    parser.add_argument("--folder", type=Path, help="where the records go, or already are (default: a temporary folder)")
+    parser.add_argument(
+        "--folder", type=Path, help="where the records go, or already are (default: a temporary folder)"
+    )
     parser.add_argument("--turns", type=int, default=3, help="how often each command is timed")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -84,7 +87,10 @@ def _suite(folder: Path, launches: int) -> Suite:
     cases = max(1, launches // (4 * REPETITIONS))
     home = folder / "suites" / "many"
     home.mkdir(parents=True, exist_ok=True)
-    rates, budgets = [round(0.001 * (1 + number), 3) for number in range(2 * cases)], [1 + number for number in range(cases)]
+    rates, budgets = (
+        [round(0.001 * (1 + number), 3) for number in range(2 * cases)],
+        [1 + number for number in range(cases)],
+    )
     (home / "suite.yaml").write_text(SUITE.format(repetitions=REPETITIONS, rates=rates, budgets=budgets))
     (home / "claims.yaml").write_text(CLAIMS)
     return load_suite(str(home))
@@ -115,22 +121,36 @@ def _commit(store: Store, record: Record, samples: pa.Table, planned: PlannedLau
     times = {name: pa.array((samples[name].to_numpy() * pace).astype(np.int64)) for name in ("start_ns", "end_ns")}
     for name, values in times.items():
         samples = samples.set_column(samples.schema.get_field_index(name), name, values)
-    other = {"launch": launch, "case_id": planned.case.case_id, "case": planned.case, "plan_index": planned.plan_index, "seed": planned.seed}
+    other = {
+        "launch": launch,
+        "case_id": planned.case.case_id,
+        "case": planned.case,
+        "plan_index": planned.plan_index,
+        "seed": planned.seed,
+    }
     artifacts = {name: digest for name, digest in record.artifacts.items() if name != SAMPLES_FILE}
     store.commit(folder, record.model_copy(update={**other, "artifacts": artifacts}), samples)
 
 
 def timed(folder: Path, turns: int) -> dict[str, Any]:
-    """Seconds of every command in a process of its own, and of its processor time, turn by turn: with the index deleted, then with it."""
+    """Seconds of every command in a process of its own, and of its processor time, turn by turn: with the index
+    deleted, then with it."""
     results, suite = folder / "results", str(folder / "suites" / "many")
-    collect = [["collect", suite, name, "--size", "full", "--results", str(results)] for name in ("training", "collective", "transfer")]
+    collect = [
+        ["collect", suite, name, "--size", "full", "--results", str(results)]
+        for name in ("training", "collective", "transfer")
+    ]
     query = ["results", "query", "--results", str(results)]
     judge = ["judge", suite, "--size", "full", "--results", str(results)]
     one = ["results", "list", f"@launch:{next(results.glob('runs/*/*')).name}", "--results", str(results)]
     steps: dict[str, list[list[str]]] = {
-        "collect three experiments, first time": collect, "collect them again": collect, "judge": [judge], "list one launch": [one],
-        "query: launches by case": [[*query, PER_CASE]], "query: medians over all samples, by case and event": [[*query, PER_STEP]],
-    }  # fmt: skip
+        "collect three experiments, first time": collect,
+        "collect them again": collect,
+        "judge": [judge],
+        "list one launch": [one],
+        "query: launches by case": [[*query, PER_CASE]],
+        "query: medians over all samples, by case and event": [[*query, PER_STEP]],
+    }
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     for _ in range(turns):
         subprocess.run(["rm", "-rf", str(results / "index")], check=True)
@@ -140,7 +160,9 @@ def timed(folder: Path, turns: int) -> dict[str, Any]:
                 subprocess.run([sys.executable, "-m", "scaleproof", *command], check=True, stdout=subprocess.DEVNULL)
             found[name].append((time.perf_counter() - began[0], _processor_s() - began[1]))
             print(f"{name}: {found[name][-1][0]:.2f} s, {found[name][-1][1]:.2f} s of processor time", file=sys.stderr)
-    launches = pq.ParquetDataset([results / "tables" / f"many.{name}.full.parquet" for name in ("training", "collective", "transfer")]).read()
+    launches = pq.ParquetDataset(
+        [results / "tables" / f"many.{name}.full.parquet" for name in ("training", "collective", "transfer")]
+    ).read()
     return {"launches": len(launches), "times": found}
 
 
@@ -155,8 +177,12 @@ def markdown(found: dict[str, Any]) -> str:
     rows = []
     for name, times in found["times"].items():
         wall, processor = ([one[place] for one in times] for place in (0, 1))
-        rows.append(f"| {name} | {np.median(wall):.2f} | {min(wall):.2f} to {max(wall):.2f} | {np.median(processor):.2f} |")
-    return "\n".join([f"| {found['launches']} launches | median, s | range | processor, s |", "|---|---|---|---|", *rows])
+        rows.append(
+            f"| {name} | {np.median(wall):.2f} | {min(wall):.2f} to {max(wall):.2f} | {np.median(processor):.2f} |"
+        )
+    return "\n".join(
+        [f"| {found['launches']} launches | median, s | range | processor, s |", "|---|---|---|---|", *rows]
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""From samples to bench.json and bench.md: rates beside the bound, ratios with intervals against the targets, met or missed."""
+"""From samples to bench.json and bench.md: rates beside the bound, ratios with intervals against the targets, met or
+missed."""
 
 from __future__ import annotations
 
@@ -52,16 +53,29 @@ def summary(measured: Measured, recording: dict[str, Any]) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "date": datetime.now(UTC).date().isoformat(),
         "code": code_digest(),
-        "machine": {key: machine[key] for key in ("cpu", "cores", "memory_mib", "kernel", "python", "congestion_control", "transparent_huge_pages")},
+        "machine": {
+            key: machine[key]
+            for key in (
+                "cpu",
+                "cores",
+                "memory_mib",
+                "kernel",
+                "python",
+                "congestion_control",
+                "transparent_huge_pages",
+            )
+        },
         "launches": measured.launches,
         "seed": measured.seed,
         "rates": [row for arm in _order(measured) for row in _rates(measured, arm)],
         "targets": [_target(measured, target) for target in TARGETS],
         "missing": [
-            {"arm": arm.name, "ranks": arm.ranks, "operation": arm.operation, "why": why} for arm, reasons in measured.missing.items() for why in reasons
+            {"arm": arm.name, "ranks": arm.ranks, "operation": arm.operation, "why": why}
+            for arm, reasons in measured.missing.items()
+            for why in reasons
         ],
         "recording": recording,
-    }  # fmt: skip
+    }
 
 
 def write(found: dict[str, Any], folder: Path) -> None:
@@ -83,7 +97,10 @@ def markdown(found: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
         *(_target_line(target) for target in found["targets"]),
         "",
-        *(f"Not measured: {name}: {why}." for name, why in dict.fromkeys((row["arm"], row["why"]) for row in found["missing"])),
+        *(
+            f"Not measured: {name}: {why}."
+            for name, why in dict.fromkeys((row["arm"], row["why"]) for row in found["missing"])
+        ),
         *_recording_lines(found["recording"]),
     ]
     return "\n".join(lines) + "\n"
@@ -94,7 +111,9 @@ TITLES = {"all_reduce": "all-reduce, algbw", "transfer": "transfer, one way", "c
 
 def _order(measured: Measured) -> list[Arm]:
     names = list(dict.fromkeys([BOUND, *(arm.name for arm in sorted(measured.samples, key=lambda arm: arm.name))]))
-    return sorted(measured.samples, key=lambda arm: (list(TITLES).index(arm.operation), arm.ranks, names.index(arm.name)))
+    return sorted(
+        measured.samples, key=lambda arm: (list(TITLES).index(arm.operation), arm.ranks, names.index(arm.name))
+    )
 
 
 def _rates(measured: Measured, arm: Arm) -> Iterator[dict[str, Any]]:
@@ -102,18 +121,36 @@ def _rates(measured: Measured, arm: Arm) -> Iterator[dict[str, Any]]:
     for size in SIZES:
         seconds, theirs = measured.seconds(arm, size), measured.seconds(gloo, size)
         yield {
-            "arm": arm.name, "ranks": arm.ranks, "operation": arm.operation, "nbytes": size, "launches": len(seconds),
-            "seconds": seconds, "bytes_per_second": median_rate(seconds, size), "times_gloo": ratio(theirs, seconds) if theirs else None,
-        }  # fmt: skip
+            "arm": arm.name,
+            "ranks": arm.ranks,
+            "operation": arm.operation,
+            "nbytes": size,
+            "launches": len(seconds),
+            "seconds": seconds,
+            "bytes_per_second": median_rate(seconds, size),
+            "times_gloo": ratio(theirs, seconds) if theirs else None,
+        }
 
 
 def _target(measured: Measured, target: Target) -> dict[str, Any]:
     ours, theirs = measured.seconds(target.arm, target.size), measured.seconds(target.against, target.size)
-    found = {"arm": target.arm.name, "against": target.against.name, "nbytes": target.size, "ranks": target.arm.ranks, "wanted": target.factor}
+    found = {
+        "arm": target.arm.name,
+        "against": target.against.name,
+        "nbytes": target.size,
+        "ranks": target.arm.ranks,
+        "wanted": target.factor,
+    }
     if not ours or not theirs:
         return {**found, "ratio": None, "low": None, "high": None, "met": None}
     interval, reached = ratio_interval(theirs, ours), ratio(theirs, ours)
-    return {**found, "ratio": reached, "low": interval and interval.low, "high": interval and interval.high, "met": reached >= target.factor}
+    return {
+        **found,
+        "ratio": reached,
+        "low": interval and interval.low,
+        "high": interval and interval.high,
+        "met": reached >= target.factor,
+    }
 
 
 def _table(found: dict[str, Any], operation: str, title: str) -> Iterator[str]:

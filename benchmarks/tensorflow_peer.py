@@ -1,6 +1,8 @@
-"""TensorFlow's own gRPC runtime as a reference: RING all-reduce, and a tensor moved between two servers. Run as `python -m benchmarks.tensorflow_peer`.
+"""TensorFlow's own gRPC runtime as a reference: RING all-reduce, and a tensor moved between two servers. Run as `python
+-m benchmarks.tensorflow_peer`.
 
-Its servers accept anybody and listen on every interface, so the processes live in a network namespace of their own that has nothing but a loopback.
+Its servers accept anybody and listen on every interface, so the processes live in a network namespace of their own that
+has nothing but a loopback.
 """
 
 from __future__ import annotations
@@ -52,11 +54,15 @@ def ring(rank: int, result: Path) -> None:
     import tensorflow as tf
 
     one_thread(tf)
-    options = tf.distribute.experimental.CommunicationOptions(implementation=tf.distribute.experimental.CommunicationImplementation.RING)
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=tf.distribute.experimental.CommunicationImplementation.RING
+    )
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
     def reduce(value: Any) -> Any:
-        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value), options=options)
+        return tf.distribute.get_replica_context().all_reduce(
+            tf.distribute.ReduceOp.SUM, tf.identity(value), options=options
+        )
 
     times = {}
     for size in SIZES:
@@ -79,7 +85,9 @@ def move(rank: int, result: Path) -> None:
     import tensorflow as tf
 
     one_thread(tf)
-    tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec({"worker": ADDRESSES}), job_name="worker", task_index=rank)
+    tf.config.experimental_connect_to_cluster(
+        tf.train.ClusterSpec({"worker": ADDRESSES}), job_name="worker", task_index=rank
+    )
     times = {}
     for size in SIZES:
         with tf.device("/job:worker/task:1/cpu:0"):

@@ -1,4 +1,5 @@
-"""What it costs that collectives say in which call and round they are: the same all-reduce with and without, in turns on the same two ranks."""
+"""What it costs that collectives say in which call and round they are: the same all-reduce with and without, in turns
+on the same two ranks."""
 
 from __future__ import annotations
 
@@ -28,17 +29,32 @@ NBYTES, CALLS, TURNS, WARMUP = 4096, 200, 40, 400
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 def test_a_told_all_reduce_beside_an_untold_one(transport: str, benchmark: BenchmarkFixture) -> None:
     """The arms `untold` and `again` are equal: their ratio is the noise."""
-    values = {"program": "collective", "suite": "bench", "experiment": "announcing", "arm": transport, "ranks": 2, "transport": transport, "collective": "ring"}
+    values = {
+        "program": "collective",
+        "suite": "bench",
+        "experiment": "announcing",
+        "arm": transport,
+        "ranks": 2,
+        "transport": transport,
+        "collective": "ring",
+    }
     case = parse_case({**values, "sizes": [NBYTES]})
     with TemporaryDirectory() as folder:
         assert run_ranks(case, partial(turns, out=Path(folder) / "times.json")) == ["", ""]
         times: dict[str, list[float]] = json.loads((Path(folder) / "times.json").read_text())
-    told, noise = ratio_interval(times["told"], times["untold"], paired=True), ratio_interval(times["again"], times["untold"], paired=True)
+    told, noise = (
+        ratio_interval(times["told"], times["untold"], paired=True),
+        ratio_interval(times["again"], times["untold"], paired=True),
+    )
     assert told is not None and noise is not None
     benchmark.extra_info.update(
-        call_us=1e6 * statistics.median(times["untold"]), ratio=ratio(times["told"], times["untold"]),
-        ratio_low=told.low, ratio_high=told.high, noise_low=noise.low, noise_high=noise.high,
-    )  # fmt: skip
+        call_us=1e6 * statistics.median(times["untold"]),
+        ratio=ratio(times["told"], times["untold"]),
+        ratio_low=told.low,
+        ratio_high=told.high,
+        noise_low=noise.low,
+        noise_high=noise.high,
+    )
     replayed = iter(times["told"])
     benchmark.pedantic(lambda: time.sleep(next(replayed)), rounds=1)
 
@@ -46,7 +62,11 @@ def test_a_told_all_reduce_beside_an_untold_one(transport: str, benchmark: Bench
 def turns(context: RankContext, out: Path) -> None:
     """Median seconds of a call per turn and arm, in an order that both ranks draw alike."""
     transport = registry.load("transport", context.case.transport or "").connect(context)
-    groups = {"told": Group(transport, "ring", context.post), "untold": Group(transport, "ring"), "again": Group(transport, "ring")}
+    groups = {
+        "told": Group(transport, "ring", context.post),
+        "untold": Group(transport, "ring"),
+        "again": Group(transport, "ring"),
+    }
     buffer = transport.allocate(NBYTES).view(np.float32)
     buffer.fill(0)
     for group in groups.values():

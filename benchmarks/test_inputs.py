@@ -13,8 +13,20 @@ from scaleproof.workloads.inputs.training import training_inputs
 from scaleproof.workloads.networks import check_workload
 
 SEED = 20
-BASE = {"program": "train", "suite": "bench", "experiment": "inputs", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 3, "minibatch": 64}
-CASES: dict[str, dict[str, Any]] = {"digits": {"workload": "dnn_digits", "data": "digits"}, "synthetic": {"workload": "cd_dnn", "width": 0.1}}
+BASE = {
+    "program": "train",
+    "suite": "bench",
+    "experiment": "inputs",
+    "arm": "a",
+    "ranks": 1,
+    "strategy": "local_only",
+    "steps": 3,
+    "minibatch": 64,
+}
+CASES: dict[str, dict[str, Any]] = {
+    "digits": {"workload": "dnn_digits", "data": "digits"},
+    "synthetic": {"workload": "cd_dnn", "width": 0.1},
+}
 
 
 @pytest.mark.parametrize("data", list(CASES))

@@ -1,4 +1,5 @@
-"""Recording must cost less than 1 % of a step: cost per event times events per step, and a step with and without it in turns."""
+"""Recording must cost less than 1 % of a step: cost per event times events per step, and a step with and without it in
+turns."""
 
 from __future__ import annotations
 
@@ -20,9 +21,21 @@ from scaleproof.stats.bootstrap import ratio, ratio_interval
 
 PAIRS = 450
 CASE = {
-    "program": "train", "suite": "bench", "experiment": "recording", "arm": "tcp", "transport": "tcp", "collective": "ring", "ranks": 2,
-    "strategy": "sync_overlap", "workload": "cd_dnn", "width": 0.25, "minibatch": 64, "steps": 12, "warmup": 2, "bucket_mib": 1.0,
-}  # fmt: skip
+    "program": "train",
+    "suite": "bench",
+    "experiment": "recording",
+    "arm": "tcp",
+    "transport": "tcp",
+    "collective": "ring",
+    "ranks": 2,
+    "strategy": "sync_overlap",
+    "workload": "cd_dnn",
+    "width": 0.25,
+    "minibatch": 64,
+    "steps": 12,
+    "warmup": 2,
+    "bucket_mib": 1.0,
+}
 
 
 def test_recording(recording: dict[str, Any], benchmark: BenchmarkFixture) -> None:
@@ -37,9 +50,16 @@ def test_recording(recording: dict[str, Any], benchmark: BenchmarkFixture) -> No
     assert ab is not None
     assert aa is not None
     recording.update(
-        event_us=1e6 * event_s, events_per_step=events, step_ms=1e3 * step_s, share=event_s * events / step_s,
-        ab_ratio=ratio(with_it, without), ab_low=ab.low, ab_high=ab.high, aa_low=aa.low, aa_high=aa.high,
-    )  # fmt: skip
+        event_us=1e6 * event_s,
+        events_per_step=events,
+        step_ms=1e3 * step_s,
+        share=event_s * events / step_s,
+        ab_ratio=ratio(with_it, without),
+        ab_low=ab.low,
+        ab_high=ab.high,
+        aa_low=aa.low,
+        aa_high=aa.high,
+    )
     benchmark.extra_info.update(recording)
 
 
@@ -56,7 +76,8 @@ def events_of_a_step() -> tuple[float, float]:
 
 
 def turns(recorder: Recorder, events: int, step_s: float) -> tuple[list[float], list[float], list[float]]:
-    """Seconds of the same computing step with recording, without, and without once more, in a random order in every turn."""
+    """Seconds of the same computing step with recording, without, and without once more, in a random order in every
+    turn."""
     work = np.ones((192, 192), np.float32)
     loops = max(1, round(step_s / (seconds_of(lambda: work @ work, 200) * events)))
     shuffler, times = random.Random(0), {"with": [], "without": [], "again": []}  # type: ignore[var-annotated]

@@ -1,8 +1,10 @@
-"""One tensor over shared memory beside the memory-copy bound: static placement, send and receive, and bare copies, in turns on the same two ranks.
+"""One tensor over shared memory beside the memory-copy bound: static placement, send and receive, and bare copies, in
+turns on the same two ranks.
 
-Plain arms: nobody touches the payload between transfers, as in ping-pong benchmarks; the bound is one process that copies between two allocations of its own.
-Fresh ones: the sender has just written the payload and the receiver reads all of it afterwards, every time; the bound is the bare copy that such a transfer
-cannot do without: to the receiver's memory (placement) or from the sender's (receive).
+Plain arms: nobody touches the payload between transfers, as in ping-pong benchmarks; the bound is one process that
+copies between two allocations of its own. Fresh ones: the sender has just written the payload and the receiver reads
+all of it afterwards, every time; the bound is the bare copy that such a transfer cannot do without: to the receiver's
+memory (placement) or from the sender's (receive).
 """
 
 from __future__ import annotations
@@ -40,9 +42,20 @@ FACTOR, FROM, SHORT, SHORT_US = 0.8, 1 << 20, 4 << 10, 20.0
 
 @pytest.mark.parametrize("size", SIZES, ids=format_bytes)
 @pytest.mark.benchmark(timer=REPLAY.time)
-def test_a_transfer_beside_the_memory_copy_bound(size: int, benchmark: BenchmarkFixture, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_transfer_beside_the_memory_copy_bound(
+    size: int, benchmark: BenchmarkFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Medians of each launch; ratios are paired by launch. Times are one way, by the clock that both ranks share."""
-    case = parse_case({"program": "transfer", "suite": "bench", "experiment": "remote", "arm": "shm", "transport": "shm", "sizes": [size]})
+    case = parse_case(
+        {
+            "program": "transfer",
+            "suite": "bench",
+            "experiment": "remote",
+            "arm": "shm",
+            "transport": "shm",
+            "sizes": [size],
+        }
+    )
     times: dict[str, list[float]] = {}
     for launch in range(LAUNCHES):
         with TemporaryDirectory() as folder:
@@ -54,9 +67,14 @@ def test_a_transfer_beside_the_memory_copy_bound(size: int, benchmark: Benchmark
         assert interval is not None
         microseconds = 1e6 * statistics.median(times[arm])
         benchmark.extra_info[arm] = {
-            "microseconds": microseconds, "bound": bound, "bound_microseconds": 1e6 * statistics.median(times[bound]),
-            "ratio": found, "low": interval.low, "high": interval.high, "met": met(size, found, microseconds),
-        }  # fmt: skip
+            "microseconds": microseconds,
+            "bound": bound,
+            "bound_microseconds": 1e6 * statistics.median(times[bound]),
+            "ratio": found,
+            "low": interval.low,
+            "high": interval.high,
+            "met": met(size, found, microseconds),
+        }
         with capfd.disabled():
             print(
                 f"\n{format_bytes(size)} {arm}: {microseconds:.1f} us, {found:.2f} of the bound ({interval.low:.2f} to {interval.high:.2f})"
@@ -89,14 +107,18 @@ def turns(context: RankContext, size: int, seed: int, out: Path) -> None:
 
 
 class Arms:
-    """What is timed: rank 0 has the payload, rank 1 gets it. Every arm returns rank 0's knowledge of its nanoseconds and checks what came: the fresh ones each
-    time, the plain ones once, since who checks touches the payload."""
+    """What is timed: rank 0 has the payload, rank 1 gets it. Every arm returns rank 0's knowledge of its nanoseconds
+    and checks what came: the fresh ones each time, the plain ones once, since who checks touches the payload."""
 
     def __init__(self, context: RankContext, size: int) -> None:
         self.transport, self.rank = SharedMemory.connect(context), context.rank
         self.edges = (Edge("payload", 0, 1, (size,), "uint8"), Edge("time", 1, 0, (1,), "int64"))
         self.link = open_link("zero_copy", self.transport, self.edges, context)
-        self.own, self.local, self.word = self.transport.allocate(size), self.transport.allocate(size), self.transport.allocate(8).view(np.int64)
+        self.own, self.local, self.word = (
+            self.transport.allocate(size),
+            self.transport.allocate(size),
+            self.transport.allocate(8).view(np.int64),
+        )
         self.known: list[list[int]] = []
         self.placed = self.link.outgoing(self.edges[0]) if self.rank == 0 else self.link.incoming(self.edges[0])
         # Bare copies use the memory of the arm that they bound: what a cache still holds of it is then the same.

@@ -1,4 +1,5 @@
-"""How long it takes to simulate one step of VGG-A, by number of nodes: with the short cut of ranks that are in step, without it, and by the general engine."""
+"""How long it takes to simulate one step of VGG-A, by number of nodes: with the short cut of ranks that are in step,
+without it, and by the general engine."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ ARMS: dict[str, tuple[str, int, Options, Jitter | None]] = {
 }
 COUNTS = (2, 8, 32, 128, 512, 2048, 4096)
 MOST = {"ring, two channels, general engine": 128, "ring, two channels, ranks that differ by 2 %, general engine": 32}
-TARGETS = {("ring, ranks in step", 128): 0.05, ("ring, ranks in step", 2048): 2.0, ("ring, every rank by itself", 2048): 2.0}
+TARGETS = {
+    ("ring, ranks in step", 128): 0.05,
+    ("ring, ranks in step", 2048): 2.0,
+    ("ring, every rank by itself", 2048): 2.0,
+}
 """s a step; the second of a ring whose ranks are not known to be in step is ours."""
 ROUNDS = 5
 
@@ -53,11 +58,27 @@ def curve(request: pytest.FixtureRequest) -> Iterator[list[dict[str, Any]]]:
 
 def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
     """VGG-A, minibatch 256 or one sample a rank."""
-    found = parse_case({
-        "program": "train", "suite": "bench", "experiment": "simulator", "arm": "a", "fabric": "simulated", "cluster": "ethernet_10g", "transport": "tcp",
-        "collective": algorithm, "strategy": "sync_overlap", "workload": "vgg_a", "ranks": ranks, "minibatch": max(256, ranks), "steps": 1, "warmup": 0,
-        "profile": "xeon_e5_2698v3_x2", "efficiency": 0.5, "channels": channels,
-    })  # fmt: skip
+    found = parse_case(
+        {
+            "program": "train",
+            "suite": "bench",
+            "experiment": "simulator",
+            "arm": "a",
+            "fabric": "simulated",
+            "cluster": "ethernet_10g",
+            "transport": "tcp",
+            "collective": algorithm,
+            "strategy": "sync_overlap",
+            "workload": "vgg_a",
+            "ranks": ranks,
+            "minibatch": max(256, ranks),
+            "steps": 1,
+            "warmup": 0,
+            "profile": "xeon_e5_2698v3_x2",
+            "efficiency": 0.5,
+            "channels": channels,
+        }
+    )
     assert isinstance(found, TrainCase)
     return found
 
@@ -84,11 +105,18 @@ def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], be
     events = calls * sum(times for _, times in pattern_of(algorithm, "all_reduce", ranks).rounds)
     median = statistics.median(times)
     target = TARGETS.get((arm, ranks))
-    curve.append({
-        "arm": arm, "ranks": ranks, "seconds": round(median, 6), "first_seconds": round(first, 6), "rounds_of_a_rank": events,
-        "ns_a_round_over_n_log_n": round(1e9 * median / events / (ranks * math.log2(ranks)), 3), "target_s": target,
-        "met": None if target is None else median < target,
-    })  # fmt: skip
+    curve.append(
+        {
+            "arm": arm,
+            "ranks": ranks,
+            "seconds": round(median, 6),
+            "first_seconds": round(first, 6),
+            "rounds_of_a_rank": events,
+            "ns_a_round_over_n_log_n": round(1e9 * median / events / (ranks * math.log2(ranks)), 3),
+            "target_s": target,
+            "met": None if target is None else median < target,
+        }
+    )
     benchmark.extra_info.update(curve[-1])
     replayed = iter(times)
     benchmark.pedantic(lambda: time.sleep(next(replayed)), rounds=ROUNDS)

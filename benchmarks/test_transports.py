@@ -9,7 +9,13 @@ from benchmarks.arms import BOUND, RING_OVER_GRPC, SIZES, TENSORFLOW_GRPC, Arm, 
 from benchmarks.interleaved import Measured
 from benchmarks.replay import REPLAY
 
-ARMS = [*transport_arms(), Arm(BOUND, 2, "all_reduce"), Arm(BOUND, 1, "copy"), Arm(RING_OVER_GRPC, 2, "all_reduce"), Arm(TENSORFLOW_GRPC, 2, "transfer")]
+ARMS = [
+    *transport_arms(),
+    Arm(BOUND, 2, "all_reduce"),
+    Arm(BOUND, 1, "copy"),
+    Arm(RING_OVER_GRPC, 2, "all_reduce"),
+    Arm(TENSORFLOW_GRPC, 2, "transfer"),
+]
 
 
 @pytest.mark.timeout(1800)

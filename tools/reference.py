@@ -1,4 +1,5 @@
-"""`python -m tools.reference pack|pages|readme`: keeps one finished run in results/reference/ and makes the README's picture and tables from it.
+"""`python -m tools.reference pack|pages|readme`: keeps one finished run in results/reference/ and makes the README's
+picture and tables from it.
 
 pack     results/ -> results/reference/: verdicts and runs as text, raw records as one archive
 pages    results/reference/ -> reports/reference/index.html and docs/report.png
@@ -51,7 +52,9 @@ def unpack(into: Path) -> None:
     """The reference run as a results folder."""
     with tarfile.open(ARCHIVE) as source:  # extraction filters came with Python 3.11.4, Debian 12 has 3.11.2
         plain = [member for member in source if member.isfile() or member.isdir()]
-        assert not any(Path(member.name).is_absolute() or ".." in Path(member.name).parts for member in plain), "an archive of ours stays in its folder"
+        assert not any(Path(member.name).is_absolute() or ".." in Path(member.name).parts for member in plain), (
+            "an archive of ours stays in its folder"
+        )
         source.extractall(into, members=plain)
 
 
@@ -63,7 +66,12 @@ def pages() -> None:
 
     with tempfile.TemporaryDirectory(prefix="scaleproof-reference-") as name:
         unpack(Path(name))
-        index = build(Path(name), ROOT / "reports" / "reference", SIZE, [load_suite(folder) for folder in list_suites(ROOT / "suites")])
+        index = build(
+            Path(name),
+            ROOT / "reports" / "reference",
+            SIZE,
+            [load_suite(folder) for folder in list_suites(ROOT / "suites")],
+        )
     print(index)
     print(picture(index.with_name("das2016.html"), ROOT / "docs" / "report.png", width=1400, height=1500))
 
@@ -85,12 +93,22 @@ def verdict_table(claims: list[dict[str, Any]]) -> str:
     rows = ["| suite | entries | number | verdicts |", "|---|---|---|---|"]
     for suite in dict.fromkeys(claim["suite"] for claim in claims):
         for title, (kind, origin) in KINDS.items():
-            chosen = [claim for claim in claims if claim["suite"] == suite and claim["kind"] == kind and origin in (None, claim["origin"])]
+            chosen = [
+                claim
+                for claim in claims
+                if claim["suite"] == suite and claim["kind"] == kind and origin in (None, claim["origin"])
+            ]
             if chosen:
                 rows.append(f"| {suite} | {title} | {len(chosen)} | {_counted(chosen)} |")
     own = [_own(claim) for claim in claims if claim["origin"] == "own" and claim["n"]]
     rows += ["", "<details>", f"<summary>Each of the {len(own)} claims of our own that launches served</summary>", ""]
-    rows += ["| claim of our own | evidence | ours | interval | noise floor | n | verdict |", "|---|---|---|---|---|---|---|", *own, "", "</details>"]
+    rows += [
+        "| claim of our own | evidence | ours | interval | noise floor | n | verdict |",
+        "|---|---|---|---|---|---|---|",
+        *own,
+        "",
+        "</details>",
+    ]
     return "\n".join(rows) + "\n"
 
 
@@ -98,7 +116,10 @@ def _counted(claims: list[dict[str, Any]]) -> str:
     """How many have each verdict, and how many of those stand on evidence whose validation was missed."""
     found = Counter(claim["verdict"] for claim in claims)
     lowered = Counter(claim["verdict"] for claim in claims if (claim.get("label") or {}).get("standing") == "missed")
-    return ", ".join(f"{word} {found[word]}" + (f" ({lowered[word]} where validation missed)" if lowered[word] else "") for word in sorted(found))
+    return ", ".join(
+        f"{word} {found[word]}" + (f" ({lowered[word]} where validation missed)" if lowered[word] else "")
+        for word in sorted(found)
+    )
 
 
 def _own(claim: dict[str, Any]) -> str:
@@ -118,7 +139,9 @@ def _number(value: float | str | None) -> str:
 def _between(text: str, name: str, content: str) -> str:
     """Replace what stands between the markers of a section."""
     start, end = f"<!-- {name}: made by tools/reference.py -->", f"<!-- end of {name} -->"
-    replaced, count = re.subn(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{content}{end}", text, flags=re.DOTALL)
+    replaced, count = re.subn(
+        f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{content}{end}", text, flags=re.DOTALL
+    )
     if count != 1:
         raise SystemExit(f"README.md: the markers of {name!r} stand there {count} times")
     return replaced

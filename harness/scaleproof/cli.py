@@ -55,7 +55,16 @@ COMMANDS = {
 }
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-_MISTAKES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOSPC, errno.EDQUOT)
+_MISTAKES = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENOSPC,
+    errno.EDQUOT,
+)
 
 EXAMPLES = """\
 from nothing to a report:
@@ -127,7 +136,9 @@ def main(argv: list[str] | None = None) -> int:
     except SpecError as mistake:
         return _say(str(mistake))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter's last flush fails once more
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # else the interpreter's last flush fails once more
         return BROKEN_PIPE
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

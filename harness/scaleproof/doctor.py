@@ -33,8 +33,12 @@ IMPORT_TIMEOUT_S = 120
 _ID = re.compile(r"[0-9a-f]{16}$")
 # The distribution that brings a module, where it has another name.
 _DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
-# What to run to know that a library works, where importing its top module does not tell. MPI is loaded and not started: a lone start leaves a segment behind.
-_IMPORTS = {"mpi4py": "import mpi4py; mpi4py.rc.initialize = False; import mpi4py.MPI", "horovod": "import horovod.torch"}
+# What to run to know that a library works, where importing its top module does not tell. MPI is loaded and not started:
+# a lone start leaves a segment behind.
+_IMPORTS = {
+    "mpi4py": "import mpi4py; mpi4py.rc.initialize = False; import mpi4py.MPI",
+    "horovod": "import horovod.torch",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,8 @@ class Finding:
 
 
 def survey(import_libraries: bool = False) -> list[Finding]:
-    """Every registered name and every tool. `import_libraries`: also import each library, in a process of its own (seconds)."""
+    """Every registered name and every tool. `import_libraries`: also import each library, in a process of its own
+    (seconds)."""
     broken = _broken_imports() if import_libraries else {}
     rows = [_finding(kind, name, broken) for kind, table in registry.TABLES.items() for name in table]
     return rows + [_chromium(), _snakemake(), _slurm()]
@@ -60,8 +65,13 @@ def survey(import_libraries: bool = False) -> list[Finding]:
 def _finding(kind: Kind, name: str, broken: dict[str, str]) -> Finding:
     entry, state = registry.entry(kind, name), registry.availability(kind, name)
     version = ", ".join(f"{_distribution(module)} {_version(module)}" for module in entry.requires)
-    row = Finding(kind, name, state.available, version if state.available else "", entry.summary, state.why, state.advice)
-    checks = [lambda: _implemented(entry), lambda: next((broken[module] for module in entry.requires if module in broken), "")]
+    row = Finding(
+        kind, name, state.available, version if state.available else "", entry.summary, state.why, state.advice
+    )
+    checks = [
+        lambda: _implemented(entry),
+        lambda: next((broken[module] for module in entry.requires if module in broken), ""),
+    ]
     checks += [_CHECKS[kind, name]] if (kind, name) in _CHECKS else []
     why = next((found for found in (check() for check in checks) if found), "") if state.available else ""
     advice = _on_nodes(name)[1] if why and kind == "fabric" and name in _ON_NODES else entry.advice
@@ -80,7 +90,11 @@ def _mpirun() -> str:
         return f"no mpirun beside {sys.executable}"
     done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
     said = (done.stdout + done.stderr).strip().splitlines() or [""]
-    return "" if done.returncode == 0 and "Open MPI" in said[0] else f"mpirun --version ended with {done.returncode}: {said[0][:80]}"
+    return (
+        ""
+        if done.returncode == 0 and "Open MPI" in said[0]
+        else f"mpirun --version ended with {done.returncode}: {said[0][:80]}"
+    )
 
 
 def _horovod() -> str:
@@ -130,15 +144,27 @@ _CHECKS: dict[tuple[str, str], Callable[[], str]] = {
 
 
 def _chromium() -> Finding:
-    found = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
     summary = "a browser, for the tests of the pages only"
     if found:
         return Finding("tool", "chromium", True, found, summary)
-    return Finding("tool", "chromium", False, "", summary, "no such program", "type `apt-get install chromium`; nothing else needs it")
+    return Finding(
+        "tool",
+        "chromium",
+        False,
+        "",
+        summary,
+        "no such program",
+        "type `apt-get install chromium`; nothing else needs it",
+    )
 
 
 def _snakemake() -> Finding:
-    found = shutil.which("snakemake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]))
+    found = shutil.which(
+        "snakemake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    )
     summary = "runs whole suites: `snakemake das2016`"
     if found:
         return Finding("tool", "snakemake", True, f"snakemake {_version('snakemake')}", summary)
@@ -146,10 +172,21 @@ def _snakemake() -> Finding:
 
 
 def _slurm() -> Finding:
-    found, summary = shutil.which("sbatch"), "submits experiments to a cluster: `snakemake das2016 --profile profiles/slurm`"
+    found, summary = (
+        shutil.which("sbatch"),
+        "submits experiments to a cluster: `snakemake das2016 --profile profiles/slurm`",
+    )
     if found:
         return Finding("tool", "slurm", True, found, summary)
-    return Finding("tool", "slurm", False, "", summary, "no program sbatch", "go to a login node, or try it on this machine: docs/clusters.md")
+    return Finding(
+        "tool",
+        "slurm",
+        False,
+        "",
+        summary,
+        "no program sbatch",
+        "go to a login node, or try it on this machine: docs/clusters.md",
+    )
 
 
 def _distribution(module: str) -> str:
@@ -167,7 +204,9 @@ def _version(module: str) -> str:
 
 def _broken_imports() -> dict[str, str]:
     """Modules that are installed and cannot be imported, with the last line of what they said."""
-    modules = sorted({module for table in registry.TABLES.values() for entry in table.values() for module in entry.requires})
+    modules = sorted(
+        {module for table in registry.TABLES.values() for entry in table.values() for module in entry.requires}
+    )
     present = [module for module in modules if importlib.util.find_spec(module)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return {module: said for module, said in zip(present, pool.map(_import_error, present), strict=True) if said}
@@ -176,7 +215,9 @@ def _broken_imports() -> dict[str, str]:
 def _import_error(module: str) -> str:
     program = _IMPORTS.get(module, f"import {module}")
     try:
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return f"`import {module}` took longer than {IMPORT_TIMEOUT_S} s"
     if done.returncode == 0:
@@ -205,32 +246,55 @@ def machine(results: Path) -> dict[str, Any]:
 
 
 def verbs_ports() -> list[dict[str, Any]]:
-    """Every port of every verbs device here: name, link layer, state, interfaces, whether it is software, its GIDs by index."""
+    """Every port of every verbs device here: name, link layer, state, interfaces, whether it is software, its GIDs by
+    index."""
     return [
         {
-            "name": port.name, "link_layer": port.link_layer, "state": port.state, "lid": port.lid, "netdevs": list(port.netdevs), "software": port.software,
-            "gids": [{"index": gid.index, "value": gid.value, "kind": gid.kind, "netdev": gid.netdev} for gid in port.gids],
+            "name": port.name,
+            "link_layer": port.link_layer,
+            "state": port.state,
+            "lid": port.lid,
+            "netdevs": list(port.netdevs),
+            "software": port.software,
+            "gids": [
+                {"index": gid.index, "value": gid.value, "kind": gid.kind, "netdev": gid.netdev} for gid in port.gids
+            ],
         }
         for port in ports()
-    ]  # fmt: skip
+    ]
 
 
 def leftovers(results: Path) -> list[dict[str, str]]:
-    """Staging folders, processes and shared memory of launches that nobody supervises any more, and what to do about each."""
-    staged = set() if supervised(results) else {folder.name for folder in (results / "staging").glob("*") if folder.is_dir()}
+    """Staging folders, processes and shared memory of launches that nobody supervises any more, and what to do about
+    each."""
+    staged = (
+        set() if supervised(results) else {folder.name for folder in (results / "staging").glob("*") if folder.is_dir()}
+    )
     living = launch_processes()
     shared = [(path, path.name.removeprefix(SCRATCH)) for path in sorted(Path("/dev/shm").glob(f"{SCRATCH}*"))]
     groups = [(path, path.name.removeprefix(SCRATCH)) for path in core_quota.left(SCRATCH)]
     found = [("folder", str(results / "staging" / launch), launch) for launch in sorted(staged)]
     found += [("process", str(pid), launch) for pid, parent, launch in living if launch in staged or parent == 1]
-    found += [("shared memory", str(path), launch) for path, launch in shared if launch in staged or launch not in {known for _, _, known in living}]
-    found += [("control group", str(path), launch) for path, launch in groups if launch in staged or launch not in {known for _, _, known in living}]
+    found += [
+        ("shared memory", str(path), launch)
+        for path, launch in shared
+        if launch in staged or launch not in {known for _, _, known in living}
+    ]
+    found += [
+        ("control group", str(path), launch)
+        for path, launch in groups
+        if launch in staged or launch not in {known for _, _, known in living}
+    ]
     found += [("small cluster", str(folder), "") for folder in small_clusters.leftovers()]
-    return [{"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)} for kind, what, launch in found]
+    return [
+        {"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)}
+        for kind, what, launch in found
+    ]
 
 
 def remove_leftovers(results: Path) -> list[str]:
-    """What `leftovers` names, ended and removed; told in words. SpecError when a run has meanwhile begun in this folder."""
+    """What `leftovers` names, ended and removed; told in words. SpecError when a run has meanwhile begun in this
+    folder."""
     left = leftovers(results)
     with locked(results):
         done = clean_leftovers(results / "staging")
@@ -239,7 +303,11 @@ def remove_leftovers(results: Path) -> list[str]:
         done += clean(launch)
     for folder in (item["what"] for item in left if item["kind"] == "small cluster"):
         small_clusters.remove(Path(folder))
-    gone = [item["what"] for item in left if item["kind"] in ("small cluster", "shared memory") and not Path(item["what"]).exists()]
+    gone = [
+        item["what"]
+        for item in left
+        if item["kind"] in ("small cluster", "shared memory") and not Path(item["what"]).exists()
+    ]
     return list(dict.fromkeys([*done, *gone]))
 
 

@@ -1,4 +1,5 @@
-"""Metrics of the taxonomy: who wins per configuration, whether throughput follows the all-reduce, what the pointer cache saves, what a server moves."""
+"""Metrics of the taxonomy: who wins per configuration, whether throughput follows the all-reduce, what the pointer
+cache saves, what a server moves."""
 
 from __future__ import annotations
 
@@ -15,12 +16,16 @@ from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import CollectiveCase, OwnCase, TrainCase
 
 GRPC_BASED = ("tensorflow_grpc_ps", "grpc_ps", "grpc_mpi_ps", "grpc_rdma_ps", "grpc_shm_ps")
-"""Arms of the classes gRPC and gRPC+X. `tensorflow_mirrored`, an all-reduce over gRPC, is of no class: the paper has parameter servers there."""
+"""Arms of the classes gRPC and gRPC+X. `tensorflow_mirrored`, an all-reduce over gRPC, is of no class: the paper has
+parameter servers there."""
 NO_GRPC = ("baidu_ring_mpi", "horovod_mpi", "horovod_gloo", "nccl")
 MEMBERS = {
-    "baidu_ring_mpi": "ring_mpi_allreduce", "horovod_mpi": "horovod_mpi_allreduce", "horovod_gloo": "horovod_gloo_allreduce",
-    "mpi": "mpi_allreduce", "gloo": "gloo_allreduce",
-}  # fmt: skip
+    "baidu_ring_mpi": "ring_mpi_allreduce",
+    "horovod_mpi": "horovod_mpi_allreduce",
+    "horovod_gloo": "horovod_gloo_allreduce",
+    "mpi": "mpi_allreduce",
+    "gloo": "gloo_allreduce",
+}
 """No-gRPC arms that train, and the arms that measure their all-reduce alone."""
 
 
@@ -54,15 +59,22 @@ def no_grpc_configurations(block: Sequence[Launch]) -> float | None:
 
 
 def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
-    """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC members; None below three."""
+    """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC
+    members; None below three."""
     latency = {}
     for launch in block:
         case = launch.record.case
         if isinstance(case, CollectiveCase):
             table = by_size(launch.record, launch.samples)
-            latency[case.arm] = float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0]) if len(table) else None
+            latency[case.arm] = (
+                float(table.loc[table["nbytes"] == max(case.sizes), "time_s"].iloc[0]) if len(table) else None
+            )
     trained = {arm: value for (_, arm), value in _throughputs(block).items()}
-    both = [(trained[arm], -seconds) for arm, alone in MEMBERS.items() if arm in trained and (seconds := latency.get(alone)) is not None]
+    both = [
+        (trained[arm], -seconds)
+        for arm, alone in MEMBERS.items()
+        if arm in trained and (seconds := latency.get(alone)) is not None
+    ]
     if len(both) < 3:
         return None
     ranks = pd.DataFrame(both).rank()
@@ -91,7 +103,9 @@ def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float 
         return None
     rows = timed(samples, "all_reduce")
     rows = rows[rows["nbytes"] == nbytes]
-    return float((rows["end_ns"] - rows["start_ns"]).groupby(rows["step"]).max().median()) / SECOND if len(rows) else None
+    return (
+        float((rows["end_ns"] - rows["start_ns"]).groupby(rows["step"]).max().median()) / SECOND if len(rows) else None
+    )
 
 
 def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
@@ -100,7 +114,10 @@ def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
     steps = timed(samples, "step")
     if not facts or not len(steps) or record.case.ranks < 2:
         return None
-    sizes, servers = list(reversed(facts["tensor_nbytes"])), facts["servers"]  # buckets are in the order of the backward pass
+    sizes, servers = (
+        list(reversed(facts["tensor_nbytes"])),
+        facts["servers"],
+    )  # buckets are in the order of the backward pass
     most = max(sum(sizes[first::servers]) for first in range(servers))
     return 2 * (record.case.ranks - 1) * most / (float((steps["end_ns"] - steps["start_ns"]).mean()) / SECOND)
 

@@ -1,4 +1,5 @@
-"""What only this suite needs: one number per launch from a tool's output or from our own record, in the same unit and by the same arithmetic."""
+"""What only this suite needs: one number per launch from a tool's output or from our own record, in the same unit and
+by the same arithmetic."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def common_wall_rate(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def rank0_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """Rank 0's samples over the time of its steps, times the number of ranks: Horovod's synthetic benchmarks with one round."""
+    """Rank 0's samples over the time of its steps, times the number of ranks: Horovod's synthetic benchmarks with one
+    round."""
     mine = _done(record, samples).query("rank == 0")
     if mine.empty:
         return None
@@ -113,7 +115,8 @@ def launch_cpu_added_ratio(record: Record, samples: pd.DataFrame) -> float | Non
 
 
 def launch_start_cpu_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Processor s of an idle inner launch that our record leaves out: interpreter, imports, and what follows a rank's last words."""
+    """Processor s of an idle inner launch that our record leaves out: interpreter, imports, and what follows a rank's
+    last words."""
     missing = _value(samples, "tool_cpu", 0) - _value(samples, "record_cpu", 0)
     return missing if np.isfinite(missing) else None
 

@@ -1,4 +1,5 @@
-"""What only this paper needs: its balance equations, which say how many data points a node needs to hide the exchange of its conv layers.
+"""What only this paper needs: its balance equations, which say how many data points a node needs to hide the exchange
+of its conv layers.
 
 Per node and step, for a layer of `weights` weights and MB points (docs/metrics/flop_per_byte.md has the derivation):
     compute = 3 * 2 * weights * out_w * out_h * MB          FLOP: forward, input gradient, weight gradient
@@ -39,7 +40,8 @@ def compute_flop(layer: Layer, points: int) -> int:
 
 
 def exchange_nbytes(layer: Layer, overlap: float) -> float:
-    """Bytes that a node sends and receives for a layer; `overlap` in [0, 1] is the share of receiving that hides behind sending."""
+    """Bytes that a node sends and receives for a layer; `overlap` in [0, 1] is the share of receiving that hides behind
+    sending."""
     return FLOAT * layer.weights * (2 - overlap)
 
 
@@ -52,7 +54,9 @@ def conv_layers(workload: str) -> list[Layer]:
 def conv_flop_per_byte(workload: str, points: int, overlap: float) -> float:
     """FLOP per exchanged byte over all convolutions together."""
     layers = conv_layers(workload)
-    return sum(compute_flop(layer, points) for layer in layers) / sum(exchange_nbytes(layer, overlap) for layer in layers)
+    return sum(compute_flop(layer, points) for layer in layers) / sum(
+        exchange_nbytes(layer, overlap) for layer in layers
+    )
 
 
 def machine_balance(machine: Mapping[str, float]) -> float:
@@ -76,12 +80,14 @@ def min_points_per_node(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def max_nodes(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: most nodes over which a minibatch can be spread with the exchange hidden; `x` as for the points, and minibatch."""
+    """Metric: most nodes over which a minibatch can be spread with the exchange hidden; `x` as for the points, and
+    minibatch."""
     return x["minibatch"] // min_points_per_node(x, rows)
 
 
 def hybrid_nbytes(layer: Layer, nodes: int, minibatch: int, groups: int) -> float:
-    """Bytes that a node exchanges in a step for a fully connected layer in `groups` groups, by the paper's two volumes (workloads/volumes.py)."""
+    """Bytes that a node exchanges in a step for a fully connected layer in `groups` groups, by the paper's two volumes
+    (workloads/volumes.py)."""
     found = volume(_alone(layer), nodes, minibatch, groups)
     return found.comm_model + found.comm_data
 
@@ -120,7 +126,11 @@ def closed_form_excess(x: Mapping[str, Any], rows: Rows) -> float:
     layer, nodes, minibatch = layer_of(x), x["nodes"], x["minibatch"]
     wanted = closed_form_groups(_alone(layer), nodes, minibatch)
     nearest = min(_divisors(nodes), key=lambda groups: abs(math.log(groups / wanted)))
-    return hybrid_nbytes(layer, nodes, minibatch, nearest) / hybrid_nbytes(layer, nodes, minibatch, fewest(layer, nodes, minibatch)) - 1
+    return (
+        hybrid_nbytes(layer, nodes, minibatch, nearest)
+        / hybrid_nbytes(layer, nodes, minibatch, fewest(layer, nodes, minibatch))
+        - 1
+    )
 
 
 def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
@@ -131,7 +141,8 @@ def published_efficiency(x: Mapping[str, Any], rows: Rows) -> float:
 
 
 def _sent(record: Record) -> list[tuple[float, float]]:
-    """Per rank of strategy hybrid what its last step sent and what the formulas say, in bytes; tensors that were shrunk count in full."""
+    """Per rank of strategy hybrid what its last step sent and what the formulas say, in bytes; tensors that were shrunk
+    count in full."""
     found = [status.facts["hybrid"] for status in record.ranks if "sent" in status.facts.get("hybrid", {})]
     scale = record.case.shrink if record.case.fabric != "simulated" else 1.0
     return [(scale * sum(fact["sent"].values()), sum(fact["formula"].values())) for fact in found]
@@ -145,13 +156,20 @@ def hybrid_bytes_ratio(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
-    """Metric: bytes of the busiest rank under the chosen number of groups, over the least under a given one; the largest over networks."""
+    """Metric: bytes of the busiest rank under the chosen number of groups, over the least under a given one; the
+    largest over networks."""
     by_network: dict[tuple[object, ...], dict[int, float]] = {}
     for launch in block:
         case = launch.record.case
         if isinstance(case, TrainCase) and (found := _sent(launch.record)):
-            by_network.setdefault((case.workload, case.width, case.ranks, case.minibatch), {})[case.groups] = max(found)[0]
-    ratios = [sent[0] / min(others) for sent in by_network.values() if 0 in sent and (others := [sent[groups] for groups in sent if groups])]
+            by_network.setdefault((case.workload, case.width, case.ranks, case.minibatch), {})[case.groups] = max(
+                found
+            )[0]
+    ratios = [
+        sent[0] / min(others)
+        for sent in by_network.values()
+        if 0 in sent and (others := [sent[groups] for groups in sent if groups])
+    ]
     return max(ratios, default=None)
 
 

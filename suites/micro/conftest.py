@@ -38,7 +38,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def launches(request: pytest.FixtureRequest) -> Iterator[Launches]:
     """Those of every benchmark that was chosen."""
-    chosen = [item.callspec.params["point"] for item in request.session.items if "point" in getattr(getattr(item, "callspec", None), "params", {})]
+    chosen = [
+        item.callspec.params["point"]
+        for item in request.session.items
+        if "point" in getattr(getattr(item, "callspec", None), "params", {})
+    ]
     yield Launches(request.config.getoption("--results").resolve(), request.config.getoption("--size"), chosen)
 
 

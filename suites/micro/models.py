@@ -1,4 +1,5 @@
-"""What only this suite needs: rates of windows of messages, how evenly senders are served, processor time per byte, and how well the cost models tell."""
+"""What only this suite needs: rates of windows of messages, how evenly senders are served, processor time per byte, and
+how well the cost models tell."""
 
 from __future__ import annotations
 
@@ -15,13 +16,15 @@ from scaleproof.spec.case import NATIVE, CollectiveCase, OwnCase, TransferCase
 
 GIGA = 1e9
 LARGE = 64 << 10
-"""Bytes from which the prediction of an all-reduce is judged, as the experiment on cost models proposes (docs/costs.md)."""
+"""Bytes from which the prediction of an all-reduce is judged, as the experiment on cost models proposes
+(docs/costs.md)."""
 RECEIVER = 0
 """Of an incast, and the one that does not send in one direction is 1."""
 
 
 def common_windows(record: Record, samples: pd.DataFrame, nbytes: int) -> tuple[pd.DataFrame, float]:
-    """The windows that ended while every flow was under way, and how long that was in s, on rank 0's clock. A flow is named by the rank that recorded it."""
+    """The windows that ended while every flow was under way, and how long that was in s, on rank 0's clock. A flow is
+    named by the rank that recorded it."""
     rows = timed(samples, "window")
     rows = rows[rows["nbytes"] == nbytes]
     if rows.empty:
@@ -45,7 +48,8 @@ def window_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> floa
 
 
 def sender_fairness(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Jain's index of the senders' messages: 1 when all got as many through, 1 / senders when one got all. None with one sender."""
+    """Jain's index of the senders' messages: 1 when all got as many through, 1 / senders when one got all. None with
+    one sender."""
     rows, _ = common_windows(record, samples, nbytes)
     if record.case.ranks < 3 or rows.empty:
         return None
@@ -60,7 +64,11 @@ def cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
 
 def sender_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
     """The senders' share of it; None where ranks send and receive at once."""
-    return _cpu(record, samples, nbytes, set(range(record.case.ranks)) - {_receiver(record)}) if _one_sided(record) else None
+    return (
+        _cpu(record, samples, nbytes, set(range(record.case.ranks)) - {_receiver(record)})
+        if _one_sided(record)
+        else None
+    )
 
 
 def receiver_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
@@ -124,7 +132,8 @@ def _fitted(record: Record, samples: pd.DataFrame) -> tuple[tuple[Segment, ...],
 
 
 def all_reduce_prediction_error(launch: Launch, base: Launch) -> float | None:
-    """Largest relative error over sizes from 64 KiB of an all-reduce predicted from the ping-pong of the same block, gamma fitted to the other sizes."""
+    """Largest relative error over sizes from 64 KiB of an all-reduce predicted from the ping-pong of the same block,
+    gamma fitted to the other sizes."""
     case = launch.record.case
     reduced, sent = _times(launch.record, launch.samples), _times(base.record, base.samples)
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or reduced is None or sent is None:

@@ -1,4 +1,5 @@
-"""What only this suite needs: the surveys' lower bounds as functions, measured delays against them, and schedules against the bound of work and depth."""
+"""What only this suite needs: the surveys' lower bounds as functions, measured delays against them, and schedules
+against the bound of work and depth."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ DELAYS: dict[str, Callable[[int, float, float, float], float]] = {
     "recursive_doubling": lambda n, t, r, u: math.ceil(math.log2(n)) * (t + r) + u,
     "ring": lambda n, t, r, u: 2 * (n - 1) / n * t + (n - 1) / n * r + u,
 }
-"""Langer et al., section 3.4.1: lower bounds of the delay of one exchange, from n workers, T_w to transmit, R_w to reduce and U_w to update a model (s)."""
+"""Langer et al., section 3.4.1: lower bounds of the delay of one exchange, from n workers, T_w to transmit, R_w to
+reduce and U_w to update a model (s)."""
 SERVED = ("naive_sync_ps", "binomial_tree", "scatter_reduce_bcast_single_ps", "async_per_worker", "async_all_workers")
 """Schemes with a server on a rank of its own, the last one."""
 SYNCHRONOUS = tuple(name for name in DELAYS if not name.startswith("async"))
@@ -57,7 +59,8 @@ def all_reduce_bound(ranks: int, nbytes: float, latency_s: float, s_per_byte: fl
     return latency_s * math.log2(ranks) + nbytes * s_per_byte * (ranks - 1) / ranks
 
 
-# --- Metrics over launches -------------------------------------------------------------------------------------------------------------------
+# --- Metrics over launches
+# -------------------------------------------------------------------------------------------------------------------
 
 
 def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
@@ -70,7 +73,8 @@ def delay_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
-    """The delay over its lower bound, with the link's rate as set and times of reducing and updating as measured in the same launch."""
+    """The delay over its lower bound, with the link's rate as set and times of reducing and updating as measured in the
+    same launch."""
     found, bound = delay_s(record, samples), delay_bound(record, samples)
     return found / bound if found and bound else None
 
@@ -89,7 +93,9 @@ def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None
     case, found = record.case, delay_s(record, samples)
     if not isinstance(case, OwnCase) or case.link_mbit is None or found is None:
         return None
-    return found / all_reduce_bound(_workers(case), case.sizes[0], case.link_delay_ms / 1e3, 1 / (case.link_mbit * MEGABIT))
+    return found / all_reduce_bound(
+        _workers(case), case.sizes[0], case.link_delay_ms / 1e3, 1 / (case.link_mbit * MEGABIT)
+    )
 
 
 def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
@@ -101,18 +107,22 @@ def traffic_ratio(record: Record, samples: pd.DataFrame) -> float | None:
     return float(rows.loc[rows["rank"] < workers, "nbytes"].max()) / traffic_per_node(workers, case.sizes[0])
 
 
-# --- Metrics of arithmetic -------------------------------------------------------------------------------------------------------------------
+# --- Metrics of arithmetic
+# -------------------------------------------------------------------------------------------------------------------
 
 
 def schedules_outside(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: of greedy schedules of a training step of `x`'s workloads on 1 to `workers` workers, how many break max{W/p, D} <= T_p <= W/p + D."""
+    """Metric: of greedy schedules of a training step of `x`'s workloads on 1 to `workers` workers, how many break
+    max{W/p, D} <= T_p <= W/p + D."""
     outside = 0
     for workload in x["workloads"]:
         operations = training_step(registry.load("workload", workload)(None, 1.0))
         work, depth = sum(cost for cost, _ in operations), longest_path(operations)
         for workers in range(1, int(x["workers"]) + 1):
             took = greedy_schedule(operations, workers)
-            outside += not max(work / workers, depth) <= took * (1 + 1e-9) or not took <= (work / workers + depth) * (1 + 1e-9)
+            outside += not max(work / workers, depth) <= took * (1 + 1e-9) or not took <= (work / workers + depth) * (
+                1 + 1e-9
+            )
     return float(outside)
 
 
@@ -121,10 +131,15 @@ Operations = list[tuple[float, list[int]]]
 
 
 def training_step(network: Network) -> Operations:
-    """A network's forward pass and its gradients, layer by layer, in an order in which each can run; costs are multiply-accumulates of one sample."""
+    """A network's forward pass and its gradients, layer by layer, in an order in which each can run; costs are
+    multiply-accumulates of one sample."""
     layers, places = network.layers, network.places
-    operations: Operations = [(layer.mac, [place - 1 for place in read if place]) for layer, read in zip(layers, places, strict=True)]
-    readers: list[list[int]] = [[later for later, read in enumerate(places) if place + 1 in read] for place in range(len(layers))]
+    operations: Operations = [
+        (layer.mac, [place - 1 for place in read if place]) for layer, read in zip(layers, places, strict=True)
+    ]
+    readers: list[list[int]] = [
+        [later for later, read in enumerate(places) if place + 1 in read] for place in range(len(layers))
+    ]
     input_gradient: dict[int, int] = {}
     for place in reversed(range(len(layers))):
         needed = [place, *(input_gradient[later] for later in readers[place])]
@@ -166,12 +181,16 @@ def greedy_schedule(operations: Operations, workers: int) -> float:
 
 
 def naive_worst_share(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: share of Fig. 14's models and networks, with 3 to `workers` workers, where the naive synchronous server has the longest bound of all."""
+    """Metric: share of Fig. 14's models and networks, with 3 to `workers` workers, where the naive synchronous server
+    has the longest bound of all."""
     found = []
     for nbytes in (size * MIB for size in MODELS.values()):
         for rate in LINKS.values():
             for workers in range(3, int(x["workers"]) + 1):
-                bounds = {name: DELAYS[name](workers, nbytes / rate, nbytes / REDUCE_RATE, nbytes / UPDATE_RATE) for name in SYNCHRONOUS}
+                bounds = {
+                    name: DELAYS[name](workers, nbytes / rate, nbytes / REDUCE_RATE, nbytes / UPDATE_RATE)
+                    for name in SYNCHRONOUS
+                }
                 found.append(max(bounds, key=lambda name: bounds[name]) == "naive_sync_ps")
     return sum(found) / len(found)
 

@@ -55,7 +55,11 @@ def time_ratio(record: Record, samples: pd.DataFrame, method: str) -> float | No
 
 def per_s(record: Record, samples: pd.DataFrame, what: str) -> float | None:
     """Nodes or arcs that power iteration handles per s: their number, times iterations, over the time of a solve."""
-    iterations, seconds, count = _iterations(record, "power"), _solve_s(samples, "power"), _fact(record, "graph").get(what)
+    iterations, seconds, count = (
+        _iterations(record, "power"),
+        _solve_s(samples, "power"),
+        _fact(record, "graph").get(what),
+    )
     return count * iterations / seconds if iterations and seconds and count else None
 
 

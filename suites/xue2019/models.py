@@ -1,4 +1,5 @@
-"""What only this paper needs: times and ratios of its micro-benchmark, what a tensor took, gains of a mini-batch, births, and the sizes of its models."""
+"""What only this paper needs: times and ratios of its micro-benchmark, what a tensor took, gains of a mini-batch,
+births, and the sizes of its models."""
 
 from __future__ import annotations
 
@@ -36,11 +37,13 @@ def send_reduce_gbs(record: Record, samples: pd.DataFrame, nbytes: int) -> float
 
 
 def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, what: str) -> float | None:
-    """What moving one tensor took at both ends together: a counter of remote/base.py's Cost over the tensors that were sent. None for the copies of a
-    transport's own messages, which are made below what is counted."""
+    """What moving one tensor took at both ends together: a counter of remote/base.py's Cost over the tensors that were
+    sent. None for the copies of a transport's own messages, which are made below what is counted."""
     if what == "copies" and getattr(record.case, "options", {}).get("mechanism") == "messages":
         return None
-    found = [status.facts["costs"][str(nbytes)] for status in record.ranks if str(nbytes) in status.facts.get("costs", {})]
+    found = [
+        status.facts["costs"][str(nbytes)] for status in record.ranks if str(nbytes) in status.facts.get("costs", {})
+    ]
     tensors = sum(cost["tensors"] for cost in found)
     return sum(cost[what] for cost in found) / tensors if tensors else None
 
@@ -56,7 +59,8 @@ def extreme_speedup(launch: Launch, base: Launch, which: Any) -> float | None:
 
 
 def largest_gain(launches: Sequence[Launch], base: str, percent: bool) -> float | None:
-    """Of one repetition: training throughput by zero copy over that of another arm, for the model and batch size where it is largest."""
+    """Of one repetition: training throughput by zero copy over that of another arm, for the model and batch size where
+    it is largest."""
     found: dict[tuple[Any, ...], dict[str, float]] = {}
     for launch in launches:
         case, rate = launch.record.case, throughput(launch.record, launch.samples)
@@ -126,8 +130,16 @@ METRICS = [
     Metric("least_speedup", "x", "higher", pair=partial(extreme_speedup, which=min), clocked=True),
     Metric("largest_speedup", "x", "higher", pair=partial(extreme_speedup, which=max), clocked=True),
     Metric("throughput_gain", "%", "higher", pair=throughput_gain, clocked=True),
-    Metric("largest_training_speedup", "x", "higher", block=partial(largest_gain, base="tensorflow_grpc", percent=False), clocked=True),
-    Metric("largest_throughput_gain", "%", "higher", block=partial(largest_gain, base="rpc", percent=True), clocked=True),
+    Metric(
+        "largest_training_speedup",
+        "x",
+        "higher",
+        block=partial(largest_gain, base="tensorflow_grpc", percent=False),
+        clocked=True,
+    ),
+    Metric(
+        "largest_throughput_gain", "%", "higher", block=partial(largest_gain, base="rpc", percent=True), clocked=True
+    ),
     Metric("gain_over_rpc", "x", "higher", launch=partial(minibatch_gain, over="rpc"), clocked=True),
     Metric("gain_over_copy", "x", "higher", launch=partial(minibatch_gain, over="copy"), clocked=True),
     Metric("copied_share_first", "fraction", "lower", launch=partial(copied_share, first=True)),

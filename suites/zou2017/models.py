@@ -1,4 +1,5 @@
-"""What only this paper needs: its two lemmas, the memory that is left for convolutions, and the choice of minibatch and algorithms as an integer program."""
+"""What only this paper needs: its two lemmas, the memory that is left for convolutions, and the choice of minibatch and
+algorithms as an integer program."""
 
 from __future__ import annotations
 
@@ -28,15 +29,18 @@ HELD = 3
 PEAK_SHARE = 0.95
 """The knee of a curve: the first point that reaches this share of its highest."""
 SHRINKS = 7
-"""How many memory bounds between the least that any choice needs and no bound at all the integer program is asked for."""
+"""How many memory bounds between the least that any choice needs and no bound at all the integer program is asked for.
+"""
 Rows = Mapping[str, PublishedRow]
 
 
-# --- Lemma 1: number of workers --------------------------------------------------------------------------------------------------------------
+# --- Lemma 1: number of workers
+# --------------------------------------------------------------------------------------------------------------
 
 
 def efficiency(overhead_ratio: float, workers: float) -> float:
-    """alpha = (1 + R_O) / (1 + G R_O): computation is divided over G workers, an overhead of R_O times the computation on one of them is not."""
+    """alpha = (1 + R_O) / (1 + G R_O): computation is divided over G workers, an overhead of R_O times the computation
+    on one of them is not."""
     return (1 + overhead_ratio) / (1 + workers * overhead_ratio)
 
 
@@ -45,15 +49,18 @@ def largest_overhead_ratio(workers: float, alpha: float) -> float:
     return (1 - alpha) / (alpha * workers - 1)
 
 
-# --- Lemma 2: number of parameter servers ----------------------------------------------------------------------------------------------------
+# --- Lemma 2: number of parameter servers
+# ----------------------------------------------------------------------------------------------------
 
 
 def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s: float) -> float:
-    """N_ps >= 2 S_p N_w / (B_ps T_C), not rounded: push and pull of all workers within a round's computation. `server_rate`: bytes/s of one server."""
+    """N_ps >= 2 S_p N_w / (B_ps T_C), not rounded: push and pull of all workers within a round's computation.
+    `server_rate`: bytes/s of one server."""
     return 2 * nbytes * workers / (server_rate * compute_s)
 
 
-# --- Minibatch and convolution algorithms ----------------------------------------------------------------------------------------------------
+# --- Minibatch and convolution algorithms
+# ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +77,18 @@ Table = Sequence[Mapping[str, tuple[float, float]]]
 
 
 def memory_left(network: Network, points: int, memory: float) -> float:
-    """Bytes for the workspaces of convolutions: `memory` without feature maps, parameters and the classifier, for a minibatch of `points`."""
-    maps = sum(math.prod(layer.output_shape) for layer in network.layers if len(layer.output_shape) == 3) + math.prod(network.input_shape)
+    """Bytes for the workspaces of convolutions: `memory` without feature maps, parameters and the classifier, for a
+    minibatch of `points`."""
+    maps = sum(math.prod(layer.output_shape) for layer in network.layers if len(layer.output_shape) == 3) + math.prod(
+        network.input_shape
+    )
     outputs = sum(math.prod(layer.output_shape) for layer in network.layers if len(layer.output_shape) == 1)
     return memory - FLOAT * (points * (maps + outputs) + HELD * network.parameters)
 
 
 def fastest(table: Table, bound: float) -> Choice | None:
-    """The fastest choice of one algorithm per layer whose workspaces together fit into `bound` bytes, by integer programming; None where none does."""
+    """The fastest choice of one algorithm per layer whose workspaces together fit into `bound` bytes, by integer
+    programming; None where none does."""
     names = [(layer, name) for layer, found in enumerate(table) for name in found]
     times = np.array([table[layer][name][0] for layer, name in names])
     memory = np.array([table[layer][name][1] for layer, name in names])
@@ -87,7 +98,13 @@ def fastest(table: Table, bound: float) -> Choice | None:
         return None
     scale = max(limit, 1.0)
     fits = [LinearConstraint(one_each, 1, 1), LinearConstraint(memory[np.newaxis, :] / scale, -np.inf, limit / scale)]
-    answer = milp(times / times.max(), constraints=fits, integrality=np.ones(len(names)), bounds=Bounds(0, 1), options={"mip_rel_gap": 0.0})
+    answer = milp(
+        times / times.max(),
+        constraints=fits,
+        integrality=np.ones(len(names)),
+        bounds=Bounds(0, 1),
+        options={"mip_rel_gap": 0.0},
+    )
     if answer.x is None:
         return None
     return _choice(table, [name for (_, name), taken in zip(names, answer.x, strict=True) if taken > 0.5])
@@ -100,8 +117,11 @@ def by_brute_force(table: Table, bound: float) -> Choice | None:
 
 
 def best_minibatch(tables: Mapping[int, Table], bounds: Mapping[int, float]) -> tuple[int, Choice] | None:
-    """The paper's procedure: the fastest choice for every candidate, then the candidate with the most points per second."""
-    found = {points: choice for points, table in tables.items() if (choice := fastest(table, bounds[points])) is not None}
+    """The paper's procedure: the fastest choice for every candidate, then the candidate with the most points per
+    second."""
+    found = {
+        points: choice for points, table in tables.items() if (choice := fastest(table, bounds[points])) is not None
+    }
     return max(found.items(), key=lambda item: item[0] / item[1].time_s, default=None)
 
 
@@ -122,11 +142,13 @@ def bounds_of(table: Table) -> list[float]:
     return [math.inf, *(least + (most - least) * step / SHRINKS for step in reversed(range(SHRINKS)))]
 
 
-# --- Metrics over launches -------------------------------------------------------------------------------------------------------------------
+# --- Metrics over launches
+# -------------------------------------------------------------------------------------------------------------------
 
 
 def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """R_O as measured on one worker: what a step takes beyond its computation, over the computation. Overlapped overhead is not in it."""
+    """R_O as measured on one worker: what a step takes beyond its computation, over the computation. Overlapped
+    overhead is not in it."""
     whole, compute = _median_s(record, samples, "step"), _median_s(record, samples, "compute")
     return whole / compute - 1 if whole and compute and record.case.ranks == 1 else None
 
@@ -139,7 +161,8 @@ def over_lemma1(launch: Launch, base: Launch) -> float | None:
 
 
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else; of several servers the mean."""
+    """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else; of several servers
+    the mean."""
     took = round_s(record, samples)
     if took is None or float(_options(record)["compute_ms"]):
         return None
@@ -147,8 +170,13 @@ def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def beyond_bound(launches: Sequence[Launch]) -> float | None:
-    """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured on one server in the same repetition."""
-    rates = [rate for launch in launches if _servers(launch.record) == 1 and (rate := server_rate(launch.record, launch.samples))]
+    """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured on one
+    server in the same repetition."""
+    rates = [
+        rate
+        for launch in launches
+        if _servers(launch.record) == 1 and (rate := server_rate(launch.record, launch.samples))
+    ]
     swept = {
         _servers(launch.record): took
         for launch in launches
@@ -157,7 +185,9 @@ def beyond_bound(launches: Sequence[Launch]) -> float | None:
     if not rates or len(swept) < 2:
         return None
     options = next(_options(launch.record) for launch in launches if float(_options(launch.record)["compute_ms"]))
-    bound = fewest_servers(float(options["nbytes"]), float(options["workers"]), rates[0], float(options["compute_ms"]) / 1e3)
+    bound = fewest_servers(
+        float(options["nbytes"]), float(options["workers"]), rates[0], float(options["compute_ms"]) / 1e3
+    )
     return knee({servers: 1 / took for servers, took in swept.items()}) - math.ceil(bound)
 
 
@@ -175,7 +205,8 @@ def round_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
-    """Largest relative difference between the integer program's time and that of brute force, over all minibatches and bounds."""
+    """Largest relative difference between the integer program's time and that of brute force, over all minibatches and
+    bounds."""
     found = [
         abs(ours.time_s / theirs.time_s - 1)
         for table in tables(record, samples).values()
@@ -192,7 +223,11 @@ def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
         return None
     table = found[max(found)]
     free, tight = fastest(table, math.inf), fastest(table, least_memory(table))
-    return None if free is None or tight is None else float(sum(a != b for a, b in zip(free.algorithms, tight.algorithms, strict=True)))
+    return (
+        None
+        if free is None or tight is None
+        else float(sum(a != b for a, b in zip(free.algorithms, tight.algorithms, strict=True)))
+    )
 
 
 def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
@@ -207,7 +242,8 @@ def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def ilp_minibatch(record: Record, samples: pd.DataFrame, tight: bool) -> float | None:
-    """The minibatch that the procedure chooses: without a bound, or with the memory that the smallest candidate just needs."""
+    """The minibatch that the procedure chooses: without a bound, or with the memory that the smallest candidate just
+    needs."""
     found = tables(record, samples)
     least = {points: least_memory(table) for points, table in found.items()}
     best = best_minibatch(found, dict.fromkeys(found, min(least.values()) if tight else math.inf)) if found else None
@@ -222,11 +258,15 @@ def tables(record: Record, samples: pd.DataFrame) -> dict[int, list[dict[str, tu
     for (points, layer, event), part in rows.groupby(["value", "step", "event"]):
         layers = found.setdefault(int(points), [])
         layers += [{} for _ in range(int(layer) + 1 - len(layers))]
-        layers[int(layer)][str(event).removeprefix("conv.")] = (float(part["took"].median()), float(part["nbytes"].median()))
+        layers[int(layer)][str(event).removeprefix("conv.")] = (
+            float(part["took"].median()),
+            float(part["nbytes"].median()),
+        )
     return found
 
 
-# --- Metrics of arithmetic -------------------------------------------------------------------------------------------------------------------
+# --- Metrics of arithmetic
+# -------------------------------------------------------------------------------------------------------------------
 
 
 def max_overhead_ratio(x: Mapping[str, Any], rows: Rows) -> float:
@@ -246,9 +286,18 @@ def min_parameter_servers(x: Mapping[str, Any], rows: Rows) -> float:
 
 def lemma_rows_off(x: Mapping[str, Any], rows: Rows) -> float:
     """Metric: how many derived rows of the paper our functions do not give to all digits that are printed."""
-    models = {"max_overhead_ratio": max_overhead_ratio, "speedup": lemma1_speedup, "min_parameter_servers": min_parameter_servers}
+    models = {
+        "max_overhead_ratio": max_overhead_ratio,
+        "speedup": lemma1_speedup,
+        "min_parameter_servers": min_parameter_servers,
+    }
     derived = [row for row in rows.values() if row.provenance == "derived"]
-    return float(sum(f"{models[row.metric](row.x, rows):.{_digits(row.value)}f}" != f"{row.value:.{_digits(row.value)}f}" for row in derived))
+    return float(
+        sum(
+            f"{models[row.metric](row.x, rows):.{_digits(row.value)}f}" != f"{row.value:.{_digits(row.value)}f}"
+            for row in derived
+        )
+    )
 
 
 def _digits(value: float | int | None) -> int:

@@ -51,5 +51,7 @@ def test_the_page_can_be_read_without_javascript(page_file: Path, browser: Brows
     page = context.new_page()
     page.goto(page_file.as_uri())
     assert page.locator("tbody tr").count() >= 7 and page.get_by_text("ranks (4 here, 2 there)").is_visible()
-    assert (page.get_by_role("link", name="Download JSON").get_attribute("href") or "").startswith("data:application/json;base64,")
+    assert (page.get_by_role("link", name="Download JSON").get_attribute("href") or "").startswith(
+        "data:application/json;base64,"
+    )
     context.close()

@@ -36,7 +36,9 @@ def browser() -> Iterator[Browser]:
 def test_levels_are_named_and_marks_say_their_values(page_file: Path, browser: Browser, scheme: str) -> None:
     page = browser.new_context(viewport={"width": 1400, "height": 900}, color_scheme=scheme).new_page()  # type: ignore[arg-type]
     complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(page_file.as_uri())
     section = page.locator("#levels")
@@ -51,7 +53,9 @@ def test_levels_are_named_and_marks_say_their_values(page_file: Path, browser: B
     assert section.locator("caption", has_text="Errors between levels").is_visible()
     box = figure.bounding_box()
     texts = [found for one in figure.locator("text").all() if (found := one.bounding_box()) is not None]
-    assert box is not None and all(text["x"] + text["width"] <= box["x"] + box["width"] + 1 for text in texts), "nothing is cut off"
+    assert box is not None and all(text["x"] + text["width"] <= box["x"] + box["width"] + 1 for text in texts), (
+        "nothing is cut off"
+    )
     assert complaints == []
     page.context.close()
 

@@ -1,4 +1,5 @@
-"""The page of a launch over several nodes in Chromium: where it stood, what the sniff test found, and what ran elsewhere."""
+"""The page of a launch over several nodes in Chromium: where it stood, what the sniff test found, and what ran
+elsewhere."""
 
 from __future__ import annotations
 
@@ -33,17 +34,25 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = check(sniff)
     ranks = first.case.ranks
     changed: dict[str, dict[str, Any]] = {
-        first.launch: {"placement": placed("n0", "n1", "n2", switches=LEAVES, ranks=ranks), "sniff": sniff, "preflight": [said],
-                       "warnings": [Warning(code=said.code, message=said.message, advice=said.advice)]},
+        first.launch: {
+            "placement": placed("n0", "n1", "n2", switches=LEAVES, ranks=ranks),
+            "sniff": sniff,
+            "preflight": [said],
+            "warnings": [Warning(code=said.code, message=said.message, advice=said.advice)],
+        },
         second.launch: {"placement": placed("n0", "n1", switches=LEAVES, ranks=ranks)},
-    }  # fmt: skip
+    }
     for record in (first, second):
         (store.folder(record) / RUN).write_text(record.model_copy(update=changed[record.launch]).model_dump_json())
     return build(results, root / "reports", "smoke", [suite]).parent / "runs" / f"{first.launch}.html"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_tells_the_nodes_their_figures_and_the_slow_one(page_file: Path, watched: Watched, scheme: str) -> None:  # noqa: F811
+def test_the_page_tells_the_nodes_their_figures_and_the_slow_one(
+    page_file: Path,
+    watched: Watched,  # noqa: F811
+    scheme: str,
+) -> None:
     page = watched.page
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(page_file.as_uri())

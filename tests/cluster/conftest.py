@@ -1,4 +1,5 @@
-"""Small clusters for the tests of this folder: a real Slurm in namespaces, made once. They end with its last test, and with this process when it is killed."""
+"""Small clusters for the tests of this folder: a real Slurm in namespaces, made once. They end with its last test, and
+with this process when it is killed."""
 
 from __future__ import annotations
 
@@ -30,10 +31,13 @@ def cluster() -> Iterator[SmallCluster]:
 
 @pytest.fixture(scope="package")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """An experiment that meets its time limit, on two nodes of their own: a limit is a minute at least, so it is submitted before it is looked at."""
+    """An experiment that meets its time limit, on two nodes of their own: a limit is a minute at least, so it is
+    submitted before it is looked at."""
     for two in made(2, "two"):
         project = Project(tmp_path_factory.mktemp("limited") / "project", two, [SUITE])
-        project.edit({"retries: 2": "retries: 5"})  # a machine that is busy with something else gets less done in a minute
+        project.edit(
+            {"retries: 2": "retries: 5"}
+        )  # a machine that is busy with something else gets less done in a minute
         project.submit(f"results/tables/{SUITE.name}.limited.ci.parquet")
         yield project
         project.end()

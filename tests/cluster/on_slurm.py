@@ -45,13 +45,19 @@ class Project:
             file.write_text(file.read_text().replace(old, new, 1))
 
     def submit(self, target: str) -> None:
-        """`snakemake TARGET --profile profiles/slurm` at size ci, which looks after its jobs more often than a person would want it to."""
+        """`snakemake TARGET --profile profiles/slurm` at size ci, which looks after its jobs more often than a person
+        would want it to."""
         words = ["--profile", "profiles/slurm", "--slurm-init-seconds-before-status-checks", "1", "--config", "size=ci"]
         with (self.folder / "snakemake.log").open("wb") as log:
             self.process = subprocess.Popen(
-                [Path(sys.executable).with_name("snakemake"), target, *words], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+                [Path(sys.executable).with_name("snakemake"), target, *words],
+                cwd=self.folder,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def environment(self) -> dict[str, str]:
         """Of a login node."""
@@ -72,13 +78,18 @@ class Project:
     @property
     def said(self) -> str:
         """All that Snakemake said, and the end of what jobs said."""
-        logs = [f"\n{path}:\n" + path.read_text(errors="replace")[-3000:] for path in sorted(self.folder.glob(".snakemake/slurm_logs/**/*.log"))]
+        logs = [
+            f"\n{path}:\n" + path.read_text(errors="replace")[-3000:]
+            for path in sorted(self.folder.glob(".snakemake/slurm_logs/**/*.log"))
+        ]
         return (self.folder / "snakemake.log").read_text(errors="replace") + "".join(logs)
 
     @property
     def jobs(self) -> list[str]:
         """Numbers of the jobs that were submitted, in their order."""
-        return re.findall(r"has been submitted with SLURM jobid (\d+)", (self.folder / "snakemake.log").read_text(errors="replace"))
+        return re.findall(
+            r"has been submitted with SLURM jobid (\d+)", (self.folder / "snakemake.log").read_text(errors="replace")
+        )
 
     def state(self, job: str) -> str:
         """As Slurm has it."""
@@ -86,7 +97,13 @@ class Project:
 
     def nodes(self, job: str) -> list[str]:
         """Of a job, the one where its script runs first."""
-        return ask(self.cluster, "scontrol", "show", "hostnames", ask(self.cluster, "squeue", "-h", "-j", job, "-o", "%N").strip()).split()
+        return ask(
+            self.cluster,
+            "scontrol",
+            "show",
+            "hostnames",
+            ask(self.cluster, "squeue", "-h", "-j", job, "-o", "%N").strip(),
+        ).split()
 
     def records(self) -> list[Record]:
         """All, oldest first."""

@@ -12,7 +12,9 @@ from scaleproof.spec.suite import load_suite
 from tests.cluster.on_slurm import ROOT, Project
 from tools.small_cluster.cluster import ask
 
-EXPERIMENTS = [name for name, found in load_suite(ROOT / "suites" / "das2016").experiments.items() if "ci" in found.sizes]
+EXPERIMENTS = [
+    name for name, found in load_suite(ROOT / "suites" / "das2016").experiments.items() if "ci" in found.sizes
+]
 
 
 @pytest.fixture(scope="module")
@@ -29,24 +31,32 @@ def test_each_experiment_is_one_job_of_as_many_nodes_as_it_asks_for(das2016: Pro
     assert len(das2016.jobs) == len(EXPERIMENTS)
     told = ask(das2016.cluster, "squeue", "-h", "-t", "all", "-o", "%i %k %D %T").splitlines()
     found = {words[1]: (int(words[2]), words[3]) for line in told if (words := line.split())[0] in das2016.jobs}
-    sizes = {name: load_suite(ROOT / "suites" / "das2016").experiment(name).size("ci").request.nodes for name in EXPERIMENTS}
+    sizes = {
+        name: load_suite(ROOT / "suites" / "das2016").experiment(name).size("ci").request.nodes for name in EXPERIMENTS
+    }
     assert found == {f"rule_run_wildcards_das2016_{name}_ci": (nodes, "COMPLETED") for name, nodes in sizes.items()}
 
 
 def test_every_planned_launch_ends_well_and_is_judged(das2016: Project) -> None:
     assert {
-        (record.case.experiment, record.case.arm, record.failure and record.failure.message) for record in das2016.records() if record.status != "ok"
+        (record.case.experiment, record.case.arm, record.failure and record.failure.message)
+        for record in das2016.records()
+        if record.status != "ok"
     } == set()
     assert {record.case.experiment for record in das2016.records()} == set(EXPERIMENTS)
     results = das2016.folder / "results"
-    assert {path.name for path in (results / "tables").glob("*.parquet")} == {f"das2016.{name}.ci.parquet" for name in EXPERIMENTS}
+    assert {path.name for path in (results / "tables").glob("*.parquet")} == {
+        f"das2016.{name}.ci.parquet" for name in EXPERIMENTS
+    }
     assert (results / "claims" / "das2016.ci.json").exists() and (das2016.folder / "reports" / "index.html").exists()
 
 
 def test_a_launch_of_four_ranks_stands_on_four_nodes_whose_links_carry_its_bytes(das2016: Project) -> None:
     record = next(record for record in das2016.records() if record.case.ranks == 4 and record.case.fabric == "host")
     assert record.placement is not None
-    assert [(node.name, node.ranks) for node in record.placement.nodes] == [(f"node{number}", [number - 1]) for number in (1, 2, 3, 4)]
+    assert [(node.name, node.ranks) for node in record.placement.nodes] == [
+        (f"node{number}", [number - 1]) for number in (1, 2, 3, 4)
+    ]
     assert {node.switch for node in record.placement.nodes} == {"spine.leaf1", "spine.leaf2"}
     assert record.placement.launcher == "srun" and record.placement.interface == "eth0"
     assert record.evidence == "emulated"  # one kernel below all nodes
@@ -57,7 +67,13 @@ def test_a_launch_of_four_ranks_stands_on_four_nodes_whose_links_carry_its_bytes
 
 def test_nothing_of_a_job_stays_on_its_nodes(das2016: Project) -> None:
     left = ask(
-        das2016.cluster, "srun", "--nodes=4", "--ntasks-per-node=1", "sh", "-c", "ls -A /dev/shm; grep -lsa SCALEPROOF_LAUNCH /proc/[0-9]*/environ || true"
+        das2016.cluster,
+        "srun",
+        "--nodes=4",
+        "--ntasks-per-node=1",
+        "sh",
+        "-c",
+        "ls -A /dev/shm; grep -lsa SCALEPROOF_LAUNCH /proc/[0-9]*/environ || true",
     )
     assert set(left.split()) <= {"etc"}
 

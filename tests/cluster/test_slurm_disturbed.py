@@ -13,9 +13,12 @@ from tests.cluster.on_slurm import SUITE, Project, each_once
 from tools.small_cluster.cluster import ask, change
 
 EDITS = {
-    "# slurm_partition: compute": "slurm_partition: main", "# interface: ib0": "interface: eth0",
-    "# set-resources:": "set-resources:", "#   run:": "  run:", "#     runtime: 60": "    runtime: 60",
-}  # fmt: skip
+    "# slurm_partition: compute": "slurm_partition: main",
+    "# interface: ib0": "interface: eth0",
+    "# set-resources:": "set-resources:",
+    "#   run:": "  run:",
+    "#     runtime: 60": "    runtime: 60",
+}
 
 
 @pytest.fixture
@@ -26,7 +29,8 @@ def project(cluster: SmallCluster, limited: Project, tmp_path: Path) -> Iterator
 
 
 def soon(project: Project, job: str) -> None:
-    """A requeued job begins in three seconds; by itself Slurm waits two minutes, so that nothing of it is left on its nodes."""
+    """A requeued job begins in three seconds; by itself Slurm waits two minutes, so that nothing of it is left on its
+    nodes."""
     ask(project.cluster, "scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
 
 
@@ -37,7 +41,15 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
     project.until("a first launch", lambda: len(project.finished()) >= 1)
     kept, first = project.finished(), project.jobs[0]
     told = ask(project.cluster, "scontrol", "show", "job", "-o", first).split()
-    assert {"NumNodes=2", "NumTasks=4", "TresPerNode=gres:gpu:1", "Features=leaf2", "TimeLimit=01:00:00", "OverSubscribe=NO", "Partition=main"} <= set(told)
+    assert {
+        "NumNodes=2",
+        "NumTasks=4",
+        "TresPerNode=gres:gpu:1",
+        "Features=leaf2",
+        "TimeLimit=01:00:00",
+        "OverSubscribe=NO",
+        "Partition=main",
+    } <= set(told)
     ask(project.cluster, "scontrol", "requeue", first)
     project.until("the job waits again", lambda: project.state(first) == "PENDING")
     soon(project, first)
@@ -48,7 +60,11 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
     assert each_once(project, 5), project.said
     assert kept.items() <= later.items() <= project.finished().items()
     assert len(project.jobs) == 2  # the cancelled one was submitted anew, the requeued one came back by itself
-    jobs = [(record.placement.job.id, record.placement.job.restarts) for record in project.records() if record.placement and record.placement.job]
+    jobs = [
+        (record.placement.job.id, record.placement.job.restarts)
+        for record in project.records()
+        if record.placement and record.placement.job
+    ]
     assert {(first, 0), (first, 1), (project.jobs[1], 0)} == set(jobs)
     assert "scaleproof run disturbed often --size ci --interface eth0 2>&1" in project.said
 

@@ -24,7 +24,11 @@ NODE, CORES = "node3", 0.15
 @pytest.fixture
 def slowed(cluster: SmallCluster) -> Iterator[str]:
     """Slurm's daemon of a node, and all that it starts, get a small part of a core."""
-    [daemon] = [each for each in psutil.Process(cluster.pid).children(recursive=True) if each.cmdline()[:4] == ["slurmd", "-D", "-N", NODE]]
+    [daemon] = [
+        each
+        for each in psutil.Process(cluster.pid).children(recursive=True)
+        if each.cmdline()[:4] == ["slurmd", "-D", "-N", NODE]
+    ]
     quota = Quota(f"scaleproof-{cluster.name}", 1, CORES)
     if quota.why:
         pytest.skip(f"not runnable here: control groups cannot be made: {quota.why}")
@@ -35,7 +39,9 @@ def slowed(cluster: SmallCluster) -> Iterator[str]:
 
 
 @pytest.mark.timeout(300)
-def test_a_slow_node_is_named_before_the_experiment_and_in_its_record(cluster: SmallCluster, slowed: str, tmp_path: Path) -> None:
+def test_a_slow_node_is_named_before_the_experiment_and_in_its_record(
+    cluster: SmallCluster, slowed: str, tmp_path: Path
+) -> None:
     results, said = tmp_path / "results", tmp_path / "said"
     command = f"cd {ROOT} && {Path(sys.executable).with_name('scaleproof')} run das2016 collective --size ci --results {results}"
     job = ["sbatch", "-N4", "--ntasks-per-node=1", "--wait", "-o", str(said), "--wrap", command]
@@ -46,7 +52,12 @@ def test_a_slow_node_is_named_before_the_experiment_and_in_its_record(cluster: S
     [warning] = [warning for warning in record.warnings if warning.code == CODE]
     named, _, _ = warning.message.partition("; sniff test")
     assert {word for word in named.split() if word.startswith("node")} == {slowed}
-    assert record.sniff is not None and [node.name for node in record.sniff.nodes] == ["node1", "node2", "node3", "node4"]
+    assert record.sniff is not None and [node.name for node in record.sniff.nodes] == [
+        "node1",
+        "node2",
+        "node3",
+        "node4",
+    ]
     assert record.placement is not None and [node.name for node in record.placement.nodes] == ["node1", "node2"]
     assert any("node2" in line for line in lines(record))
     assert len(list((results / "sniffs").iterdir())) == 1

@@ -1,4 +1,5 @@
-"""A small cluster: its nodes have nothing in common but files, it says in one line what is wrong, and nothing is left of it."""
+"""A small cluster: its nodes have nothing in common but files, it says in one line what is wrong, and nothing is left
+of it."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ def on(cluster: SmallCluster, node: str, command: str, capfd: pytest.CaptureFixt
 
 def processes_of(cluster: SmallCluster) -> list[int]:
     """All that have its folder in their command line."""
-    return [process.pid for process in psutil.process_iter(["cmdline"]) if str(cluster.folder) in " ".join(process.info["cmdline"] or [])]
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if str(cluster.folder) in " ".join(process.info["cmdline"] or [])
+    ]
 
 
 def gone(cluster: SmallCluster, within_s: float = 10.0) -> bool:
@@ -44,15 +49,23 @@ def test_each_node_has_a_name_an_address_and_shared_memory_of_its_own(cluster, c
     assert on(cluster, "node2", "hostname -I", capfd) == cluster.address("node2")
     assert on(cluster, "node2", "getent hosts node4", capfd).split() == [cluster.address("node4"), "node4"]
     on(cluster, "node1", "touch /dev/shm/of-node1", capfd)
-    assert [on(cluster, name, "ls /dev/shm", capfd).split() for name in ("node1", "node2")] == [["etc", "of-node1"], ["etc"]]
+    assert [on(cluster, name, "ls /dev/shm", capfd).split() for name in ("node1", "node2")] == [
+        ["etc", "of-node1"],
+        ["etc"],
+    ]
     on(cluster, "node1", "rm /dev/shm/of-node1", capfd)
 
 
 def test_slurm_knows_its_switches_kinds_of_nodes_and_gpus(cluster):
     assert small.ask(cluster, "sinfo", "-h", "-N", "-o", "%N %f %G").splitlines() == [
-        "node1 leaf1 gpu:2", "node2 leaf1 gpu:2", "node3 leaf2 gpu:2", "node4 leaf2 gpu:2",
-    ]  # fmt: skip
-    assert "SwitchName=spine Level=1 LinkSpeed=1 Nodes=node[1-4] Switches=leaf1,leaf2" in small.ask(cluster, "scontrol", "show", "topology")
+        "node1 leaf1 gpu:2",
+        "node2 leaf1 gpu:2",
+        "node3 leaf2 gpu:2",
+        "node4 leaf2 gpu:2",
+    ]
+    assert "SwitchName=spine Level=1 LinkSpeed=1 Nodes=node[1-4] Switches=leaf1,leaf2" in small.ask(
+        cluster, "scontrol", "show", "topology"
+    )
 
 
 def test_clusters_side_by_side_have_networks_of_their_own(cluster, limited):
@@ -100,7 +113,9 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
     finally:
         maker.kill()
         maker.wait()
-    assert str(killed.folder) in [item["what"] for item in doctor.leftovers(tmp_path) if item["kind"] == "small cluster"]
+    assert str(killed.folder) in [
+        item["what"] for item in doctor.leftovers(tmp_path) if item["kind"] == "small cluster"
+    ]
     assert str(killed.folder) in doctor.remove_leftovers(tmp_path)
     assert not killed.folder.exists() and cluster.alive()
 
@@ -108,7 +123,10 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda patch: patch.setattr(small.os, "geteuid", lambda: 1000), "only root can make nodes out of namespaces; type the same with sudo"),
+        (
+            lambda patch: patch.setattr(small.os, "geteuid", lambda: 1000),
+            "only root can make nodes out of namespaces; type the same with sudo",
+        ),
         (
             lambda patch: patch.setattr(small.shutil, "which", lambda name, path: None if name == "slurmd" else name),
             "no program slurmd; type `apt-get install ",

@@ -15,9 +15,20 @@ from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import TrainCase, parse_case
 
 BASE = {
-    "suite": "test", "experiment": "test", "arm": "test", "program": "train", "ranks": 1, "strategy": "local_only", "workload": "dnn_digits",
-    "data": "digits", "minibatch": 64, "steps": 30, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05,
-}  # fmt: skip
+    "suite": "test",
+    "experiment": "test",
+    "arm": "test",
+    "program": "train",
+    "ranks": 1,
+    "strategy": "local_only",
+    "workload": "dnn_digits",
+    "data": "digits",
+    "minibatch": 64,
+    "steps": 30,
+    "warmup": 0,
+    "learning_rate": 0.05,
+    "bucket_mib": 0.05,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,10 @@ def launch(folder: Path, case: TrainCase, timeout_s: float = 60.0) -> Outcome:
     def body(context: RankContext) -> None:
         train.run(context)
         np.save(folder / f"events-{context.rank}.npy", read_events(context.recorder.path))
-        np.save(folder / f"failed-{context.rank}.npy", np.array([str(check) for check in context.checks if not check["passed"]]))
+        np.save(
+            folder / f"failed-{context.rank}.npy",
+            np.array([str(check) for check in context.checks if not check["passed"]]),
+        )
         for name, path in context.artifacts.items():
             (folder / name).write_bytes(path.read_bytes())
 

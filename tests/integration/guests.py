@@ -26,7 +26,16 @@ def need_guests() -> None:
 
 def guest_case(**fields: Any) -> Any:
     """Ping-pong over tcp between two nodes, unless the fields say otherwise."""
-    base = {"suite": "tests", "experiment": "guests", "arm": "guests", "fabric": "guests", "transport": "tcp", "collective": "ring", "ranks": 2, "nodes": 2}
+    base = {
+        "suite": "tests",
+        "experiment": "guests",
+        "arm": "guests",
+        "fabric": "guests",
+        "transport": "tcp",
+        "collective": "ring",
+        "ranks": 2,
+        "nodes": 2,
+    }
     program = {"program": "transfer", "sizes": [8, 1 << 20], "iterations": 6} if "program" not in fields else {}
     return parse_case({**base, **program, **fields})
 

@@ -1,6 +1,8 @@
-"""A supervisor on the first node of a cluster of namespaces; it reaches the others as hosts of a list: `hosts.py RESULTS CASES FAULT`.
+"""A supervisor on the first node of a cluster of namespaces; it reaches the others as hosts of a list: `hosts.py
+RESULTS CASES FAULT`.
 
-`on_hosts` runs it. FAULT: empty, `kill` (every process of the last node at once), `cut` (the last node's cable), `supervisor` (killed and started again)."""
+`on_hosts` runs it. FAULT: empty, `kill` (every process of the last node at once), `cut` (the last node's cable),
+`supervisor` (killed and started again)."""
 
 from __future__ import annotations
 
@@ -32,13 +34,29 @@ GONE_S = 25.0
 """From a fault to the end of the last process on any node: 10 s without a word, and some to end."""
 
 
-def on_hosts(folder: Path, cases: Sequence[dict[str, Any]], nodes: int, fault: str = "", slots: int = 2, **variables: str) -> dict[str, Any]:
-    """What the supervisor told: `launches` of its runs, one list each, and `left`: what was left on nodes when it had ended."""
+def on_hosts(
+    folder: Path, cases: Sequence[dict[str, Any]], nodes: int, fault: str = "", slots: int = 2, **variables: str
+) -> dict[str, Any]:
+    """What the supervisor told: `launches` of its runs, one list each, and `left`: what was left on nodes when it had
+    ended."""
     names = ",".join(f"{node_name(node)}:{slots}" for node in range(nodes))
-    own = {"SCALEPROOF_HOSTS": names, "SCALEPROOF_SSH": REACH, "PYTHONPATH": str(Path(__file__).parents[2] / "harness"), **variables}
-    command = ["env", *(f"{name}={value}" for name, value in own.items()), sys.executable, "-m", "tests.integration.hosts"]
+    own = {
+        "SCALEPROOF_HOSTS": names,
+        "SCALEPROOF_SSH": REACH,
+        "PYTHONPATH": str(Path(__file__).parents[2] / "harness"),
+        **variables,
+    }
+    command = [
+        "env",
+        *(f"{name}={value}" for name, value in own.items()),
+        sys.executable,
+        "-m",
+        "tests.integration.hosts",
+    ]
     first = [*command, str(folder / "results"), json.dumps(list(cases)), fault]
-    ran = run_in_namespaces([first, *[[] for _ in range(nodes - 1)]], star("hosts", nodes, 1000.0, 0.0), timeout_s=150.0)
+    ran = run_in_namespaces(
+        [first, *[[] for _ in range(nodes - 1)]], star("hosts", nodes, 1000.0, 0.0), timeout_s=150.0
+    )
     lines = [line for line in ran.output[0].splitlines() if line.startswith("{")]
     assert lines, f"{ran.code}: {ran.output[0]}\n{ran.log}"
     told: dict[str, Any] = json.loads(lines[-1])
@@ -53,7 +71,14 @@ def records(folder: Path, told: dict[str, Any]) -> list[Record]:
 
 def small(arm: str, **fields: Any) -> dict[str, Any]:
     """Fields of a case: an all-reduce of 64 KiB over tcp between ranks on `host`, which names no node."""
-    base = {"program": "collective", "suite": "tests", "experiment": "hosts", "ranks": 3, "transport": "tcp", "collective": "ring"}
+    base = {
+        "program": "collective",
+        "suite": "tests",
+        "experiment": "hosts",
+        "ranks": 3,
+        "transport": "tcp",
+        "collective": "ring",
+    }
     return {**base, "sizes": [65536], "iterations": 4, "warmup": 1, "arm": arm, **fields}
 
 
@@ -61,8 +86,12 @@ def _run(results: Path, cases: list[dict[str, Any]]) -> Outcome:
     allocation = given(Asked(), os.environ)
     assert allocation is not None
     return run_plan(
-        launches([parse_case(fields) for fields in cases]), results, size="ci", deadline_s=60.0, ground=ground_of(allocation, results.absolute())
-    )  # fmt: skip
+        launches([parse_case(fields) for fields in cases]),
+        results,
+        size="ci",
+        deadline_s=60.0,
+        ground=ground_of(allocation, results.absolute()),
+    )
 
 
 def _launch(results: Path) -> Path:
@@ -88,10 +117,12 @@ def _do(fault: str, results: Path, nodes: int) -> None:
 
 
 def _left(launches: Sequence[str], nodes: int, fault: str) -> list[str]:
-    """Processes, memory files and folders of launches on all nodes, waited for; but for the memory of a node whose processes were all killed: the next roll
-    call sweeps it."""
+    """Processes, memory files and folders of launches on all nodes, waited for; but for the memory of a node whose
+    processes were all killed: the next roll call sweeps it."""
     until, swept_later = time.monotonic() + GONE_S, f"{node_name(nodes - 1)}: /dev/shm/" if fault == "kill" else "none"
-    while (found := [left for left in _found(launches, nodes) if not left.startswith(swept_later)]) and time.monotonic() < until:
+    while (
+        found := [left for left in _found(launches, nodes) if not left.startswith(swept_later)]
+    ) and time.monotonic() < until:
         time.sleep(0.2)
     return found
 
@@ -111,7 +142,9 @@ def main() -> None:
     runs: list[list[str]] = []
     killed: list[str] = []
     if fault == "supervisor":
-        first = subprocess.Popen([sys.executable, "-m", "tests.integration.hosts", str(results), json.dumps(cases), "alone"])
+        first = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.hosts", str(results), json.dumps(cases), "alone"]
+        )
         killed.append(_launch(results).name)
         os.kill(first.pid, signal.SIGKILL)
         first.wait()

@@ -1,4 +1,5 @@
-"""Launches in a network namespace of their own: `in_namespace.py RESULTS SETUP CASES`. SETUP: lines for `ip`; CASES: a JSON list of fields.
+"""Launches in a network namespace of their own: `in_namespace.py RESULTS SETUP CASES`. SETUP: lines for `ip`; CASES: a
+JSON list of fields.
 
 `namespaced` runs it; nobody else's traffic is there, and nothing of it stays behind."""
 
@@ -19,8 +20,15 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from tests.integration.launches import launches, small_case
 
-OTHER = ["link set lo up", "link add around0 type veth peer name around1", "link set around1 up", "address add 10.99.0.1/24 dev around0", "link set around0 up"]
-"""Loopback and an interface of another name: what two ranks of this namespace tell each other travels over loopback, whichever address they bind."""
+OTHER = [
+    "link set lo up",
+    "link add around0 type veth peer name around1",
+    "link set around1 up",
+    "address add 10.99.0.1/24 dev around0",
+    "link set around0 up",
+]
+"""Loopback and an interface of another name: what two ranks of this namespace tell each other travels over loopback,
+whichever address they bind."""
 
 
 def unshare() -> list[str]:
@@ -34,8 +42,24 @@ def unshare() -> list[str]:
 
 def namespaced(results: Path, setup: list[str], cases: list[dict[str, Any]]) -> list[Record]:
     """Run the cases once each; their records in order."""
-    command = [*unshare(), sys.executable, "-m", "tests.integration.in_namespace", str(results), json.dumps(setup), json.dumps(cases)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=90, env=dict(os.environ), check=False)
+    command = [
+        *unshare(),
+        sys.executable,
+        "-m",
+        "tests.integration.in_namespace",
+        str(results),
+        json.dumps(setup),
+        json.dumps(cases),
+    ]
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        env=dict(os.environ),
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return [Store(results).load(launch)[0] for launch in json.loads(done.stdout)]
 

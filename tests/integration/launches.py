@@ -28,7 +28,15 @@ FAULTY = Path(__file__).parent / "faulty"
 
 def small_case(arm: str = "healthy", **fields: Any) -> Any:
     """Two ranks that all-reduce 4 KiB over shared memory."""
-    base = {"program": "collective", "suite": "tests", "experiment": "faults", "ranks": 2, "transport": "shm", "collective": "ring", "sizes": [4096]}
+    base = {
+        "program": "collective",
+        "suite": "tests",
+        "experiment": "faults",
+        "ranks": 2,
+        "transport": "shm",
+        "collective": "ring",
+        "sizes": [4096],
+    }
     return parse_case({**base, "arm": arm, **fields})
 
 
@@ -41,7 +49,11 @@ def launches(cases: list[Any], repetitions: int = 1) -> list[PlannedLaunch]:
 def use_faulty_program(patch: pytest.MonkeyPatch, fault: str, folder: Path) -> None:
     """From now on ranks run faulty_program.py."""
     folder.mkdir(exist_ok=True)
-    for name, value in {"PYTHONPATH": f"{FAULTY}{os.pathsep}{IMPORT_ROOT}", "FAULT": fault, "FAULT_FOLDER": str(folder)}.items():
+    for name, value in {
+        "PYTHONPATH": f"{FAULTY}{os.pathsep}{IMPORT_ROOT}",
+        "FAULT": fault,
+        "FAULT_FOLDER": str(folder),
+    }.items():
         patch.setenv(name, value)
 
 
@@ -79,7 +91,9 @@ class Living:
         self.thread = threading.Thread(target=self._run, args=(case, options))
 
     def _run(self, case: Any, options: dict[str, Any]) -> None:
-        outcome = run_plan(launches([case]), self.results, size="ci", progress=self.watch, **{"deadline_s": 120.0, **options})
+        outcome = run_plan(
+            launches([case]), self.results, size="ci", progress=self.watch, **{"deadline_s": 120.0, **options}
+        )
         self.records = [Store(self.results).load(launch)[0] for launch in outcome.launches]
 
     def folder(self, within_s: float = 90.0) -> Path:

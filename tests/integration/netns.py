@@ -21,8 +21,19 @@ def need_netns() -> None:
 
 def netns_case(**fields: Any) -> Any:
     """An all-reduce over tcp between two nodes, unless the fields say otherwise."""
-    base: dict[str, Any] = {"suite": "tests", "experiment": "netns", "arm": "netns", "fabric": "netns", "transport": "tcp", "ranks": 2}
-    base |= {} if "program" in fields else {"program": "collective", "operation": "all_reduce", "sizes": [4096], "iterations": 3, "warmup": 1}
+    base: dict[str, Any] = {
+        "suite": "tests",
+        "experiment": "netns",
+        "arm": "netns",
+        "fabric": "netns",
+        "transport": "tcp",
+        "ranks": 2,
+    }
+    base |= (
+        {}
+        if "program" in fields
+        else {"program": "collective", "operation": "all_reduce", "sizes": [4096], "iterations": 3, "warmup": 1}
+    )
     transport = entry("transport", fields.get("transport", "tcp"))
     base |= {"collective": "ring"} if transport.point_to_point else {}
     base |= {"launcher": transport.launcher} if transport.launcher else {}

@@ -1,4 +1,5 @@
-"""A supervisor in a process of its own, to be killed: `run_small_plan.py RESULTS REPETITIONS ITERATIONS`. Prints each launch's id when it has its record."""
+"""A supervisor in a process of its own, to be killed: `run_small_plan.py RESULTS REPETITIONS ITERATIONS`. Prints each
+launch's id when it has its record."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ class Printing(Timekeeper):
 
 if __name__ == "__main__":
     try:
-        run_plan(launches([small_case(iterations=int(sys.argv[3]))], int(sys.argv[2])), Path(sys.argv[1]), size="ci", deadline_s=30.0, progress=Printing())
+        run_plan(
+            launches([small_case(iterations=int(sys.argv[3]))], int(sys.argv[2])),
+            Path(sys.argv[1]),
+            size="ci",
+            deadline_s=30.0,
+            progress=Printing(),
+        )
     except SpecError as error:
         print(error)
         sys.exit(2)

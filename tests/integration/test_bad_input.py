@@ -40,7 +40,9 @@ def folder(tmp_path: Path) -> Path:
 
 def scaleproof(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "harness"), **environment}
-    return subprocess.run([sys.executable, "-m", "scaleproof", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "scaleproof", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+    )
 
 
 def files(folder: Path) -> set[str]:
@@ -58,7 +60,10 @@ COMMANDS = [
     (["run", "x", "--case", "zz"], "no launch fits --case zz;"),
     (["run", "x", "--launch", "2"], "no launch fits --launch 2;"),
     (["run", "x", "--launch", "-1"], "no launch fits --launch -1;"),
-    (["run", "x", "--launch", "one"], "scaleproof run: argument --launch: invalid int value: 'one'; see 'scaleproof run --help'"),
+    (
+        ["run", "x", "--launch", "one"],
+        "scaleproof run: argument --launch: invalid int value: 'one'; see 'scaleproof run --help'",
+    ),
     (["run", "x", "--dryrun"], "scaleproof run: unknown argument '--dryrun'; did you mean '--dry-run'?"),
     (["run"], "scaleproof run: the following arguments are required: SUITE; see 'scaleproof run --help'"),
     (["rum"], "scaleproof: unknown command 'rum'; did you mean 'run'?"),
@@ -84,21 +89,44 @@ def test_a_wrong_command_is_one_line_and_writes_nothing(folder: Path, words: lis
 
 
 FILES = [
-    ("transport: tcp", "transport: tpc", "suites/x/suite.yaml:8: experiments.speed.arms.tcp.transport: unknown transport 'tpc'; did you mean 'tcp'?"),
-    ("iterations: 2", "iteration: 2", "suites/x/suite.yaml:6: experiments.speed.base.iteration: unknown key; did you mean 'iterations'?"),
-    ("ranks: 2", "ranks: 0", "suites/x/suite.yaml:6: experiments.speed.base.ranks: 0 is not allowed; it must be more than 0"),
-    ("arms: [tcp, gloo]", "arms: []", "suites/x/suite.yaml:11: experiments.speed.sizes.smoke.matrix[0].arms: empty; give at least one"),
+    (
+        "transport: tcp",
+        "transport: tpc",
+        "suites/x/suite.yaml:8: experiments.speed.arms.tcp.transport: unknown transport 'tpc'; did you mean 'tcp'?",
+    ),
+    (
+        "iterations: 2",
+        "iteration: 2",
+        "suites/x/suite.yaml:6: experiments.speed.base.iteration: unknown key; did you mean 'iterations'?",
+    ),
+    (
+        "ranks: 2",
+        "ranks: 0",
+        "suites/x/suite.yaml:6: experiments.speed.base.ranks: 0 is not allowed; it must be more than 0",
+    ),
+    (
+        "arms: [tcp, gloo]",
+        "arms: []",
+        "suites/x/suite.yaml:11: experiments.speed.sizes.smoke.matrix[0].arms: empty; give at least one",
+    ),
     ("title: A suite", "title: [", "suites/x/suite.yaml:4: not valid YAML: "),
 ]
 
 
 WRONG = [(["run", "x"], *found) for found in FILES] + [
-    (command, *FILES[0]) for command in (["run", "x", "--dry-run"], ["collect", "x", "speed"], ["judge", "x"], ["report"], ["list"])
+    (command, *FILES[0])
+    for command in (["run", "x", "--dry-run"], ["collect", "x", "speed"], ["judge", "x"], ["report"], ["list"])
 ]
 
 
-@pytest.mark.parametrize(("command", "right", "wrong", "message"), WRONG, ids=[f"{' '.join(command)}: {wrong}" for command, _, wrong, _ in WRONG])
-def test_a_wrong_suite_file_is_one_line_for_every_command(folder: Path, command: list[str], right: str, wrong: str, message: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "right", "wrong", "message"),
+    WRONG,
+    ids=[f"{' '.join(command)}: {wrong}" for command, _, wrong, _ in WRONG],
+)
+def test_a_wrong_suite_file_is_one_line_for_every_command(
+    folder: Path, command: list[str], right: str, wrong: str, message: str
+) -> None:
     (folder / "suites/x/suite.yaml").write_text(SUITE.replace(right, wrong, 1))
     before = files(folder)
     done = scaleproof(folder, *command)
@@ -126,8 +154,12 @@ def test_a_closed_pipe_is_no_traceback(folder: Path) -> None:
     os.close(reading)
     process = subprocess.Popen(
         [sys.executable, "-m", "scaleproof", "run", "x", "--dry-run"],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "harness")}, stdout=writing, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "harness")},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     os.close(writing)
     assert process.communicate(timeout=60)[1] == ""
     assert process.returncode == 141
@@ -137,7 +169,11 @@ def test_help_comes_at_once(folder: Path) -> None:
     """No command imports anything heavy to say what it is."""
     modules = "import sys, scaleproof.cli; scaleproof.cli.build_parser(); print(*sorted(sys.modules))"
     env = {**os.environ, "PYTHONPATH": str(ROOT / "harness")}
-    loaded = set(subprocess.run([sys.executable, "-c", modules], env=env, capture_output=True, text=True, check=True).stdout.split())
+    loaded = set(
+        subprocess.run(
+            [sys.executable, "-c", modules], env=env, capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
     assert not loaded & {"pydantic", "numpy", "yaml", "rich", "pandas", "torch", "psutil"}
     assert scaleproof(folder, "--help").returncode == 0
 
@@ -150,7 +186,11 @@ def test_a_run_ends_with_0_and_is_not_repeated(folder: Path) -> None:
     assert "1 earlier launches" in scaleproof(folder, "run", "x", "--dry-run").stdout
     launch = next((folder / "results/runs").glob("*/*")).name
     shown = scaleproof(folder, "show", launch[:6])
-    assert shown.returncode == 0 and f"launch {launch}: ok" in shown.stdout and "scaleproof run x speed --size smoke --case" in shown.stdout
+    assert (
+        shown.returncode == 0
+        and f"launch {launch}: ok" in shown.stdout
+        and "scaleproof run x speed --size smoke --case" in shown.stdout
+    )
     log = scaleproof(folder, "show", launch, "--log", "7")
     assert log.returncode == 2 and "has no log of rank 7; it has those of: 0, 1" in log.stderr
 
@@ -166,7 +206,12 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing_unfinished(folder: Path) -> Non
     (folder / "suites/x/suite.yaml").write_text(SUITE.replace("launches: 2", "launches: 50"))
     argv = [sys.executable, "-m", "scaleproof", "run", "x"]
     process = subprocess.Popen(
-        argv, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "harness")}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        argv,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "harness")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     until = time.monotonic() + 60
     while not list((folder / "results").glob("runs/*/*/run.json")) and time.monotonic() < until:
@@ -186,4 +231,7 @@ def test_a_running_supervisor_keeps_others_out(folder: Path) -> None:
         lock.flush()
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = scaleproof(folder, "run", "x")
-    assert (done.returncode, done.stderr) == (2, f"another scaleproof (pid 4711) is using {folder.resolve() / 'results'}\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"another scaleproof (pid 4711) is using {folder.resolve() / 'results'}\n",
+    )

@@ -1,4 +1,5 @@
-"""Gradients of a parameter server's workers: by zero copy they are born in registered memory from the second step on, and no bit changes."""
+"""Gradients of a parameter server's workers: by zero copy they are born in registered memory from the second step on,
+and no bit changes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ GRADIENTS = 8
 
 
 def trained(folder: Path, mechanism: str) -> Outcome:
-    case = case_of(ranks=2, strategy="parameter_server", transport="shm", collective="ring", mechanism=mechanism, steps=STEPS)
+    case = case_of(
+        ranks=2, strategy="parameter_server", transport="shm", collective="ring", mechanism=mechanism, steps=STEPS
+    )
     return launch(folder / mechanism, case)
 
 

@@ -1,4 +1,5 @@
-"""The programs of suites zou2017 and taxonomy, and the predictions of das2016 and validation, through the supervisor at size ci."""
+"""The programs of suites zou2017 and taxonomy, and the predictions of das2016 and validation, through the supervisor at
+size ci."""
 
 from __future__ import annotations
 
@@ -40,9 +41,14 @@ def test_an_overhead_that_is_not_divided_is_measured_on_one_worker(tmp_path: Pat
 
 def test_every_convolution_algorithm_agrees_with_the_librarys(tmp_path: Path) -> None:
     (record,) = finished(tmp_path, "zou2017", "convolutions")
-    assert {check.name for check in record.checks} == {f"result.{name}" for name in ("direct", "gemm", "fft", "kn2row", "winograd")}
+    assert {check.name for check in record.checks} == {
+        f"result.{name}" for name in ("direct", "gemm", "fft", "kn2row", "winograd")
+    }
     samples = Store(tmp_path).samples(record).to_pandas()
-    assert set(samples["value"].dropna()) == {2, 4, 8} and (samples.loc[samples["event"] == "conv.fft", "nbytes"] > 1 << 20).all()
+    assert (
+        set(samples["value"].dropna()) == {2, 4, 8}
+        and (samples.loc[samples["event"] == "conv.fft", "nbytes"] > 1 << 20).all()
+    )
 
 
 def test_servers_and_schemes_run_behind_capped_links(tmp_path: Path) -> None:
@@ -56,4 +62,8 @@ def test_servers_and_schemes_run_behind_capped_links(tmp_path: Path) -> None:
 def test_predictions_need_no_processes(suite: str, experiment: str, tmp_path: Path) -> None:
     assert main(["run", suite, experiment, "--size", "ci", "--results", str(tmp_path)]) == 0
     records = list(Store(tmp_path).records())
-    assert records and {record.evidence for record in records} == {"simulated"} and not any(record.ranks for record in records)
+    assert (
+        records
+        and {record.evidence for record in records} == {"simulated"}
+        and not any(record.ranks for record in records)
+    )

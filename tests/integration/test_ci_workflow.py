@@ -1,4 +1,5 @@
-"""The workflow file for users' continuous integration: its form, and each of its commands as a runner's shell would run it, on a small suite."""
+"""The workflow file for users' continuous integration: its form, and each of its commands as a runner's shell would run
+it, on a small suite."""
 
 from __future__ import annotations
 
@@ -36,7 +37,14 @@ SLOW = ("    end = now()\n    if share:", "    end = now()\n    share += 30.0\n 
 """What a bad change does to harness/scaleproof/programs/handicap.py: every sample takes 31 times as long."""
 FLOOR = 5.0
 """Stated, not measured: the slowdown is far above it, and whatever a busy machine does to equal launches far below."""
-OURS = {"SUITE": "tiny", "EXPERIMENT": "reduce", "SIZE": "ci", "LAUNCHES": "6", "METRICS": "--metric collective_latency", "PROFILE": "profiles/default"}
+OURS = {
+    "SUITE": "tiny",
+    "EXPERIMENT": "reduce",
+    "SIZE": "ci",
+    "LAUNCHES": "6",
+    "METRICS": "--metric collective_latency",
+    "PROFILE": "profiles/default",
+}
 
 
 def workflow() -> dict[str, Any]:
@@ -47,7 +55,9 @@ def workflow() -> dict[str, Any]:
 
 def test_it_has_the_published_form_of_a_workflow() -> None:
     form = json.loads((ROOT / "tests" / "schemas" / "github-workflow.json").read_text())
-    errors = [f"{list(error.absolute_path)}: {error.message[:200]}" for error in Draft7Validator(form).iter_errors(workflow())]
+    errors = [
+        f"{list(error.absolute_path)}: {error.message[:200]}" for error in Draft7Validator(form).iter_errors(workflow())
+    ]
     assert errors == []
     broken = workflow()
     broken["jobs"]["runner"]["steps"][0]["use"] = "x"
@@ -60,7 +70,8 @@ pytestmark = pytest.mark.timeout(900)
 
 @dataclass
 class Runner:
-    """Runs the `run:` steps of a job by name. `event`: values of the expressions in them; one that is missing is an error."""
+    """Runs the `run:` steps of a job by name. `event`: values of the expressions in them; one that is missing is an
+    error."""
 
     job: str
     folder: Path
@@ -78,11 +89,22 @@ class Runner:
         script = self.folder / "step.sh"
         script.write_text(re.sub(r"\$\{\{\s*(.+?)\s*\}\}", lambda match: self.event[match[1]], found["run"]))
         (self.folder / "output").touch()
-        known = {"GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"), "GITHUB_OUTPUT": str(self.folder / "output"), "PATH": self.path}
-        env = {**os.environ, **{name: str(value) for name, value in {**workflow()["env"], **job.get("env", {})}.items()}, **OURS, **known}
+        known = {
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary.md"),
+            "GITHUB_OUTPUT": str(self.folder / "output"),
+            "PATH": self.path,
+        }
+        env = {
+            **os.environ,
+            **{name: str(value) for name, value in {**workflow()["env"], **job.get("env", {})}.items()},
+            **OURS,
+            **known,
+        }
         self.ran.append(name)
         where = self.folder / found.get("working-directory", ".")
-        return subprocess.run(["bash", "-e", str(script)], cwd=where, env=env, capture_output=True, text=True, timeout=600)
+        return subprocess.run(
+            ["bash", "-e", str(script)], cwd=where, env=env, capture_output=True, text=True, timeout=600
+        )
 
     def good(self, *names: str) -> None:
         for name in names:
@@ -92,9 +114,12 @@ class Runner:
 
 @pytest.fixture(scope="module")
 def clones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """`base` and `change`: this tree as it is, with the small suite, each with an environment of its own as the workflow's step makes it."""
+    """`base` and `change`: this tree as it is, with the small suite, each with an environment of its own as the
+    workflow's step makes it."""
     folder = tmp_path_factory.mktemp("ci")
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\n")
     for side in ("base", "change"):
         for name in filter(None, listed):
             if (ROOT / name).is_file() and not name.startswith(("results/", "tests/")):
@@ -110,7 +135,16 @@ def clones(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def stated_floor(results: Path) -> None:
     """As if this machine had been calibrated."""
-    floor = Floor(metric="collective_latency", program="collective", nbytes=1 << 16, share=FLOOR, spread=0.1, launches_per_arm=6, comparisons=1, taken="stated")
+    floor = Floor(
+        metric="collective_latency",
+        program="collective",
+        nbytes=1 << 16,
+        share=FLOOR,
+        spread=0.1,
+        launches_per_arm=6,
+        comparisons=1,
+        taken="stated",
+    )
     write_profile(results, MachineProfile(machine=machine_id(), code="", measured_at="", floors=(floor,)))
 
 
@@ -127,7 +161,9 @@ def test_on_one_runner_a_slower_change_fails(clones: Path) -> None:
     (pair,) = told["pairs"]
     assert told["outcome"] == "regression" and pair["paired"] and len(pair["runs_a"]) == len(pair["runs_b"]) == 6
     assert (clones / "comparison.html").exists()
-    assert set(runner.ran) | {"Environment"} == {step["name"] for step in workflow()["jobs"]["runner"]["steps"] if "run" in step}
+    assert set(runner.ran) | {"Environment"} == {
+        step["name"] for step in workflow()["jobs"]["runner"]["steps"] if "run" in step
+    }
 
 
 def test_on_a_cluster_the_first_results_become_the_reference_and_equal_code_passes(clones: Path) -> None:
@@ -140,7 +176,14 @@ def test_on_a_cluster_the_first_results_become_the_reference_and_equal_code_pass
     event = {"github.event_name": "push", "inputs.accept": "", "steps.slurm.outputs.ours": ""}
     cluster = Runner("cluster", folder, event, f"{folder / 'bin'}:{os.environ['PATH']}")
     stated_floor(folder / "reference")
-    cluster.good("Environment", "A small Slurm, where there is none", "Noise floor of the nodes", "Measure", "Compare", "A new reference")
+    cluster.good(
+        "Environment",
+        "A small Slurm, where there is none",
+        "Noise floor of the nodes",
+        "Measure",
+        "Compare",
+        "A new reference",
+    )
     assert "no reference yet" in cluster.summary and "renewed=true" in (folder / "output").read_text()
     shutil.rmtree(folder / "results")  # the next run begins in a fresh checkout
     cluster.good("Noise floor of the nodes", "Measure", "Compare")

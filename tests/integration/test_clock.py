@@ -1,4 +1,5 @@
-"""Clocks of ranks: 0 on one machine within a small uncertainty, a shifted clock is found with its sign, a rank that is gone fails nothing."""
+"""Clocks of ranks: 0 on one machine within a small uncertainty, a shifted clock is found with its sign, a rank that is
+gone fails nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +23,16 @@ from scaleproof.record.trace import chrome_trace
 from scaleproof.spec.case import parse_case
 
 THREE: Any = parse_case(
-    {"program": "collective", "suite": "s", "experiment": "e", "arm": "a", "ranks": 3, "transport": "tcp", "collective": "ring", "sizes": [8]}
+    {
+        "program": "collective",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 3,
+        "transport": "tcp",
+        "collective": "ring",
+        "sizes": [8],
+    }
 )
 
 
@@ -81,12 +91,20 @@ def test_a_launch_records_its_clocks_and_its_trace_is_on_one(tmp_path: Path) -> 
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
-def test_the_true_offset_is_within_the_uncertainty_however_unequal_the_ways(offset: int, there: int, pause: int, back: int) -> None:
+def test_the_true_offset_is_within_the_uncertainty_however_unequal_the_ways(
+    offset: int, there: int, pause: int, back: int
+) -> None:
     found = reading(0, there + offset, there + pause + offset, there + pause + back)
     assert abs(found.offset_ns - offset) <= found.uncertainty_ns
 
 
-@given(st.integers(-(10**9), 10**9), st.integers(-(10**6), 10**6), st.integers(-100, 100), st.integers(-100, 100), st.integers(0, 10))
+@given(
+    st.integers(-(10**9), 10**9),
+    st.integers(-(10**6), 10**6),
+    st.integers(-100, 100),
+    st.integers(-100, 100),
+    st.integers(0, 10),
+)
 def test_two_readings_bound_a_clock_that_drifts(first: int, drift: int, error: int, other: int, tenths: int) -> None:
     found = combined(Reading(first + error, 100), Reading(first + drift + other, 100))
     assert abs(found.offset_ns - (first + drift * tenths / 10)) <= found.uncertainty_ns

@@ -1,4 +1,5 @@
-"""Who communicates beside the backward pass: a thread with a core of its own where there is one, or the main thread between layers; the same bits by both."""
+"""Who communicates beside the backward pass: a thread with a core of its own where there is one, or the main thread
+between layers; the same bits by both."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def test_the_record_says_who_communicates(transport: str, collective: str) -> No
         assert context.facts["communication"] == {"by": "main thread", "core": None}
         assert not [thread for thread in threading.enumerate() if thread.name == "communication"]
 
-    case = case_of(ranks=2, transport=transport, collective=collective, strategy="sync_overlap", steps=2, communication="main")
+    case = case_of(
+        ranks=2, transport=transport, collective=collective, strategy="sync_overlap", steps=2, communication="main"
+    )
     assert run_ranks(case, body) == ["", ""]
 
 

@@ -29,7 +29,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     planned = [launch for block in range(BLOCKS) for launch in _block(cases, block)]
     run_plan(planned, folder, size="ci", deadline_s=60.0, progress=Timekeeper())
     floor = Floor(
-        metric="collective_latency", program="collective", nbytes=1 << 18, share=FLOOR, spread=FLOOR / 2, launches_per_arm=BLOCKS, comparisons=1, taken="stated"
+        metric="collective_latency",
+        program="collective",
+        nbytes=1 << 18,
+        share=FLOOR,
+        spread=FLOOR / 2,
+        launches_per_arm=BLOCKS,
+        comparisons=1,
+        taken="stated",
     )
     write_profile(folder, MachineProfile(machine=machine_id(), code="", measured_at="", floors=(floor,)))
     return folder
@@ -38,11 +45,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _block(cases: list[Any], block: int) -> list[PlannedLaunch]:
     """Both arms of a block have its seed, as in a suite's plan; every other block begins with the second."""
     made = launches(cases if block % 2 else cases[::-1])
-    return [replace(launch, plan_index=block, seed=100 + block, order=2 * block + place) for place, launch in enumerate(made)]
+    return [
+        replace(launch, plan_index=block, seed=100 + block, order=2 * block + place)
+        for place, launch in enumerate(made)
+    ]
 
 
 def compare(results: Path, a: str, b: str) -> int:
-    return main(["compare", a, b, "--metric", "collective_latency", "--fail-on", "regression", "--results", str(results)])
+    return main(
+        ["compare", a, b, "--metric", "collective_latency", "--fail-on", "regression", "--results", str(results)]
+    )
 
 
 def test_an_injected_slowdown_is_a_regression(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

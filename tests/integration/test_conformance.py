@@ -1,4 +1,5 @@
-"""One suite for all transports and collectives: every operation, type and size against NumPy, with 2 to 5 ranks (and a lone one), on real processes."""
+"""One suite for all transports and collectives: every operation, type and size against NumPy, with 2 to 5 ranks (and a
+lone one), on real processes."""
 
 from __future__ import annotations
 
@@ -35,10 +36,20 @@ SET_S = 100
 LOSS_S = 5.0
 START_S = 20.0
 """At most, for mpirun and its ranks on busy cores."""
-FRAMEWORKS = {"horovod": "torch", "horovod/tensorflow": "tensorflow", "gloo": "torch", "tensorflow-grpc": "tensorflow", "tensorflow-mirrored": "tensorflow"}
+FRAMEWORKS = {
+    "horovod": "torch",
+    "horovod/tensorflow": "tensorflow",
+    "gloo": "torch",
+    "tensorflow-grpc": "tensorflow",
+    "tensorflow-mirrored": "tensorflow",
+}
 """Imported once here, before the ranks are forked."""
-VARIANTS = [*(name for name in registry.names("transport") if not registry.entry("transport", name).devices), "horovod/tensorflow"]
-"""Transports, with a framework behind the slash where the binding follows it. Those that need a device: test_rdma.py runs this suite in guests."""
+VARIANTS = [
+    *(name for name in registry.names("transport") if not registry.entry("transport", name).devices),
+    "horovod/tensorflow",
+]
+"""Transports, with a framework behind the slash where the binding follows it. Those that need a device: test_rdma.py
+runs this suite in guests."""
 COMPOSED = ("horovod-mpi", "grpc+mpi", "grpc+shm", "tensorflow-grpc", "tensorflow-mirrored")
 """Made of parts that run with all numbers of ranks, or slow to start: a few are enough."""
 STARTED = ("mpirun", "mpich")
@@ -52,7 +63,8 @@ def entry_of(variant: str) -> registry.Entry:
 
 
 def ids() -> Iterator[tuple[str, str, int]]:
-    """One per transport, collective (or other subject) and number of ranks; a process set serves all subjects of its transport and number."""
+    """One per transport, collective (or other subject) and number of ranks; a process set serves all subjects of its
+    transport and number."""
     for variant in VARIANTS:
         lifted = entry_of(variant).point_to_point
         messages = entry_of(variant).sends
@@ -69,7 +81,9 @@ def test_conforms(variant: str, subject: str, ranks: int) -> None:
     mine = [result for result in results if result["collective"] == subject]
     failed = [f"{result['name']}: {result['detail']}" for result in mine if not result["passed"]]
     assert not failed and not problems, "\n".join(failed[:20] + problems)
-    assert len({result["name"].rpartition("rank ")[2] for result in mine}) == ranks, f"not every rank of {variant} reported on {subject}"
+    assert len({result["name"].rpartition("rank ")[2] for result in mine}) == ranks, (
+        f"not every rank of {variant} reported on {subject}"
+    )
 
 
 @pytest.mark.parametrize("fault", ["a_peer_dies", "a_peer_leaves"])
@@ -86,7 +100,9 @@ def test_a_lost_peer_is_an_error_within_seconds(variant: str, fault: str) -> Non
         assert said[:2] == ["", ""]
         for rank in range(2):
             outcome, seconds = json.loads((results / f"{rank}.loss").read_text())
-            assert outcome == "PeerLost" and seconds < LOSS_S, f"{variant}: rank {rank} saw {outcome} after {seconds:.1f} s"
+            assert outcome == "PeerLost" and seconds < LOSS_S, (
+                f"{variant}: rank {rank} saw {outcome} after {seconds:.1f} s"
+            )
 
 
 @pytest.mark.parametrize("transport", LISTENING)
@@ -115,9 +131,18 @@ def everything(variant: str, ranks: int) -> tuple[list[dict[str, Any]], list[str
             problems = [process.stderr] if process.returncode else []
             problems += [f"left {path}" for path in results.rglob("sm_segment*")]
         else:
-            problems = [error for error in run_ranks(case, partial(process_set.check_everything, results=results), SET_S) if error]
+            problems = [
+                error
+                for error in run_ranks(case, partial(process_set.check_everything, results=results), SET_S)
+                if error
+            ]
         found = [json.loads(line) for path in sorted(results.glob("*.jsonl")) for line in path.read_text().splitlines()]
-        problems += [f"left {name}" for path in results.glob("*.mapped") for name in json.loads(path.read_text()) if Path(name).exists()]
+        problems += [
+            f"left {name}"
+            for path in results.glob("*.mapped")
+            for name in json.loads(path.read_text())
+            if Path(name).exists()
+        ]
     problems += [f"left {child}" for child in psutil.Process().children(recursive=True) if child not in children]
     if problems and found:
         problems.append(f"the last check that was done: {found[-1]['name']}")
@@ -139,7 +164,9 @@ def case_of(variant: str, ranks: int) -> Any:
     common = {"suite": "test", "experiment": "conformance", "arm": variant, "ranks": ranks, "transport": transport}
     common |= {"collective": "ring" if entry.point_to_point else NATIVE, "launcher": entry.launcher or "local"}
     if framework:
-        return TrainCase(**common, framework=framework, strategy="sync", workload="dnn_digits", minibatch=ranks, steps=1)
+        return TrainCase(
+            **common, framework=framework, strategy="sync", workload="dnn_digits", minibatch=ranks, steps=1
+        )
     return parse_case({**common, "program": "collective", "sizes": [8]})
 
 
@@ -154,13 +181,25 @@ def folder() -> Iterator[Path]:
 
 
 def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Open MPI with its files inside the scratch folder, or MPICH, and no listening ranks; see docs/transports/mpi.md and mpich.md."""
+    """Open MPI with its files inside the scratch folder, or MPICH, and no listening ranks; see docs/transports/mpi.md
+    and mpich.md."""
     (results / "rendezvous").mkdir()
     Board(results / "board", case.ranks).close()
-    words, arguments = ["-m", "tests.integration.conformance.under_mpirun"], [function, case.model_dump_json(), str(results)]
+    words, arguments = (
+        ["-m", "tests.integration.conformance.under_mpirun"],
+        [function, case.model_dump_json(), str(results)],
+    )
     if case.launcher == "mpich":
         command = mpich.started(mpich.options(case.ranks), [str(home() / "bin" / "python"), *words, *arguments])
-        return subprocess.run(command, cwd=ROOT, env=os.environ | ON_ONE_MACHINE, capture_output=True, text=True, timeout=timeout_s, check=False)
+        return subprocess.run(
+            command,
+            cwd=ROOT,
+            env=os.environ | ON_ONE_MACHINE,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
     command = [
         str(Path(sys.executable).parent / "mpirun"),
         "-n",
@@ -176,6 +215,18 @@ def mpirun(function: str, case: Any, results: Path, timeout_s: float) -> subproc
         "self,sm",
     ]
     command += ["--mca", "btl_sm_backing_directory", str(results), sys.executable, *words]
-    environment = os.environ | {"TMPDIR": str(results), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environment = os.environ | {
+        "TMPDIR": str(results),
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    }
     arguments = [function, case.model_dump_json(), str(results)]
-    return subprocess.run([*command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )

@@ -1,4 +1,5 @@
-"""The suite crosscheck on real tools: each program gives its number, and nothing that it starts outlives the launch or listens to the world."""
+"""The suite crosscheck on real tools: each program gives its number, and nothing that it starts outlives the launch or
+listens to the world."""
 
 from __future__ import annotations
 
@@ -31,17 +32,43 @@ MIB = 1 << 20
 CASES: dict[str, dict[str, Any]] = {
     "iperf3": {"entry": "iperf3", "sizes": [MIB], "options": {"messages": 64}},
     "stream": {"entry": "stream", "transport": "tcp", "sizes": [MIB], "options": {"messages": 64, "window": 4}},
-    "mpi_bench": {"entry": "mpi_bench", "ranks": 1, "sizes": [8, 1024], "iterations": 20, "warmup": 2, "options": {"tool": "mpi4py_pingpong"}},
-    "mpi_calls": {"entry": "mpi_calls", "transport": "mpi", "launcher": "mpirun", "sizes": [8, 1024], "iterations": 20, "options": {"written": 1}},
+    "mpi_bench": {
+        "entry": "mpi_bench",
+        "ranks": 1,
+        "sizes": [8, 1024],
+        "iterations": 20,
+        "warmup": 2,
+        "options": {"tool": "mpi4py_pingpong"},
+    },
+    "mpi_calls": {
+        "entry": "mpi_calls",
+        "transport": "mpi",
+        "launcher": "mpirun",
+        "sizes": [8, 1024],
+        "iterations": 20,
+        "options": {"written": 1},
+    },
     "ddp": {"entry": "ddp", "iterations": 5, "warmup": 1, "options": {**NET, "bucket_view": 1}},
-    "horovod": {"entry": "horovod_synthetic", "transport": "horovod", "iterations": 6, "warmup": 1, "options": {**NET, "rounds": 2}},
+    "horovod": {
+        "entry": "horovod_synthetic",
+        "transport": "horovod",
+        "iterations": 6,
+        "warmup": 1,
+        "options": {**NET, "rounds": 2},
+    },
     "gnu_time": {"entry": "whole_launch", "ranks": 1, "options": {"tool": "gnu_time", "calls": 200}},
     "hyperfine": {"entry": "whole_launch", "ranks": 1, "options": {"tool": "hyperfine", "calls": 200}},
 }
 GIVES = {
-    "iperf3": ("stream_bandwidth", MIB), "stream": ("stream_bandwidth", MIB), "mpi_bench": ("one_way_mean", 8), "mpi_calls": ("one_way_mean", 1024),
-    "ddp": ("step_s", None), "horovod": ("training_rate", None), "gnu_time": ("launch_wall_ratio", None), "hyperfine": ("launch_cpu_ratio", None),
-}  # fmt: skip
+    "iperf3": ("stream_bandwidth", MIB),
+    "stream": ("stream_bandwidth", MIB),
+    "mpi_bench": ("one_way_mean", 8),
+    "mpi_calls": ("one_way_mean", 1024),
+    "ddp": ("step_s", None),
+    "horovod": ("training_rate", None),
+    "gnu_time": ("launch_wall_ratio", None),
+    "hyperfine": ("launch_cpu_ratio", None),
+}
 COMMANDS = {"iperf3": "iperf3", "gnu_time": "time", "hyperfine": "hyperfine"}
 
 
@@ -70,16 +97,33 @@ def test_each_program_gives_its_number(name: str, tmp_path: Path) -> None:
     assert "leftovers" not in [warning.code for warning in record.warnings]
     metric_name, nbytes = GIVES[name]
     metric, samples = suite_metrics(SUITE)[metric_name], store.samples(record).to_pandas()
-    value = metric.size(record, samples, nbytes) if metric.size and nbytes else metric.launch(record, samples) if metric.launch else None
+    value = (
+        metric.size(record, samples, nbytes)
+        if metric.size and nbytes
+        else metric.launch(record, samples)
+        if metric.launch
+        else None
+    )
     assert value is not None and np.isfinite(value) and value > 0
 
 
 def test_ddp_and_our_strategy_train_the_same_network(tmp_path: Path) -> None:
     """Otherwise their step times could not be compared."""
     record, store = run(launch("ddp"), tmp_path / "theirs")
-    fields = {**NET, "program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "gloo", "strategy": "sync_overlap"}
+    fields = {
+        **NET,
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 2,
+        "transport": "gloo",
+        "strategy": "sync_overlap",
+    }
     ours, our_store = run(PlannedLaunch(parse_case({**fields, "steps": 5, "warmup": 1}), 0, 5, 0), tmp_path / "ours")
-    theirs, mine = (np.load(where.folder(one) / "parameters.npy") for where, one in ((store, record), (our_store, ours)))
+    theirs, mine = (
+        np.load(where.folder(one) / "parameters.npy") for where, one in ((store, record), (our_store, ours))
+    )
     np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
@@ -89,8 +133,8 @@ LONG = {
     "gnu_time": {"options": {"tool": "gnu_time", "calls": 10_000_000}},
 }
 AT_WORK = {"iperf3": (2, "--client"), "mpi_bench": (3, "mpi4py.bench"), "gnu_time": (4, "gnu_time.1")}
-"""Processes below the ranks when the tool is at work, and a word of one's command: server and client; mpirun and its two; time, parent and two ranks
-of the second inner launch."""
+"""Processes below the ranks when the tool is at work, and a word of one's command: server and client; mpirun and its
+two; time, parent and two ranks of the second inner launch."""
 
 
 @pytest.mark.parametrize("name", list(LONG))
@@ -111,7 +155,9 @@ def test_a_tool_dies_with_its_rank_and_listens_on_the_loopback_only(name: str, t
     assert not [left for launch in ids for left in shared_memory(launch)]
 
 
-def _kill_rank_0_at_work(results: Path, below: int, word: str, seen: list[psutil.Process], listening: set[str], ids: set[str]) -> None:
+def _kill_rank_0_at_work(
+    results: Path, below: int, word: str, seen: list[psutil.Process], listening: set[str], ids: set[str]
+) -> None:
     until = time.monotonic() + 40
     while time.monotonic() < until:
         time.sleep(0.02)
@@ -122,7 +168,12 @@ def _kill_rank_0_at_work(results: Path, below: int, word: str, seen: list[psutil
             time.sleep(0.2)  # into the measuring
             # mpirun's own channel cannot be bound (docs/transports/mpi.md): the tools below it must not listen.
             mine = [tool for tool in tools if tool.name() not in ("mpirun", "prterun")]
-            listening |= {one.laddr.ip for tool in mine for one in tool.net_connections("inet") if one.status == psutil.CONN_LISTEN}
+            listening |= {
+                one.laddr.ip
+                for tool in mine
+                for one in tool.net_connections("inet")
+                if one.status == psutil.CONN_LISTEN
+            }
             if _at_work(results) == tools:
                 ids |= {process.environ()[ENVIRONMENT] for process in (*tools, *_ranks(results))}
                 seen += tools
@@ -138,7 +189,11 @@ def _at_work(results: Path) -> list[psutil.Process]:
 
 def _ranks(results: Path) -> list[psutil.Process]:
     """The ranks of the launch under way, by their number: the children of the parent that this process started."""
-    parents = [child for child in psutil.Process().children() if "scaleproof.rank.parent" in child.cmdline() and str(results) in " ".join(child.cmdline())]
+    parents = [
+        child
+        for child in psutil.Process().children()
+        if "scaleproof.rank.parent" in child.cmdline() and str(results) in " ".join(child.cmdline())
+    ]
     return sorted((rank for parent in parents for rank in parent.children()), key=lambda rank: rank.pid)
 
 
@@ -157,7 +212,10 @@ echo "$*" > "$OSU_SAYS"
 def test_the_osu_benchmarks_are_run_where_the_user_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"options": {"tool": "osu_latency"}, "sizes": [8, 16], "iterations": 30, "warmup": 3}
     record, _ = run(launch("mpi_bench", **options), tmp_path / "without")
-    assert record.failure is not None and (record.status, record.failure.message) == ("not_runnable", "osu_latency is not installed")
+    assert record.failure is not None and (record.status, record.failure.message) == (
+        "not_runnable",
+        "osu_latency is not installed",
+    )
     (tmp_path / "osu_latency").write_text(OSU)
     (tmp_path / "osu_latency").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -165,7 +223,9 @@ def test_the_osu_benchmarks_are_run_where_the_user_has_them(tmp_path: Path, monk
     record, store = run(launch("mpi_bench", **options), tmp_path / "with")
     metric = suite_metrics(SUITE)["one_way_mean"].size
     assert metric is not None
-    assert [metric(record, store.samples(record).to_pandas(), size) for size in (8, 16)] == pytest.approx([0.25e-6, 0.5e-6])
+    assert [metric(record, store.samples(record).to_pandas(), size) for size in (8, 16)] == pytest.approx(
+        [0.25e-6, 0.5e-6]
+    )
     assert (tmp_path / "said").read_text().split() == ["-m", "8:16", "-i", "30", "-x", "3"]
 
 
@@ -175,4 +235,7 @@ def test_a_tool_that_fails_fails_the_launch_with_its_own_words(tmp_path: Path, m
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     record, _ = run(launch("mpi_bench", options={"tool": "osu_latency"}), tmp_path / "results")
     assert record.failure is not None and record.status == "failed"
-    assert "mpirun ended with code 3" in record.failure.message and "requires exactly two processes" in record.failure.message
+    assert (
+        "mpirun ended with code 3" in record.failure.message
+        and "requires exactly two processes" in record.failure.message
+    )

@@ -1,4 +1,5 @@
-"""das2016, "without altering hyper-parameters": any number of workers at one global minibatch is the same training, on every transport."""
+"""das2016, "without altering hyper-parameters": any number of workers at one global minibatch is the same training, on
+every transport."""
 
 from __future__ import annotations
 
@@ -24,12 +25,19 @@ MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 # Under mpirun only: the supervisor's tests run that one. Where a device is needed: test_rdma_training.py, in guests.
 ENTRIES = {name: registry.entry("transport", name) for name in registry.names("transport")}
 TRANSPORTS = [name for name, entry in ENTRIES.items() if entry.launcher is None and not entry.devices]
-# What this build of a library lacks cannot run (transports/nccl.py and others); what is merely not installed fails here.
-TRANSPORTS = [name for name in TRANSPORTS if not ENTRIES[name].probe or registry.availability("transport", name).available]
+# What this build of a library lacks cannot run (transports/nccl.py and others); what is merely not installed fails
+# here.
+TRANSPORTS = [
+    name for name in TRANSPORTS if not ENTRIES[name].probe or registry.availability("transport", name).available
+]
 GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
 GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm not in ("ring", HIERARCHICAL)]
 """The hierarchical one needs nodes: test_netns_transports.py."""
-SERVED = [("tcp", "messages", 2, 1), ("grpc", "messages", 2, 1), *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS)]
+SERVED = [
+    ("tcp", "messages", 2, 1),
+    ("grpc", "messages", 2, 1),
+    *(("ucx", mechanism, 2, 1) for mechanism in MECHANISMS),
+]
 SERVED += [("shm", mechanism, *ranks_servers) for mechanism in MECHANISMS for ranks_servers in ((2, 1), (4, 0))]
 STEPS = 40
 TENSORS = 8
@@ -60,14 +68,29 @@ def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
 def test_workers_train_as_one_does(transport: str, algorithm: str, ranks: int, folder: Path) -> None:
     if transport.startswith("tensorflow"):
         pytest.importorskip("tensorflow")
-    fields: dict[str, Any] = {"ranks": ranks, "transport": transport, "collective": algorithm, "strategy": "sync_overlap", "steps": STEPS}
+    fields: dict[str, Any] = {
+        "ranks": ranks,
+        "transport": transport,
+        "collective": algorithm,
+        "strategy": "sync_overlap",
+        "steps": STEPS,
+    }
     outcome = launch(folder / f"{transport}-{algorithm}-{ranks}", case_of(**fields))
     assert_equivalent(outcome, reference("dnn_digits", folder))
 
 
 @pytest.mark.parametrize(("transport", "mechanism", "ranks", "servers"), SERVED)
-def test_workers_with_parameter_servers_train_as_one_does(transport: str, mechanism: str, ranks: int, servers: int, folder: Path) -> None:
-    fields: dict[str, Any] = {"ranks": ranks, "transport": transport, "collective": "ring", "servers": servers, "mechanism": mechanism, "steps": STEPS}
+def test_workers_with_parameter_servers_train_as_one_does(
+    transport: str, mechanism: str, ranks: int, servers: int, folder: Path
+) -> None:
+    fields: dict[str, Any] = {
+        "ranks": ranks,
+        "transport": transport,
+        "collective": "ring",
+        "servers": servers,
+        "mechanism": mechanism,
+        "steps": STEPS,
+    }
     outcome = launch(folder / f"{transport}-{mechanism}-{ranks}", case_of(strategy="parameter_server", **fields))
     assert_equivalent(outcome, reference("dnn_digits", folder))
     assert outcome.count("communication") == outcome.count("queue") == STEPS * TENSORS
@@ -75,20 +98,41 @@ def test_workers_with_parameter_servers_train_as_one_does(transport: str, mechan
 
 def test_tensorflow_workers_with_parameter_servers_train_as_one_torch_worker_does(folder: Path) -> None:
     pytest.importorskip("tensorflow")
-    fields = {"ranks": 2, "transport": "shm", "collective": "ring", "mechanism": "zero_copy", "framework": "tensorflow", "steps": STEPS}
-    assert_equivalent(launch(folder / "tensorflow-served", case_of(strategy="parameter_server", **fields)), reference("dnn_digits", folder))
+    fields = {
+        "ranks": 2,
+        "transport": "shm",
+        "collective": "ring",
+        "mechanism": "zero_copy",
+        "framework": "tensorflow",
+        "steps": STEPS,
+    }
+    assert_equivalent(
+        launch(folder / "tensorflow-served", case_of(strategy="parameter_server", **fields)),
+        reference("dnn_digits", folder),
+    )
 
 
 @pytest.mark.parametrize("strategy", ["sync", "sync_overlap"])
 def test_convolutional_workers_train_as_one_does(strategy: str, folder: Path) -> None:
-    outcome = launch(folder / strategy, case_of(workload="vgg_digits", ranks=2, transport="shm", collective="ring", strategy=strategy, steps=STEPS))
+    outcome = launch(
+        folder / strategy,
+        case_of(workload="vgg_digits", ranks=2, transport="shm", collective="ring", strategy=strategy, steps=STEPS),
+    )
     assert_equivalent(outcome, reference("vgg_digits", folder))
 
 
 @pytest.mark.parametrize("workload", ["dnn_digits", "vgg_digits"])
 def test_tensorflow_workers_train_as_one_torch_worker_does(workload: str, folder: Path) -> None:
     pytest.importorskip("tensorflow")
-    case = case_of(workload=workload, ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS, framework="tensorflow")
+    case = case_of(
+        workload=workload,
+        ranks=2,
+        transport="shm",
+        collective="ring",
+        strategy="sync",
+        steps=STEPS,
+        framework="tensorflow",
+    )
     assert_equivalent(launch(folder / f"tensorflow-{workload}", case), reference(workload, folder))
 
 
@@ -102,7 +146,9 @@ PARTS = {b"input", b"forward", b"backward", b"queue", b"communication", b"wait",
 
 
 @pytest.mark.parametrize("arm", TENSORFLOW_ARMS)
-def test_every_way_of_tensorflow_trains_as_one_torch_worker_does_and_shows_the_same_parts_of_a_step(arm: str, folder: Path) -> None:
+def test_every_way_of_tensorflow_trains_as_one_torch_worker_does_and_shows_the_same_parts_of_a_step(
+    arm: str, folder: Path
+) -> None:
     pytest.importorskip("tensorflow")
     outcome = launch(folder / arm, case_of(ranks=2, framework="tensorflow", steps=STEPS, **TENSORFLOW_ARMS[arm]))
     assert_equivalent(outcome, reference("dnn_digits", folder))
@@ -130,7 +176,9 @@ class Forgetful(Sync):
 def test_one_forgotten_exchange_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The negative control: the tolerance is far below the smallest mistake."""
     monkeypatch.setattr("scaleproof.strategies.sync.Sync", Forgetful)
-    outcome = launch(folder / "forgetful", case_of(ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS))
+    outcome = launch(
+        folder / "forgetful", case_of(ranks=2, transport="shm", collective="ring", strategy="sync", steps=STEPS)
+    )
     base = reference("dnn_digits", folder)
     assert relative_difference(outcome.values("loss"), base.values("loss")) > 100 * TOLERANCE
     assert relative_difference(outcome.parameters, base.parameters) > 100 * TOLERANCE
@@ -150,7 +198,12 @@ class Deaf(ParameterServer):
 
 def test_one_forgotten_worker_is_seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scaleproof.strategies.parameter_server.ParameterServer", Deaf)
-    outcome = launch(folder / "deaf", case_of(ranks=2, transport="shm", collective="ring", strategy="parameter_server", mechanism="zero_copy", steps=STEPS))
+    outcome = launch(
+        folder / "deaf",
+        case_of(
+            ranks=2, transport="shm", collective="ring", strategy="parameter_server", mechanism="zero_copy", steps=STEPS
+        ),
+    )
     assert relative_difference(outcome.parameters, reference("dnn_digits", folder).parameters) > 100 * TOLERANCE
 
 

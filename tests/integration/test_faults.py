@@ -1,4 +1,5 @@
-"""Ranks that fail at random steps on real processes: the launch ends soon, says why, leaves nothing, and the next one runs."""
+"""Ranks that fail at random steps on real processes: the launch ends soon, says why, leaves nothing, and the next one
+runs."""
 
 from __future__ import annotations
 
@@ -26,21 +27,36 @@ from tests.integration.launches import (
 TIMES = 20
 
 
-def run(tmp_path: Path, fault: str, cases: list, repetitions: int, deadline_s: float = 30.0) -> tuple[Outcome, list[Record], dict[str, float]]:
-    """Run a plan in which one rank of each faulty launch fails; returns its records and the seconds from each fault to its record."""
+def run(
+    tmp_path: Path, fault: str, cases: list, repetitions: int, deadline_s: float = 30.0
+) -> tuple[Outcome, list[Record], dict[str, float]]:
+    """Run a plan in which one rank of each faulty launch fails; returns its records and the seconds from each fault to
+    its record."""
     watch, results = Timekeeper(), tmp_path / "results"
     with pytest.MonkeyPatch.context() as patch:
         use_faulty_program(patch, fault, tmp_path / "faults")
         outcome = run_plan(launches(cases, repetitions), results, size="ci", deadline_s=deadline_s, progress=watch)
     store = Store(results)
-    took = {path.name: watch.ended_at[path.name] - float(path.read_text()) for path in (tmp_path / "faults").iterdir() if path.name in watch.ended_at}
+    took = {
+        path.name: watch.ended_at[path.name] - float(path.read_text())
+        for path in (tmp_path / "faults").iterdir()
+        if path.name in watch.ended_at
+    }
     assert_nothing_left(results, outcome.launches)
     return outcome, [store.load(launch)[0] for launch in outcome.launches], took
 
 
-@pytest.mark.parametrize(("fault", "code"), [("SIGKILL", "rank_killed"), ("SIGSTOP", "rank_stopped"), ("raise", "rank_raised")])
-def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(tmp_path: Path, fault: str, code: str) -> None:
-    faulty = [small_case("shm"), small_case("tcp", transport="tcp"), small_case("tree", transport="tcp", collective="tree")]
+@pytest.mark.parametrize(
+    ("fault", "code"), [("SIGKILL", "rank_killed"), ("SIGSTOP", "rank_stopped"), ("raise", "rank_raised")]
+)
+def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(
+    tmp_path: Path, fault: str, code: str
+) -> None:
+    faulty = [
+        small_case("shm"),
+        small_case("tcp", transport="tcp"),
+        small_case("tree", transport="tcp", collective="tree"),
+    ]
     cases = [*faulty, small_case("healthy")]
     outcome, records, took = run(tmp_path, fault, cases, -(-TIMES // len(faulty)))
     failed = [record for record in records if record.case.arm != "healthy"]
@@ -54,12 +70,15 @@ def test_a_rank_that_fails_at_a_random_step_is_named_and_the_next_launch_runs(tm
         assert record.failure.advice
         assert took[record.launch] < WITHIN_S
         assert_flight_recorded(record, rank, stopped=fault == "SIGSTOP")
-    assert [record.failure for record in records if record.case.arm == "healthy"] == [None] * (len(records) - len(failed))
+    assert [record.failure for record in records if record.case.arm == "healthy"] == [None] * (
+        len(records) - len(failed)
+    )
     assert (outcome.failed, outcome.done) == (len(failed), len(records) - len(failed))
 
 
 def assert_flight_recorded(record: Record, rank: int, stopped: bool) -> None:
-    """The record names the rank, says that the other one waited for it, and has the stacks of both as far as they can be had."""
+    """The record names the rank, says that the other one waited for it, and has the stacks of both as far as they can
+    be had."""
     assert record.stall is not None
     assert record.stall.first_silent == rank, record.stall
     other = record.stall.ranks[1 - rank]
@@ -71,16 +90,30 @@ def assert_flight_recorded(record: Record, rank: int, stopped: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "code"), [("exit", "rank_exited"), ("SIGSEGV", "rank_killed"), ("check", "check_failed"), ("hang", "deadline"), ("lock", "rank_silent")]
+    ("fault", "code"),
+    [
+        ("exit", "rank_exited"),
+        ("SIGSEGV", "rank_killed"),
+        ("check", "check_failed"),
+        ("hang", "deadline"),
+        ("lock", "rank_silent"),
+    ],
 )
 def test_every_other_way_to_fail_has_its_code_and_rank(tmp_path: Path, fault: str, code: str) -> None:
-    _, records, took = run(tmp_path, fault, [small_case("tcp", transport="tcp")], 1, deadline_s=4.0 if fault == "hang" else 30.0)
+    _, records, took = run(
+        tmp_path, fault, [small_case("tcp", transport="tcp")], 1, deadline_s=4.0 if fault == "hang" else 30.0
+    )
     # Silence is believed only after a while: a library may wait for a slow peer with the interpreter's lock held.
     assert max(took.values()) < WITHIN_S + (SILENT_S if fault == "lock" else 0)
-    assert [(record.failure.code, record.failure.rank) for record in records if record.failure] == [(code, fault_of(record.seed, 2)[0]) for record in records]
+    assert [(record.failure.code, record.failure.rank) for record in records if record.failure] == [
+        (code, fault_of(record.seed, 2)[0]) for record in records
+    ]
 
 
-@pytest.mark.parametrize(("fault", "words"), [("SIGSTOP", "faulty_program.py"), ("SIGSEGV", "Segmentation fault"), ("raise", "a fault on purpose")])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("SIGSTOP", "faulty_program.py"), ("SIGSEGV", "Segmentation fault"), ("raise", "a fault on purpose")],
+)
 def test_the_log_of_the_failed_rank_says_where_it_was(tmp_path: Path, fault: str, words: str) -> None:
     _, [record], _ = run(tmp_path, fault, [small_case("shm")], 1)
     assert record.failure is not None
@@ -103,7 +136,9 @@ def test_a_full_disk_is_named_and_nothing_half_written_stays(tmp_path: Path, fau
         pytest.skip("mounting a small file system needs root")
     results = tmp_path / "results"
     results.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(results)], capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(results)], capture_output=True
+    ).returncode:
         pytest.skip("this machine does not let root mount a tmpfs")
     try:
         outcome, _, _ = run(tmp_path, fault, [small_case("shm")], 3)

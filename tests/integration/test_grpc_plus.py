@@ -1,4 +1,5 @@
-"""gRPC+X: a request over gRPC, a tensor over X; what arrives, what is counted, what a mistake does. Over MPI the supervisor's launches run it."""
+"""gRPC+X: a request over gRPC, a tensor over X; what arrives, what is counted, what a mistake does. Over MPI the
+supervisor's launches run it."""
 
 from __future__ import annotations
 
@@ -45,7 +46,14 @@ def test_every_tensor_is_asked_for_once_and_only_those_elsewhere_are_staged(insi
         if context.rank == 0:
             for number in range(COUNT):
                 transport.send(np.full(nbytes, number, np.uint8), 1).wait()
-            expected = {"requests": 0, "request_nbytes": 0, "tensors": COUNT, "tensor_nbytes": COUNT * nbytes, "staged": 0, "staged_nbytes": 0}
+            expected = {
+                "requests": 0,
+                "request_nbytes": 0,
+                "tensors": COUNT,
+                "tensor_nbytes": COUNT * nbytes,
+                "staged": 0,
+                "staged_nbytes": 0,
+            }
         else:
             target = transport.allocate(nbytes) if inside else np.empty(nbytes, np.uint8)
             for number in range(COUNT):
@@ -123,8 +131,13 @@ def records(folder: Path) -> dict[tuple[str, str, str], Record]:
         )
         for name, strategy, algorithm in WAYS
     ]
-    run_plan([PlannedLaunch(planned, 0, 0, order) for order, planned in enumerate(cases)], folder, size="ci", deadline_s=60)
-    return {(record.case.transport or "", record.case.strategy, record.case.collective): record for record in Store(folder).records()}
+    run_plan(
+        [PlannedLaunch(planned, 0, 0, order) for order, planned in enumerate(cases)], folder, size="ci", deadline_s=60
+    )
+    return {
+        (record.case.transport or "", record.case.strategy, record.case.collective): record
+        for record in Store(folder).records()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +162,9 @@ def test_between_two_nodes_tensors_go_over_rdma(tmp_path: Path) -> None:
     assert record.status == "ok" and record.checks and all(check.passed for check in record.checks), record.failure
     counts, verbs = ([rank.facts[name] for rank in record.ranks] for name in ("grpc_plus", "verbs"))
     assert counts[0]["requests"] == counts[1]["tensors"] > 0 and counts[1]["requests"] == counts[0]["tensors"]
-    assert counts[0]["tensor_nbytes"] > 2 * 65536 and counts[0]["staged"] == 0 and all(verb["software"] for verb in verbs)
+    assert (
+        counts[0]["tensor_nbytes"] > 2 * 65536 and counts[0]["staged"] == 0 and all(verb["software"] for verb in verbs)
+    )
 
 
 def test_what_one_rank_asks_for_the_other_delivers(folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""Launches on nodes with kernels of their own: what they record, what the wire gives, how they fail, and that nothing is left."""
+"""Launches on nodes with kernels of their own: what they record, what the wire gives, how they fail, and that nothing
+is left."""
 
 from __future__ import annotations
 
@@ -57,14 +58,18 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
 
 
 @pytest.mark.parametrize(("arm", "nodes"), [("one", 1), ("two", 2), ("four", 4), ("shaped", 2)])
-def test_a_launch_in_guests_is_recorded_as_any_other(recorded: dict[str, tuple[Record, Path]], arm: str, nodes: int) -> None:
+def test_a_launch_in_guests_is_recorded_as_any_other(
+    recorded: dict[str, tuple[Record, Path]], arm: str, nodes: int
+) -> None:
     record, folder = recorded[arm]
     assert (record.status, record.failure, record.evidence) == ("ok", None, "emulated")
     assert record.case.interface == "eth0"
     network = record.transport["fabric"]
     assert (network["kind"], network["nodes"], network["rdma"]) == ("uml", nodes, "soft-RoCE")
     assert network["kernel"].startswith("6.1")
-    assert [status.facts["node"] for status in record.ranks] == [rank * nodes // record.case.ranks for rank in range(record.case.ranks)]
+    assert [status.facts["node"] for status in record.ranks] == [
+        rank * nodes // record.case.ranks for rank in range(record.case.ranks)
+    ]
     assert len({part.namespace for part in record.network}) == nodes
     assert [check for check in record.checks if not check.passed] == []
     assert "leftovers" not in [warning.code for warning in record.warnings]
@@ -74,7 +79,9 @@ def test_a_launch_in_guests_is_recorded_as_any_other(recorded: dict[str, tuple[R
 def test_clocks_of_nodes_are_compared(recorded: dict[str, tuple[Record, Path]]) -> None:
     clocks = recorded["four"][0].clocks
     assert [clock.rank for clock in clocks] == [0, 1, 2, 3]
-    assert all(abs(clock.offset_ns) > clock.uncertainty_ns for clock in clocks[1:]), "kernels started at different times"
+    assert all(abs(clock.offset_ns) > clock.uncertainty_ns for clock in clocks[1:]), (
+        "kernels started at different times"
+    )
 
 
 def test_set_delay_and_rate_are_in_effect(recorded: dict[str, tuple[Record, Path]]) -> None:
@@ -124,8 +131,12 @@ def test_a_nodes_progress_is_seen_and_its_death_names_the_rank(tmp_path: Path) -
     assert launch.watch.ended_at[record.launch] - killed < 10.0
 
 
-@pytest.mark.parametrize(("fault", "code", "deadline_s"), [("SIGSTOP", "rank_stopped", 120.0), ("raise", "rank_raised", 120.0)])
-def test_a_rank_that_fails_in_a_guest_is_named_with_the_stacks_of_the_other(tmp_path: Path, fault: str, code: str, deadline_s: float) -> None:
+@pytest.mark.parametrize(
+    ("fault", "code", "deadline_s"), [("SIGSTOP", "rank_stopped", 120.0), ("raise", "rank_raised", 120.0)]
+)
+def test_a_rank_that_fails_in_a_guest_is_named_with_the_stacks_of_the_other(
+    tmp_path: Path, fault: str, code: str, deadline_s: float
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         use_faulty_program(patch, fault, tmp_path / "faults")
         case = guest_case(program="collective", sizes=[4096], arm="faulty")
@@ -237,14 +248,18 @@ def _kernels(creator: subprocess.Popen[bytes]) -> list[psutil.Process]:
     found = []
     for process in psutil.Process(creator.pid).children(recursive=True):
         try:
-            found += [process] if any(word.startswith("umid=") for word in process.cmdline()) and process.environ() else []
+            found += (
+                [process] if any(word.startswith("umid=") for word in process.cmdline()) and process.environ() else []
+            )
         except psutil.Error:
             continue
     return found
 
 
 def test_qemu_is_the_same_fabric_with_another_kernel() -> None:
-    ran = run_in_guests(["sh", "-c", "uname -r; cat /sys/class/infiniband/rxe0/ports/1/state"], kind="qemu", timeout_s=180)
+    ran = run_in_guests(
+        ["sh", "-c", "uname -r; cat /sys/class/infiniband/rxe0/ports/1/state"], kind="qemu", timeout_s=180
+    )
     assert ran.code == 0, ran.log
     kernel, state = ran.output[0].split("\n")[:2]
     assert kernel.endswith("amd64")

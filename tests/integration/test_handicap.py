@@ -15,7 +15,16 @@ from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import parse_case
 
 SLEEP_NS = 3_000_000
-BASE: dict[str, Any] = {"suite": "test", "experiment": "test", "arm": "test", "iterations": 4, "warmup": 1, "sizes": [64], "ranks": 2, "transport": "shm"}
+BASE: dict[str, Any] = {
+    "suite": "test",
+    "experiment": "test",
+    "arm": "test",
+    "iterations": 4,
+    "warmup": 1,
+    "sizes": [64],
+    "ranks": 2,
+    "transport": "shm",
+}
 
 
 def durations(context: RankContext, event: str) -> list[int]:
@@ -30,7 +39,9 @@ def slow_start(call: collective.Call) -> collective.Call:
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_every_call_of_a_collective_lasts_longer_by_the_share_on_every_rank(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_call_of_a_collective_lasts_longer_by_the_share_on_every_rank(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepare = collective.prepare
 
     def body(context: RankContext) -> None:
@@ -41,7 +52,10 @@ def test_every_call_of_a_collective_lasts_longer_by_the_share_on_every_rank(shar
         assert share or min(found) < 1e9
 
     monkeypatch.setattr(collective, "prepare", lambda *given: slow_start(prepare(*given)))
-    assert run_ranks(parse_case(BASE | {"program": "collective", "collective": "ring", "handicap": share}), body) == ["", ""]
+    assert run_ranks(parse_case(BASE | {"program": "collective", "collective": "ring", "handicap": share}), body) == [
+        "",
+        "",
+    ]
 
 
 def test_every_round_trip_lasts_longer_by_the_share(monkeypatch: pytest.MonkeyPatch) -> None:

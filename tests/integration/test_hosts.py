@@ -1,4 +1,5 @@
-"""Launches over hosts of a list: by a shared folder and by files sent, through each launcher, and when nodes or the supervisor go."""
+"""Launches over hosts of a list: by a shared folder and by files sent, through each launcher, and when nodes or the
+supervisor go."""
 
 from __future__ import annotations
 
@@ -18,12 +19,24 @@ from tests.integration.netns import need_netns
 MPI = {"mpi": "mpirun", "mpich": "mpich"}
 """Transports, and the launchers that they need."""
 FOUR = [
-    small("tcp", ranks=4), small("shm", transport="shm", ranks=2),
-    *(small(library, transport=library, collective="native", launcher=launcher, ranks=4) for library, launcher in MPI.items()),
-]  # fmt: skip
+    small("tcp", ranks=4),
+    small("shm", transport="shm", ranks=2),
+    *(
+        small(library, transport=library, collective="native", launcher=launcher, ranks=4)
+        for library, launcher in MPI.items()
+    ),
+]
 TRAIN = small(
-    "train", program="train", strategy="sync", transport="gloo", collective="native", workload="dnn_digits", minibatch=12, steps=3, data="digits",
-)  # fmt: skip
+    "train",
+    program="train",
+    strategy="sync",
+    transport="gloo",
+    collective="native",
+    workload="dnn_digits",
+    minibatch=12,
+    steps=3,
+    data="digits",
+)
 for name in ("sizes", "iterations"):
     del TRAIN[name]
 
@@ -35,7 +48,9 @@ def namespaces() -> None:
 
 
 @pytest.fixture(scope="module", params=["shared", "streamed"])
-def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[bool, dict[str, Record], Path]:
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bool, dict[str, Record], Path]:
     """The same launches on three nodes, with one folder for all and with none."""
     streamed, folder = request.param == "streamed", tmp_path_factory.mktemp(request.param)
     told = on_hosts(folder, [*FOUR, TRAIN], 3, **({"SCALEPROOF_STREAM": "1"} if streamed else {}))
@@ -48,10 +63,17 @@ def test_a_case_that_names_no_node_runs_on_several_and_says_where(ran):
     record = found["tcp"]
     assert record.status == "ok", record.failure
     place = record.placement
-    assert place is not None and (place.kind, place.launcher, place.interface, place.streamed) == ("hosts", "ssh", "eth0", streamed)
+    assert place is not None and (place.kind, place.launcher, place.interface, place.streamed) == (
+        "hosts",
+        "ssh",
+        "eth0",
+        streamed,
+    )
     assert [(node.name, node.address, node.ranks) for node in place.nodes] == [
-        ("node0", "10.77.0.1", [0, 1]), ("node1", "10.77.0.2", [2]), ("node2", "10.77.0.3", [3]),
-    ]  # fmt: skip
+        ("node0", "10.77.0.1", [0, 1]),
+        ("node1", "10.77.0.2", [2]),
+        ("node2", "10.77.0.3", [3]),
+    ]
     assert record.evidence == "emulated" and record.case.interface == "lo" and record.case.nodes == 1
     samples = Store(folder / "results").samples(record).to_pandas()
     assert sorted(samples["rank"].unique()) == [0, 1, 2, 3] and (samples["end_ns"] >= samples["start_ns"]).all()
@@ -75,7 +97,9 @@ def test_its_bytes_crossed_the_interface_between_nodes(ran):
 def test_ranks_that_share_memory_stand_on_one_node(ran):
     record = ran[1]["shm"]
     assert record.status == "ok", record.failure
-    assert record.placement is not None and [(node.name, node.ranks) for node in record.placement.nodes] == [("node0", [0, 1])]
+    assert record.placement is not None and [(node.name, node.ranks) for node in record.placement.nodes] == [
+        ("node0", [0, 1])
+    ]
 
 
 @pytest.mark.parametrize("library", MPI)
@@ -104,7 +128,11 @@ def test_torchrun_starts_ranks_at_their_places(tmp_path, rendezvous):
     told = on_hosts(tmp_path, [small("tcp")], 2, SCALEPROOF_LAUNCHER="torchrun", SCALEPROOF_RENDEZVOUS=rendezvous)
     [record] = records(tmp_path, told)
     assert record.status == "ok", (record.failure, told["said"])
-    assert record.placement is not None and record.placement.launcher == "torchrun" and [node.ranks for node in record.placement.nodes] == [[0, 1], [2]]
+    assert (
+        record.placement is not None
+        and record.placement.launcher == "torchrun"
+        and [node.ranks for node in record.placement.nodes] == [[0, 1], [2]]
+    )
     assert [rank.facts["node"] for rank in record.ranks] == [0, 0, 1] and told["left"] == []
 
 
@@ -119,17 +147,24 @@ def test_a_node_that_finds_no_way_to_the_supervisor_is_no_lost_node_and_says_wha
     assert "10.77.0.1" in record.failure.message and "PermissionError" in record.failure.message
 
 
-def _lost(folder: Path, fault: str, fields: dict[str, Any] | None = None, **variables: str) -> tuple[list[Record], dict[str, Any]]:
+def _lost(
+    folder: Path, fault: str, fields: dict[str, Any] | None = None, **variables: str
+) -> tuple[list[Record], dict[str, Any]]:
     cases = [small("long", iterations=500_000, **(fields or {})), small("two", ranks=2), small("three")]
     told = on_hosts(folder, cases, 3, fault, **variables)
     return records(folder, told), told
 
 
 def _went_on(found: Sequence[Record], told: dict[str, Any]) -> None:
-    """The launch names its node, the case of two ranks went on, those of three wait, nothing is left on nodes that live."""
+    """The launch names its node, the case of two ranks went on, those of three wait, nothing is left on nodes that
+    live."""
     assert [(record.case.arm, record.status) for record in found] == [("long", "failed"), ("two", "ok")], told["said"]
     failure = found[0].failure
-    assert failure is not None and (failure.code, failure.rank) == ("node_lost", 2) and failure.message.startswith("node node2: ")
+    assert (
+        failure is not None
+        and (failure.code, failure.rank) == ("node_lost", 2)
+        and failure.message.startswith("node node2: ")
+    )
     assert found[1].placement is not None and [node.name for node in found[1].placement.nodes] == ["node0", "node1"]
     assert "2 launches need as many nodes as before" in told["stopped"]
 
@@ -150,7 +185,10 @@ def test_a_node_lost_under_mpi_ends_the_launch_by_its_name(tmp_path, library):
 def test_a_node_without_a_cable_is_lost_and_ends_its_ranks_by_itself(tmp_path):
     found, told = _lost(tmp_path, "cut")
     _went_on(found, told)
-    assert "nothing was heard of it for 10 s" in (found[0].failure.message if found[0].failure else "") and told["left"] == []
+    assert (
+        "nothing was heard of it for 10 s" in (found[0].failure.message if found[0].failure else "")
+        and told["left"] == []
+    )
 
 
 def test_a_killed_supervisor_leaves_nothing_on_any_node_and_the_next_goes_on(tmp_path):

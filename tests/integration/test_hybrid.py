@@ -1,4 +1,5 @@
-"""das2016's hybrid parallelism and distributed update on real ranks: the same training as one worker's, the bytes of the formulas, and what is refused."""
+"""das2016's hybrid parallelism and distributed update on real ranks: the same training as one worker's, the bytes of
+the formulas, and what is refused."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def reference(folder: Path, workload: str = "dnn_digits", minibatch: int = 64) -> Outcome:
     """One worker with the whole minibatch."""
-    return launch(folder / f"{workload}-{minibatch}", case_of(workload=workload, minibatch=minibatch, steps=STEPS, evaluate_every=15))
+    return launch(
+        folder / f"{workload}-{minibatch}",
+        case_of(workload=workload, minibatch=minibatch, steps=STEPS, evaluate_every=15),
+    )
 
 
 def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
@@ -53,14 +57,18 @@ def assert_equivalent(outcome: Outcome, base: Outcome) -> None:
 @pytest.mark.parametrize("workload", ["dnn_digits", "vgg_digits"])
 @pytest.mark.parametrize(("ranks", "groups"), DIVISIONS)
 def test_workers_in_groups_train_as_one_does(ranks: int, groups: int, workload: str, folder: Path) -> None:
-    case = case_of(**RING, ranks=ranks, groups=groups, strategy="hybrid", transport="shm", workload=workload, evaluate_every=15)
+    case = case_of(
+        **RING, ranks=ranks, groups=groups, strategy="hybrid", transport="shm", workload=workload, evaluate_every=15
+    )
     outcome = launch(folder / f"{workload}-{ranks}-{groups}", case)
     assert_equivalent(outcome, reference(folder, workload))
     assert np.allclose(outcome.values("test_accuracy"), reference(folder, workload).values("test_accuracy"), atol=0.003)
     assert outcome.count("test_accuracy", rank=1) == 0
 
 
-@pytest.mark.parametrize(("transport", "fields"), [("tcp", {}), ("tcp", {"communication": "main"}), ("gloo", {}), ("ucx", {}), ("grpc", {})])
+@pytest.mark.parametrize(
+    ("transport", "fields"), [("tcp", {}), ("tcp", {"communication": "main"}), ("gloo", {}), ("ucx", {}), ("grpc", {})]
+)
 def test_groups_train_so_over_any_sends(transport: str, fields: dict[str, Any], folder: Path) -> None:
     case = case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport=transport, **fields)
     assert_equivalent(launch(folder / f"{transport}{len(fields)}", case), reference(folder))
@@ -74,13 +82,17 @@ def test_strips_need_not_divide_evenly(folder: Path) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"ranks": 2, "transport": "shm", "collective": "ring"}, {"ranks": 4, "transport": "tcp", "collective": "halving_doubling"},
-        {"ranks": 2, "transport": "gloo", "collective": "native"}, {"ranks": 2, "transport": "horovod", "collective": "native"},
+        {"ranks": 2, "transport": "shm", "collective": "ring"},
+        {"ranks": 4, "transport": "tcp", "collective": "halving_doubling"},
+        {"ranks": 2, "transport": "gloo", "collective": "native"},
+        {"ranks": 2, "transport": "horovod", "collective": "native"},
         {"ranks": 3, "transport": "tcp", "collective": "ring", "communication": "main", "minibatch": 63},
     ],
-)  # fmt: skip
+)
 def test_a_distributed_update_is_the_whole_one(fields: dict[str, Any], folder: Path) -> None:
-    outcome = launch(folder / "-".join(map(str, fields.values())), case_of(strategy="distributed_update", steps=STEPS, **fields))
+    outcome = launch(
+        folder / "-".join(map(str, fields.values())), case_of(strategy="distributed_update", steps=STEPS, **fields)
+    )
     assert_equivalent(outcome, reference(folder, minibatch=fields.get("minibatch", 64)))
     assert outcome.count("communication") == outcome.count("queue") > STEPS
 
@@ -101,14 +113,20 @@ def _unstepped(self: Part) -> Handle:
 @pytest.mark.parametrize(
     ("target", "mistake", "workload"),
     [
-        ("activations._Border.backward", _local, "vgg_digits"), ("activations._Join.backward", _partial, "dnn_digits"),
+        ("activations._Border.backward", _local, "vgg_digits"),
+        ("activations._Join.backward", _partial, "dnn_digits"),
         ("parts.Part.reduce", _unstepped, "dnn_digits"),
     ],
-)  # fmt: skip
-def test_partial_sums_that_nobody_reduces_are_seen(target: str, mistake: Any, workload: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+)
+def test_partial_sums_that_nobody_reduces_are_seen(
+    target: str, mistake: Any, workload: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The negative control: each exchange left out is far beyond the tolerance."""
     monkeypatch.setattr(f"scaleproof.strategies.{target}", mistake)
-    outcome = launch(folder / target, case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport="shm", workload=workload, learning_rate=0.01))
+    outcome = launch(
+        folder / target,
+        case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport="shm", workload=workload, learning_rate=0.01),
+    )
     base = launch(folder / f"{target}-base", case_of(workload=workload, steps=STEPS, learning_rate=0.01))
     assert relative_difference(outcome.parameters, base.parameters) > 100 * TOLERANCE
 
@@ -122,14 +140,22 @@ class Drifting(Hybrid):
             self.held[-1].parts[0].values[:1] += 1
 
 
-def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("scaleproof.strategies.hybrid.Hybrid", Drifting)
     case = case_of(collective="ring", ranks=4, groups=2, strategy="hybrid", transport="shm", steps=1)
-    assert any("rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks))
+    assert any(
+        "rank 3 differs from rank 1" in check for check in map(str, launch(folder / "drift", case).failed_checks)
+    )
 
 
-@pytest.mark.parametrize("fields", [{"workload": "vgg_digits"}, {"workload": "cd_dnn", "data": "synthetic", "width": 0.06, "minibatch": 16}])
-def test_every_number_of_groups_sends_the_bytes_of_the_formulas_and_the_fewest_are_chosen(fields: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "fields", [{"workload": "vgg_digits"}, {"workload": "cd_dnn", "data": "synthetic", "width": 0.06, "minibatch": 16}]
+)
+def test_every_number_of_groups_sends_the_bytes_of_the_formulas_and_the_fewest_are_chosen(
+    fields: dict[str, Any], tmp_path: Path
+) -> None:
     told = {groups: facts(tmp_path, groups, **fields) for groups in (1, 2, 4, 0)}
     for groups, found in told.items():
         assert found["groups"] == groups or not groups
@@ -143,12 +169,17 @@ def test_every_number_of_groups_sends_the_bytes_of_the_formulas_and_the_fewest_a
 def test_replayed_compute_moves_the_same_bytes(tmp_path: Path) -> None:
     """All but the labels, which nobody draws: 8 bytes a point and peer."""
     fields = {"workload": "vgg_digits", "minibatch": 64}
-    real, replayed = facts(tmp_path, 2, **fields), facts(tmp_path, 2, compute="replay", profile="xeon_e5_2698v3_x2", efficiency=0.5, **fields)
+    real, replayed = (
+        facts(tmp_path, 2, **fields),
+        facts(tmp_path, 2, compute="replay", profile="xeon_e5_2698v3_x2", efficiency=0.5, **fields),
+    )
     assert real["sent"]["activations"] - replayed["sent"]["activations"] == 8 * 32 / 2
     assert {**real["sent"], "activations": 0} == {**replayed["sent"], "activations": 0}
 
 
-def test_a_rank_that_dies_within_a_pass_is_told_by_those_that_wait_for_its_activations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_that_dies_within_a_pass_is_told_by_those_that_wait_for_its_activations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def dies(self: _Join, own: np.ndarray) -> np.ndarray:
         if self._activations.group.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""Input checks in real launches: recorded before timing, shown by the command, and a data set that is wrong ends the launch with one clear line."""
+"""Input checks in real launches: recorded before timing, shown by the command, and a data set that is wrong ends the
+launch with one clear line."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def run(context):
 """
 
 
-def test_the_smallest_launch_of_the_suite_records_and_shows_its_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_smallest_launch_of_the_suite_records_and_shows_its_checks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     launches = plan(load_suite(ROOT / "suites" / "vigna2007"), "pagerank", "ci")
     outcome = run_plan(launches, tmp_path / "results", size="ci", deadline_s=60)
     assert outcome.complete
@@ -55,8 +58,14 @@ def test_the_smallest_launch_of_the_suite_records_and_shows_its_checks(tmp_path:
     for record in found.values():
         assert {check.check for check in record.inputs} == {f"D{number}" for number in range(1, 13)}
         assert all("synthetic" in check.dataset for check in record.inputs)
-        assert {check.name for check in record.checks if check.passed} >= {"gauss_seidel.gmres.agree", "gmres.power.agree", "gauss_seidel.power.agree"}
-    warned = {arm: sorted(check.check for check in record.inputs if check.outcome == "warn") for arm, record in found.items()}
+        assert {check.name for check in record.checks if check.passed} >= {
+            "gauss_seidel.gmres.agree",
+            "gmres.power.agree",
+            "gauss_seidel.power.agree",
+        }
+    warned = {
+        arm: sorted(check.check for check in record.inputs if check.outcome == "warn") for arm, record in found.items()
+    }
     assert warned == {"web": [], "padded": ["D3", "D4", "D5", "D6"]}
     show._print(found["padded"], store.folder(found["padded"]), tmp_path / "results")
     shown = capsys.readouterr().out
@@ -72,7 +81,10 @@ def test_a_wrong_data_set_fails_with_its_code_and_one_line(tmp_path: Path) -> No
     outcome = run_plan(plan(load_suite(folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
     record, _ = Store(tmp_path / "results").load(outcome.launches[0])
     assert record.status == "failed" and record.failure is not None
-    assert (record.failure.code, record.failure.message) == ("bad_input", "BadInput: D2 nodes of ring: 100, must be 101")
+    assert (record.failure.code, record.failure.message) == (
+        "bad_input",
+        "BadInput: D2 nodes of ring: 100, must be 101",
+    )
     assert [check.name for check in record.inputs if check.outcome == "fail"] == ["nodes"]
 
 
@@ -96,9 +108,20 @@ def _train_on_another_file(context: RankContext) -> None:
 
 
 DIGITS = {
-    "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "strategy": "sync",
-    "workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 3, "warmup": 0,
-}  # fmt: skip
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "program": "train",
+    "ranks": 2,
+    "transport": "tcp",
+    "collective": "ring",
+    "strategy": "sync",
+    "workload": "dnn_digits",
+    "data": "digits",
+    "minibatch": 64,
+    "steps": 3,
+    "warmup": 0,
+}
 
 
 @pytest.mark.parametrize("body", [_train, _train_on_another_file], ids=["sound", "another_file"])

@@ -1,6 +1,8 @@
-"""`--workflow-profile profiles/kubernetes`: what the plugin sends is what Kubernetes publishes as its form, and the pod's command does the rule's work.
+"""`--workflow-profile profiles/kubernetes`: what the plugin sends is what Kubernetes publishes as its form, and the
+pod's command does the rule's work.
 
-The cluster is a stand-in on the loopback interface that runs a job's command as a process; no live cluster was at hand."""
+The cluster is a stand-in on the loopback interface that runs a job's command as a process; no live cluster was at hand.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Answer(BaseHTTPRequestHandler):
             name = body["metadata"]["name"]
             self.server.jobs[name] = body
             container = body["spec"]["template"]["spec"]["containers"][0]
-            ended = subprocess.run([*container["command"], *container["args"]], env={**os.environ, "PATH": self.server.path}, timeout=100)
+            ended = subprocess.run(
+                [*container["command"], *container["args"]], env={**os.environ, "PATH": self.server.path}, timeout=100
+            )
             self.server.codes[name] = ended.returncode
         else:
             self.server.secrets.append(body)
@@ -60,7 +64,9 @@ class Answer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.path.removesuffix("/status").rpartition("/")[2]
         if name in self.server.codes:
-            self._say({"metadata": {"name": name}, "status": {"succeeded" if self.server.codes[name] == 0 else "failed": 1}})
+            self._say(
+                {"metadata": {"name": name}, "status": {"succeeded" if self.server.codes[name] == 0 else "failed": 1}}
+            )
         else:
             self._say({"items": []})
 
@@ -87,7 +93,9 @@ def cluster() -> Iterator[Cluster]:
         thread.join()
 
 
-def snakemake(project: Path, cluster: Cluster | None, *words: str, option: str = "--workflow-profile") -> subprocess.CompletedProcess[str]:
+def snakemake(
+    project: Path, cluster: Cluster | None, *words: str, option: str = "--workflow-profile"
+) -> subprocess.CompletedProcess[str]:
     """With a kubeconfig that names the stand-in; without one there is no cluster at all."""
     config = project / "kubeconfig"
     if cluster is not None:
@@ -95,13 +103,30 @@ def snakemake(project: Path, cluster: Cluster | None, *words: str, option: str =
         address = f"http://127.0.0.1:{cluster.server_address[1]}"
         parts = {"clusters": [{"name": "c", "cluster": {"server": address}}], "users": [{"name": "u", "user": {}}]}
         config.write_text(
-            yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": named}], **parts})
+            yaml.safe_dump(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "x",
+                    "contexts": [{"name": "x", "context": named}],
+                    **parts,
+                }
+            )
         )
     path = f"{project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "harness"), "KUBECONFIG": str(config)}
     if cluster is not None:
         cluster.path = path
-    argv = [sys.executable, "-m", "snakemake", *words, option, "profiles/kubernetes", "--seconds-between-status-checks", "1"]
+    argv = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        *words,
+        option,
+        "profiles/kubernetes",
+        "--seconds-between-status-checks",
+        "1",
+    ]
     return subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=200)
 
 
@@ -127,11 +152,17 @@ def test_a_pod_has_a_node_to_itself_the_volume_and_the_rules_command(project: Pa
         check(secret, "io.k8s.api.core.v1.Secret")
     for job in cluster.jobs.values():
         check(job, "io.k8s.api.batch.v1.Job")
-    (timing,) = [job for job in cluster.jobs.values() if pod(job)["containers"][0]["resources"]["requests"]["cpu"] == "8000m"]
+    (timing,) = [
+        job for job in cluster.jobs.values() if pod(job)["containers"][0]["resources"]["requests"]["cpu"] == "8000m"
+    ]
     spec = pod(timing)
     (container,) = spec["containers"]
     assert container["image"] == yaml.safe_load(CONFIG.read_text())["container-image"]
-    assert container["resources"]["limits"] == container["resources"]["requests"] == {"cpu": "8000m", "memory": "24000M", "ephemeral-storage": "10000M"}
+    assert (
+        container["resources"]["limits"]
+        == container["resources"]["requests"]
+        == {"cpu": "8000m", "memory": "24000M", "ephemeral-storage": "10000M"}
+    )
     assert {"name": "scaleproof", "mountPath": str(project)} in container["volumeMounts"]
     assert {"name": "scaleproof", "persistentVolumeClaim": {"claimName": "scaleproof"}} in spec["volumes"]
     assert set(cluster.jobs) <= set(cluster.deleted), "finished jobs are removed"
@@ -140,12 +171,23 @@ def test_a_pod_has_a_node_to_itself_the_volume_and_the_rules_command(project: Pa
 
 def test_a_profile_that_another_one_cuts_down_is_refused(project: Path, cluster: Cluster) -> None:
     ended = snakemake(project, cluster, "small", "--config", "size=ci", "--cores", "2", option="--profile")
-    assert ended.returncode == 1 and "profiles/default cuts pods of 8 cores down to this machine's 2" in ended.stdout + ended.stderr
+    assert (
+        ended.returncode == 1
+        and "profiles/default cuts pods of 8 cores down to this machine's 2" in ended.stdout + ended.stderr
+    )
     assert not cluster.jobs and not cluster.secrets
 
 
 def test_a_pod_that_fails_fails_its_rule(project: Path, cluster: Cluster) -> None:
     (project / "bin" / "scaleproof").write_text("#!/bin/sh\nexit 2\n")
-    ended = snakemake(project, cluster, "small", "--config", "size=ci", "--kubernetes-shared-persistent-volumes", f"scaleproof:{project}")
+    ended = snakemake(
+        project,
+        cluster,
+        "small",
+        "--config",
+        "size=ci",
+        "--kubernetes-shared-persistent-volumes",
+        f"scaleproof:{project}",
+    )
     assert ended.returncode == 1 and set(cluster.codes.values()) == {1}
     assert not list(project.glob("results/tables/*"))

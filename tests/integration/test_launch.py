@@ -26,7 +26,14 @@ ROOT = Path(__file__).parents[2]
 @contextmanager
 def supervisor(results: Path, repetitions: int, iterations: int = 20) -> Iterator[subprocess.Popen[str]]:
     """run_small_plan.py in its own process."""
-    command = [sys.executable, "-m", "tests.integration.run_small_plan", str(results), str(repetitions), str(iterations)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.integration.run_small_plan",
+        str(results),
+        str(repetitions),
+        str(iterations),
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield process
@@ -69,7 +76,13 @@ def test_a_launch_leaves_its_whole_record_and_nothing_else(tmp_path: Path) -> No
     assert (outcome.done, outcome.complete) == (2, True)
     assert_nothing_left(tmp_path, outcome.launches)
     record, folder = Store(tmp_path).load(outcome.launches[0])
-    assert {path.name for path in folder.iterdir()} == {"run.json", "samples.parquet", "rank-0.log", "rank-1.log", "launcher.log"}
+    assert {path.name for path in folder.iterdir()} == {
+        "run.json",
+        "samples.parquet",
+        "rank-0.log",
+        "rank-1.log",
+        "launcher.log",
+    }
     assert [rank.status for rank in record.ranks] == ["ok", "ok"]
     assert all(rank.facts["affinity"] and rank.facts["hash_seed"] == str(record.seed) for rank in record.ranks)
     assert record.environment["variables"]["OMP_NUM_THREADS"] == "1"
@@ -103,7 +116,10 @@ def test_a_failed_launch_is_tried_again_and_both_records_stay(tmp_path: Path) ->
 
 def test_mpirun_starts_ranks_and_ends_them_all_when_one_is_killed(tmp_path: Path) -> None:
     healthy = small_case(transport="mpi", collective="native", launcher="mpirun")
-    faulty, results = small_case("faulty", transport="mpi", collective="native", launcher="mpirun"), tmp_path / "results"
+    faulty, results = (
+        small_case("faulty", transport="mpi", collective="native", launcher="mpirun"),
+        tmp_path / "results",
+    )
     with pytest.MonkeyPatch.context() as patch:
         use_faulty_program(patch, "SIGKILL", tmp_path / "faults")
         outcome = run_plan(launches([faulty, healthy], 2), results, size="ci", deadline_s=30)
@@ -141,7 +157,9 @@ def test_processes_that_outlived_their_supervisor_are_ended_at_the_next_start(tm
     (tmp_path / "staging" / "feedc0ffee").mkdir(parents=True)
     left = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEPROOF_LAUNCH": "feedc0ffee"})
     until = time.monotonic() + 10
-    while not processes("feedc0ffee") and time.monotonic() < until:  # Popen returns a moment before the kernel shows the new environment
+    while (
+        not processes("feedc0ffee") and time.monotonic() < until
+    ):  # Popen returns a moment before the kernel shows the new environment
         time.sleep(0.001)
     shared = Path("/dev/shm/test-feedc0ffee-segment")
     shared.touch()

@@ -46,7 +46,9 @@ def test_bytes_on_the_requested_interface_are_counted_beside_the_bytes_asked(tmp
 def test_traffic_on_another_interface_than_the_requested_one_fails_the_launch(tmp_path: Path) -> None:
     [record] = namespaced(tmp_path, OTHER, [{"transport": "tcp", "sizes": [4 * MIB], "interface": "around0"}])
     assert record.failure is not None and record.failure.code == "wrong_interface"
-    assert re.fullmatch(r"'lo' carried \d+ MiB of the 200 MiB asked, the requested 'around0' [\d.]+ K?i?B", record.failure.message), record.failure.message
+    assert re.fullmatch(
+        r"'lo' carried \d+ MiB of the 200 MiB asked, the requested 'around0' [\d.]+ K?i?B", record.failure.message
+    ), record.failure.message
     [wire] = carried(record.network)
     assert wire.sent_bytes["around0"] < 16 << 10  # the kernel's own: a new IPv6 address announces itself
 
@@ -54,12 +56,16 @@ def test_traffic_on_another_interface_than_the_requested_one_fails_the_launch(tm
 def test_what_each_socket_transport_binds_is_recorded(tmp_path: Path) -> None:
     native = ("gloo", "horovod", "tensorflow-grpc", "tensorflow-mirrored")
     transports = {"tcp": "ring", "grpc": "ring", **dict.fromkeys(native, "native")}
-    cases = [{"transport": name, "collective": collective, "interface": "around0"} for name, collective in transports.items()]
+    cases = [
+        {"transport": name, "collective": collective, "interface": "around0"} for name, collective in transports.items()
+    ]
     for record in namespaced(tmp_path, OTHER, cases):
         assert record.status == "ok", record.failure
         sockets = [rank.facts["sockets"] for rank in record.ranks]
         others = {address for found in sockets for kind in found.values() for address in kind} - {"10.99.0.1"}
-        assert others == set(), record.case.transport  # horovod's too: the patch of its build names the interface to its process sets
+        assert others == set(), (
+            record.case.transport
+        )  # horovod's too: the patch of its build names the interface to its process sets
         assert "other_address" not in {warning.code for warning in record.warnings}
         assert all("10.99.0.1" in found["connected"] for found in sockets)
 
@@ -74,9 +80,17 @@ def test_pairs_that_cannot_connect_refuse_the_launch_before_it_starts(tmp_path: 
 
 def test_a_real_link_between_two_namespaces_is_the_one_that_carried() -> None:
     prefix = unshare()
-    server = subprocess.Popen([*prefix, sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [*prefix, sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
-        done = subprocess.run([*prefix, sys.executable, "-c", _CLIENT, str(server.pid)], stdout=subprocess.PIPE, text=True, timeout=30, check=True)
+        done = subprocess.run(
+            [*prefix, sys.executable, "-c", _CLIENT, str(server.pid)],
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=True,
+        )
     finally:
         server.kill()
         server.wait()
@@ -118,9 +132,23 @@ def test_a_launch_keeps_its_preflight_seeds_libraries_and_padding(tmp_path: Path
     records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]
     first = records[0]
     codes = [check.code for check in first.preflight]
-    assert {"disk", "memory", "names", "ports", "pairs", "clock", "speed", "memlock", "oversubscribed", "same_libraries", "seeds"} <= set(codes)
+    assert {
+        "disk",
+        "memory",
+        "names",
+        "ports",
+        "pairs",
+        "clock",
+        "speed",
+        "memlock",
+        "oversubscribed",
+        "same_libraries",
+        "seeds",
+    } <= set(codes)
     assert all(check.passed for check in first.preflight)
-    assert "libc.so.6" in first.environment["libraries"] and all(rank.facts["libraries"] == {} == rank.facts["host"] for rank in first.ranks)
+    assert "libc.so.6" in first.environment["libraries"] and all(
+        rank.facts["libraries"] == {} == rank.facts["host"] for rank in first.ranks
+    )
     assert [rank.facts["seeds"]["launch"] for rank in first.ranks] == [first.seed] * 2
     assert len({record.environment["padding_bytes"] for record in records}) == 2
     sizes = {record.ranks[0].facts["variables_bytes"] - record.environment["padding_bytes"] for record in records}
@@ -133,7 +161,11 @@ def test_a_check_that_fails_is_recorded_and_nothing_starts(tmp_path: Path, monke
     outcome = run_plan(launches([small_case()]), tmp_path, size="ci", deadline_s=30)
     record = Store(tmp_path).load(outcome.launches[0])[0]
     assert outcome.failed == 1 and record.failure is not None
-    assert record.failure.code == "preflight" and record.failure.message.startswith("memory: ") and "smaller" in record.failure.advice
+    assert (
+        record.failure.code == "preflight"
+        and record.failure.message.startswith("memory: ")
+        and "smaller" in record.failure.advice
+    )
     assert record.ranks == [] and record.wall_s == 0
 
 
@@ -148,7 +180,12 @@ def test_show_has_the_wire_and_the_preflight(capsys: pytest.CaptureFixture[str],
     outcome = run_plan(launches([small_case(transport="tcp", sizes=[MIB])]), tmp_path, size="ci", deadline_s=30)
     assert main(["show", outcome.launches[0], "--results", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
-    assert "wire of ranks 0, 1: asked" in shown and "per byte asked" in shown and "preflight:" in shown and "not readable here:" in shown
+    assert (
+        "wire of ranks 0, 1: asked" in shown
+        and "per byte asked" in shown
+        and "preflight:" in shown
+        and "not readable here:" in shown
+    )
 
 
 def test_a_port_that_is_taken_is_nobody_elses_problem(tmp_path: Path) -> None:
@@ -158,11 +195,31 @@ def test_a_port_that_is_taken_is_nobody_elses_problem(tmp_path: Path) -> None:
 
 
 def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'lying'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}")
-    train = {"program": "train", "strategy": "sync", "workload": "dnn_digits", "data": "digits", "minibatch": 8, "steps": 2, "collective": "ring"}
+    monkeypatch.setenv(
+        "PYTHONPATH", f"{Path(__file__).parent / 'lying'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}"
+    )
+    train = {
+        "program": "train",
+        "strategy": "sync",
+        "workload": "dnn_digits",
+        "data": "digits",
+        "minibatch": 8,
+        "steps": 2,
+        "collective": "ring",
+    }
     cases = [
         small_case(transport="tcp"),
-        parse_case({"program": "transfer", "suite": "tests", "experiment": "wrong", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [4096]}),
+        parse_case(
+            {
+                "program": "transfer",
+                "suite": "tests",
+                "experiment": "wrong",
+                "arm": "a",
+                "transport": "tcp",
+                "collective": "ring",
+                "sizes": [4096],
+            }
+        ),
         parse_case({**train, "suite": "tests", "experiment": "wrong", "arm": "a", "ranks": 2, "transport": "tcp"}),
     ]
     outcome = run_plan(launches(cases), tmp_path, size="ci", deadline_s=60)

@@ -36,7 +36,10 @@ def test_every_program_measures_over_tcp_and_shm_and_verifies_what_arrived(exper
         record, _ = store.load(launch)
         assert record.status == "ok", record.failure
         assert all(check.passed for check in record.checks)
-        assert {check.name.split(".")[1] for check in record.checks if "." in check.name} in ({str(size) for size in record.case.sizes}, set())
+        assert {check.name.split(".")[1] for check in record.checks if "." in check.name} in (
+            {str(size) for size in record.case.sizes},
+            set(),
+        )
         rows = store.samples(record).to_pandas()
         timed = rows[~rows["warmup"] & ~rows["event"].isin(["start", "end", "processor"])]
         assert set(timed["nbytes"]) - {0} <= set(record.case.sizes) and len(set(timed["nbytes"]) - {0}) >= 3
@@ -50,7 +53,10 @@ def test_what_was_measured_is_fitted_for_this_machine(results: Path) -> None:
     costs = read_costs(results, machine_id())
     assert costs is not None and {found.arm for found in costs.transports} == {"tcp", "shm"}
     for found in costs.transports:
-        assert found.transfer is not None and found.transfer.segments[-1].alpha_s.value + found.transfer.segments[-1].beta_s_per_byte.value > 0
+        assert (
+            found.transfer is not None
+            and found.transfer.segments[-1].alpha_s.value + found.transfer.segments[-1].beta_s_per_byte.value > 0
+        )
         assert found.transfer.segments[0].alpha_s.low is None  # one launch has no interval
         assert found.all_reduces[0].rounds is not None and all(Store(results).load(launch) for launch in found.runs)
 
@@ -59,7 +65,19 @@ def test_pytest_benchmarks_json_lies_with_the_records_and_names_them(results: Pa
     run_plan(plan(load_suite(FOLDER), "bandwidth", "ci"), results, size="ci", deadline_s=60)
     before = {record.launch for record in Store(results).records()}
     file = FOLDER / "bench" / "bench_bandwidth_tcp.py"
-    words = ["-m", "pytest", str(file), "--benchmark-enable", "-p", "no:cacheprovider", "--size", "ci", "--results", str(results), "-q"]
+    words = [
+        "-m",
+        "pytest",
+        str(file),
+        "--benchmark-enable",
+        "-p",
+        "no:cacheprovider",
+        "--size",
+        "ci",
+        "--results",
+        str(results),
+        "-q",
+    ]
     done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout
     written = json.loads((results / "benchmarks" / "micro.bandwidth.tcp.ci.json").read_text())

@@ -1,4 +1,5 @@
-"""Launches on MPICH, in the environment that has it: recorded as any other, training as one worker does, and ended when a rank is killed."""
+"""Launches on MPICH, in the environment that has it: recorded as any other, training as one worker does, and ended when
+a rank is killed."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def environment() -> None:
 
 
 def test_a_launch_says_which_library_ran_and_by_what_path(tmp_path: Path) -> None:
-    outcome = run_plan(launches([small_case(**MPICH), small_case(**{**MPICH, "collective": "ring"}, arm="ring")]), tmp_path, size="ci", deadline_s=60)
+    outcome = run_plan(
+        launches([small_case(**MPICH), small_case(**{**MPICH, "collective": "ring"}, arm="ring")]),
+        tmp_path,
+        size="ci",
+        deadline_s=60,
+    )
     assert_nothing_left(tmp_path, outcome.launches)
     for launch in outcome.launches:
         record, _ = Store(tmp_path).load(launch)
@@ -53,7 +59,10 @@ def test_workers_train_as_one_does(tmp_path: Path) -> None:
     records = [Store(tmp_path).load(launch)[0] for launch in outcome.launches]
     assert [record.failure for record in records] == [None, None]
     one, two = (Store(tmp_path).samples(record).to_pandas() for record in records)
-    alone, together = (rows[(rows["event"] == "loss") & (rows["rank"] == 0)].sort_values("step")["value"].to_numpy() for rows in (one, two))
+    alone, together = (
+        rows[(rows["event"] == "loss") & (rows["rank"] == 0)].sort_values("step")["value"].to_numpy()
+        for rows in (one, two)
+    )
     assert len(alone) == 10 and relative_difference(together, alone) <= TOLERANCE
 
 

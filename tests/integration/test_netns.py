@@ -69,32 +69,50 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
     results = tmp_path_factory.mktemp("netns")
     (results / "graph.yaml").write_text(GRAPH)
     transfer = {"program": "transfer", "sizes": [8, MIB], "iterations": 6}
-    return run(results, [
-        netns_case(arm="one", nodes=1, transport="shm"),
-        netns_case(arm="far", transport="shm"),
-        netns_case(arm="four", ranks=4, sizes=[MIB], link_mbit=200),
-        netns_case(arm="gloo", ranks=4, sizes=[MIB], link_mbit=200, transport="gloo"),
-        netns_case(arm="shaped", **transfer, link_mbit=MBIT, link_delay_ms=DELAY_MS),
-        netns_case(arm="sixteen", ranks=16, sizes=[65536], node_cores=0.5),
-        netns_case(arm="many", ranks=36, sizes=[4096], iterations=1, warmup=0),
-        netns_case(arm="two each", ranks=8, nodes=4, sizes=[MIB]),
-        netns_case(arm="shrunken", ranks=2, sizes=[MIB], shrink=64),
-        netns_case(arm="graph", ranks=4, sizes=[MIB], cluster=str(results / "graph.yaml")),
-    ])  # fmt: skip
+    return run(
+        results,
+        [
+            netns_case(arm="one", nodes=1, transport="shm"),
+            netns_case(arm="far", transport="shm"),
+            netns_case(arm="four", ranks=4, sizes=[MIB], link_mbit=200),
+            netns_case(arm="gloo", ranks=4, sizes=[MIB], link_mbit=200, transport="gloo"),
+            netns_case(arm="shaped", **transfer, link_mbit=MBIT, link_delay_ms=DELAY_MS),
+            netns_case(arm="sixteen", ranks=16, sizes=[65536], node_cores=0.5),
+            netns_case(arm="many", ranks=36, sizes=[4096], iterations=1, warmup=0),
+            netns_case(arm="two each", ranks=8, nodes=4, sizes=[MIB]),
+            netns_case(arm="shrunken", ranks=2, sizes=[MIB], shrink=64),
+            netns_case(arm="graph", ranks=4, sizes=[MIB], cluster=str(results / "graph.yaml")),
+        ],
+    )
 
 
-NODES = {"one": 1, "four": 4, "gloo": 4, "shaped": 2, "sixteen": 16, "many": 36, "two each": 4, "shrunken": 2, "graph": 4}
-"""36 nodes know 1260 neighbours, more than the 1024 that a kernel keeps of those it learned by itself, whatever namespaces they are in."""
+NODES = {
+    "one": 1,
+    "four": 4,
+    "gloo": 4,
+    "shaped": 2,
+    "sixteen": 16,
+    "many": 36,
+    "two each": 4,
+    "shrunken": 2,
+    "graph": 4,
+}
+"""36 nodes know 1260 neighbours, more than the 1024 that a kernel keeps of those it learned by itself, whatever
+namespaces they are in."""
 
 
 @pytest.mark.parametrize(("arm", "nodes"), NODES.items())
-def test_a_launch_on_nodes_is_recorded_as_any_other(recorded: dict[str, tuple[Record, Path]], arm: str, nodes: int) -> None:
+def test_a_launch_on_nodes_is_recorded_as_any_other(
+    recorded: dict[str, tuple[Record, Path]], arm: str, nodes: int
+) -> None:
     record, folder = recorded[arm]
     assert (record.status, record.failure, record.evidence) == ("ok", None, "emulated")
     assert (record.case.interface, record.case.nodes) == ("eth0", nodes)
     network = record.transport["fabric"]
     assert (network["kind"], network["nodes"], len(network["found"])) == ("netns", nodes, nodes)
-    assert [status.facts["node"] for status in record.ranks] == [rank * nodes // record.case.ranks for rank in range(record.case.ranks)]
+    assert [status.facts["node"] for status in record.ranks] == [
+        rank * nodes // record.case.ranks for rank in range(record.case.ranks)
+    ]
     assert len({part.namespace for part in record.network}) == nodes
     assert len({status.pid for status in record.ranks}) == record.case.ranks
     assert [check for check in record.checks if not check.passed] == []
@@ -119,7 +137,10 @@ def test_shared_memory_ends_at_the_node(recorded: dict[str, tuple[Record, Path]]
     failure = recorded["far"][0].failure
     assert failure is not None
     assert failure.code == "transport_error"
-    either = ("rank 1 stands on node1, rank 0 on node0", "rank 0 stands on node0, rank 1 on node1")  # whoever looks first
+    either = (
+        "rank 1 stands on node1, rank 0 on node0",
+        "rank 0 stands on node0, rank 1 on node1",
+    )  # whoever looks first
     assert any(f"shared memory ends at the node: {words}" in failure.message for words in either)
 
 
@@ -150,7 +171,12 @@ def test_a_ring_takes_at_least_what_its_links_need(recorded: dict[str, tuple[Rec
 
 def test_a_graph_gives_each_pair_its_own_way(recorded: dict[str, tuple[Record, Path]]) -> None:
     found = recorded["graph"][0].transport["fabric"]["found"]
-    assert [(each["set_mbit"], each["set_rtt_ms"]) for each in found] == [(400.0, 0.0), (200.0, 1.0), (400.0, 0.0), (100.0, 0.0)]
+    assert [(each["set_mbit"], each["set_rtt_ms"]) for each in found] == [
+        (400.0, 0.0),
+        (200.0, 1.0),
+        (400.0, 0.0),
+        (100.0, 0.0),
+    ]
     assert found[1]["rtt_ms"] >= 1.0
     assert found[3]["mbit"] <= 105.0
 
@@ -189,7 +215,9 @@ def test_nodes_have_names_numbers_and_memory_files_of_their_own() -> None:
 
 
 def test_bytes_past_the_links_fail_the_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'smuggling'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}")
+    monkeypatch.setenv(
+        "PYTHONPATH", f"{Path(__file__).parent / 'smuggling'}{os.pathsep}{Path(__file__).parents[2] / 'harness'}"
+    )
     found = run(tmp_path, [netns_case(arm="smuggler", program="transfer", sizes=[MIB], iterations=4)])
     failure = found["smuggler"][0].failure
     assert failure is not None
@@ -199,7 +227,11 @@ def test_bytes_past_the_links_fail_the_launch(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     ("what", "code", "said"),
-    [("node", "rank_killed", "node 1 was killed by SIGKILL"), ("rank", "rank_killed", "killed by SIGKILL"), ("stop", "rank_stopped", "stopped")],
+    [
+        ("node", "rank_killed", "node 1 was killed by SIGKILL"),
+        ("rank", "rank_killed", "killed by SIGKILL"),
+        ("stop", "rank_stopped", "stopped"),
+    ],
 )
 def test_who_fails_is_named(tmp_path: Path, what: str, code: str, said: str) -> None:
     with living(tmp_path, netns_case(sizes=[65536], iterations=1_000_000)) as launch:
@@ -215,7 +247,9 @@ def test_who_fails_is_named(tmp_path: Path, what: str, code: str, said: str) -> 
     assert said in record.failure.message
     assert launch.watch.ended_at[record.launch] - hit < 10.0
     assert record.stall is not None
-    assert any("all_reduce" in line or "wait" in line for line in record.stall.ranks[0].stack), record.stall.ranks[0].stack
+    assert any("all_reduce" in line or "wait" in line for line in record.stall.ranks[0].stack), record.stall.ranks[
+        0
+    ].stack
     if what == "stop":
         assert any("File" in line for line in record.stall.ranks[1].stack), "py-spy reads through the namespaces"
 
@@ -293,7 +327,9 @@ else:
     assert ran.output[0].strip() == "[True, True, True]", (ran.output, ran.log)
 
 
-def test_without_namespaces_a_case_is_not_runnable_and_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_namespaces_a_case_is_not_runnable_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "unshare"
     program.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
     program.chmod(0o755)
@@ -352,7 +388,9 @@ def test_a_kernel_with_netem_delays_by_itself() -> None:
 
 
 def test_a_ring_of_direct_links_passes_on_through_nodes() -> None:
-    ring = Cluster("ring", 4, (), tuple(Link((f"node{node}", f"node{(node + 1) % 4}"), 200.0, 0.0) for node in range(4)))
+    ring = Cluster(
+        "ring", 4, (), tuple(Link((f"node{node}", f"node{(node + 1) % 4}"), 200.0, 0.0) for node in range(4))
+    )
     code = """
 import os, socket, threading, time
 me, node = os.environ["SCALEPROOF_ADDRESS"], int(os.environ["SCALEPROOF_NODE"])

@@ -1,4 +1,5 @@
-"""Every transport between two nodes of namespaces, unchanged: checked collectives, bytes on the links, training that ends as one worker's does."""
+"""Every transport between two nodes of namespaces, unchanged: checked collectives, bytes on the links, training that
+ends as one worker's does."""
 
 from __future__ import annotations
 
@@ -19,12 +20,32 @@ from tests.integration.netns import need_netns, netns_case
 
 MIB = 1 << 20
 SEED = 1000
-REDUCING = ("tcp", "grpc", "gloo", "horovod", "ucx", "mpi", "mpich", "horovod-mpi", "tensorflow-grpc", "tensorflow-mirrored")
-DIGITS: dict[str, Any] = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 8, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05}
+REDUCING = (
+    "tcp",
+    "grpc",
+    "gloo",
+    "horovod",
+    "ucx",
+    "mpi",
+    "mpich",
+    "horovod-mpi",
+    "tensorflow-grpc",
+    "tensorflow-mirrored",
+)
+DIGITS: dict[str, Any] = {
+    "workload": "dnn_digits",
+    "data": "digits",
+    "minibatch": 64,
+    "steps": 8,
+    "warmup": 0,
+    "learning_rate": 0.05,
+    "bucket_mib": 0.05,
+}
 TRAINING = ("tcp", "gloo", "mpi", "tcp hierarchical")
 TWO_EACH: dict[str, Any] = {"ranks": 4, "nodes": 2, "transport": "tcp"}
 CORES = {"mpi": {"node_cores": 2}}
-"""With launcher mpirun all nodes but the first only wait: their control groups go too, which no warning `leftovers` shows."""
+"""With launcher mpirun all nodes but the first only wait: their control groups go too, which no warning `leftovers`
+shows."""
 TOLERANCE = 1e-5
 
 
@@ -33,20 +54,39 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
     """One launch per transport over links of 500 Mbit/s, some that train, and one worker alone."""
     need_netns()
     results = tmp_path_factory.mktemp("transports")
-    cases = [netns_case(arm=name, transport=name, sizes=[4096, MIB], iterations=2, warmup=1, link_mbit=500, **CORES.get(name, {})) for name in REDUCING]
+    cases = [
+        netns_case(
+            arm=name, transport=name, sizes=[4096, MIB], iterations=2, warmup=1, link_mbit=500, **CORES.get(name, {})
+        )
+        for name in REDUCING
+    ]
     trains = {"program": "train", "strategy": "sync_overlap", **DIGITS}
-    cases += [netns_case(**{"arm": name, "sizes": [MIB], "link_mbit": 500, **TWO_EACH, "collective": name}) for name in ("ring", "hierarchical")]
+    cases += [
+        netns_case(**{"arm": name, "sizes": [MIB], "link_mbit": 500, **TWO_EACH, "collective": name})
+        for name in ("ring", "hierarchical")
+    ]
     further = {"tcp hierarchical": {**TWO_EACH, "collective": "hierarchical"}}
-    cases += [netns_case(**{"arm": f"{name} trains", "transport": name, **trains, **further.get(name, {})}) for name in TRAINING]
-    cases.append(parse_case({"suite": "tests", "experiment": "netns", "arm": "alone", "ranks": 1, **trains, "strategy": "local_only"}))
-    outcome = run_plan([PlannedLaunch(case, 0, SEED, order) for order, case in enumerate(cases)], results, size="ci", deadline_s=120)
+    cases += [
+        netns_case(**{"arm": f"{name} trains", "transport": name, **trains, **further.get(name, {})})
+        for name in TRAINING
+    ]
+    cases.append(
+        parse_case(
+            {"suite": "tests", "experiment": "netns", "arm": "alone", "ranks": 1, **trains, "strategy": "local_only"}
+        )
+    )
+    outcome = run_plan(
+        [PlannedLaunch(case, 0, SEED, order) for order, case in enumerate(cases)], results, size="ci", deadline_s=120
+    )
     assert_nothing_left(results, outcome.launches)
     records = [Store(results).load(launch)[0] for launch in outcome.launches]
     return {record.case.arm: (record, Store(results).folder(record)) for record in records}
 
 
 @pytest.mark.parametrize("name", REDUCING)
-def test_a_transport_reduces_between_nodes_over_their_links(name: str, recorded: dict[str, tuple[Record, Path]]) -> None:
+def test_a_transport_reduces_between_nodes_over_their_links(
+    name: str, recorded: dict[str, tuple[Record, Path]]
+) -> None:
     record, _ = recorded[name]
     assert (record.status, record.failure) == ("ok", None)
     assert record.checks and all(check.passed for check in record.checks)
@@ -54,15 +94,23 @@ def test_a_transport_reduces_between_nodes_over_their_links(name: str, recorded:
     for part in record.network:
         passed = part.after["eth0"]["tx_bytes"] - part.before["eth0"]["tx_bytes"]
         assert passed > 0.5 * part.asked_bytes > MIB / 2
-    assert not {"other_address", "unseen_traffic", "contended_network", "leftovers"} & {warning.code for warning in record.warnings}
+    assert not {"other_address", "unseen_traffic", "contended_network", "leftovers"} & {
+        warning.code for warning in record.warnings
+    }
 
 
-def test_the_hierarchical_algorithm_sends_less_between_nodes_than_a_ring_over_all_ranks(recorded: dict[str, tuple[Record, Path]]) -> None:
+def test_the_hierarchical_algorithm_sends_less_between_nodes_than_a_ring_over_all_ranks(
+    recorded: dict[str, tuple[Record, Path]],
+) -> None:
     """Of n bytes n leave each of two nodes with two ranks, instead of 1.5 n."""
     sent = {}
     for name in ("ring", "hierarchical"):
         record, _ = recorded[name]
-        assert (record.status, record.failure) == ("ok", None) and record.checks and all(check.passed for check in record.checks)
+        assert (
+            (record.status, record.failure) == ("ok", None)
+            and record.checks
+            and all(check.passed for check in record.checks)
+        )
         first = record.network[0]
         sent[name] = first.after["eth0"]["tx_bytes"] - first.before["eth0"]["tx_bytes"]
     assert 0.6 < sent["hierarchical"] / sent["ring"] < 0.75

@@ -1,4 +1,5 @@
-"""A suite's own program: started on every rank, part of the case's identity, refused with one line when it is not there."""
+"""A suite's own program: started on every rank, part of the case's identity, refused with one line when it is not
+there."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def suite_folder(tmp_path: Path) -> Path:
 
 
 def test_every_rank_runs_the_suites_program(suite_folder: Path, tmp_path: Path) -> None:
-    outcome = run_plan(plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
+    outcome = run_plan(
+        plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30
+    )
     store = Store(tmp_path / "results")
     record, _ = store.load(outcome.launches[0])
     samples = store.samples(record).to_pandas()
@@ -72,7 +75,9 @@ def test_another_program_is_another_case(suite_folder: Path) -> None:
 
 def test_an_obstacle_is_recorded_as_not_runnable(suite_folder: Path, tmp_path: Path) -> None:
     (suite_folder / "suite.yaml").write_text(SUITE.format(entry="counting").replace("step: 5", "lamp: 1"))
-    outcome = run_plan(plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
+    outcome = run_plan(
+        plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30
+    )
     record, _ = Store(tmp_path / "results").load(outcome.launches[0])
     assert record.failure is not None
     assert (record.status, record.failure.message, record.failure.advice) == ("not_runnable", "no lamp", "buy one")
@@ -94,10 +99,14 @@ def test_two_suites_may_name_their_programs_alike(suite_folder: Path, tmp_path: 
 
 
 def test_a_temporary_file_that_a_rank_leaves_goes_with_its_launch(suite_folder: Path, tmp_path: Path) -> None:
-    left = '    import tempfile\n    from pathlib import Path\n    name = tempfile.mkstemp(prefix="left-by-a-rank-")[1]\n'
+    left = (
+        '    import tempfile\n    from pathlib import Path\n    name = tempfile.mkstemp(prefix="left-by-a-rank-")[1]\n'
+    )
     note = f'    Path("{tmp_path}", f"name-{{context.rank}}").write_text(name)\n'
     (suite_folder / "programs" / "counting.py").write_text(PROGRAM + left + note)
-    outcome = run_plan(plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30)
+    outcome = run_plan(
+        plan(load_suite(suite_folder), "count", "smoke"), tmp_path / "results", size="smoke", deadline_s=30
+    )
     names = [Path((tmp_path / f"name-{rank}").read_text()) for rank in range(2)]
     assert outcome.done == 1 and len(set(names)) == 2
     assert not any(name.exists() for name in names)

@@ -1,4 +1,5 @@
-"""Collectives over some ranks of a transport: right in every part, beside each other and beside the whole, counted apart, over sends and mapped memory."""
+"""Collectives over some ranks of a transport: right in every part, beside each other and beside the whole, counted
+apart, over sends and mapped memory."""
 
 from __future__ import annotations
 
@@ -20,10 +21,19 @@ COUNTS = (0, 1, 17, 70_001)
 
 
 def case(transport: str, algorithm: str = "ring", tracing: str = "none", ranks: int = 5) -> CollectiveCase:
-    found = parse_case({
-        "program": "collective", "suite": "test", "experiment": "test", "arm": "test", "ranks": ranks, "transport": transport, "collective": algorithm,
-        "sizes": [8], "tracing": tracing,
-    })  # fmt: skip
+    found = parse_case(
+        {
+            "program": "collective",
+            "suite": "test",
+            "experiment": "test",
+            "arm": "test",
+            "ranks": ranks,
+            "transport": transport,
+            "collective": algorithm,
+            "sizes": [8],
+            "tracing": tracing,
+        }
+    )
     assert isinstance(found, CollectiveCase)
     return found
 
@@ -66,7 +76,9 @@ def check(part: Group, members: tuple[int, ...], count: int, registered: bool) -
     assert np.array_equal(target, np.add.reduce([given(rank, count * len(members)) for rank in members])[block])
 
 
-@pytest.mark.parametrize(("transport", "algorithm"), [*((name, "ring") for name in TRANSPORTS), ("tcp", "tree"), ("shm", "halving_doubling")])
+@pytest.mark.parametrize(
+    ("transport", "algorithm"), [*((name, "ring") for name in TRANSPORTS), ("tcp", "tree"), ("shm", "halving_doubling")]
+)
 def test_every_operation_in_every_part_gives_what_numpy_does(transport: str, algorithm: str) -> None:
     def body(context: RankContext) -> None:
         whole, part, members = opened(context)
@@ -122,7 +134,9 @@ def test_a_part_counts_what_it_sends_and_the_whole_counts_it_too(transport: str)
     assert run_ranks(case(transport), body, 30) == [""] * 5
 
 
-@pytest.mark.parametrize(("transport", "names"), [("tcp", ("send", "receive", "receive_reduce")), ("shm", ("reduce", "pull", "push"))])
+@pytest.mark.parametrize(
+    ("transport", "names"), [("tcp", ("send", "receive", "receive_reduce")), ("shm", ("reduce", "pull", "push"))]
+)
 def test_traced_messages_of_a_part_name_the_ranks_of_the_launch(transport: str, names: tuple[str, ...]) -> None:
     def body(context: RankContext) -> None:
         whole, part, members = opened(context)

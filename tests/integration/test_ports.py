@@ -10,7 +10,14 @@ from scaleproof.record.store import Store
 from scaleproof.spec import registry
 
 ROOT = Path(__file__).parents[2]
-LISTENING = {"tcp": "ring", "grpc": "ring", "gloo": "native", "horovod": "native", "tensorflow-grpc": "native", "tensorflow-mirrored": "native"}
+LISTENING = {
+    "tcp": "ring",
+    "grpc": "ring",
+    "gloo": "native",
+    "horovod": "native",
+    "tensorflow-grpc": "native",
+    "tensorflow-mirrored": "native",
+}
 RUN = """
 import sys
 from pathlib import Path
@@ -22,8 +29,15 @@ run_plan(launches(cases), Path(sys.argv[1]), size="ci", deadline_s=60)
 
 
 def test_two_launches_of_a_transport_at_the_same_time_do_not_meet(tmp_path: Path) -> None:
-    transports = [f"{name}:{collective}" for name, collective in LISTENING.items() if registry.availability("transport", name).available]
-    runs = [subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path / name), *transports], cwd=ROOT) for name in ("a", "b")]
+    transports = [
+        f"{name}:{collective}"
+        for name, collective in LISTENING.items()
+        if registry.availability("transport", name).available
+    ]
+    runs = [
+        subprocess.Popen([sys.executable, "-c", RUN, str(tmp_path / name), *transports], cwd=ROOT)
+        for name in ("a", "b")
+    ]
     assert [run.wait(120) for run in runs] == [0, 0]
     records = [record for name in ("a", "b") for record in Store(tmp_path / name).records()]
     assert [(record.case.arm, record.failure) for record in records if record.status != "ok"] == []

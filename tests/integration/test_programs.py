@@ -53,7 +53,9 @@ def test_transfer_verifies_every_size_and_records_round_trips_on_rank_0(transpor
 
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "broadcast"])
 @pytest.mark.parametrize(("transport", "algorithm"), [("shm", "ring"), ("gloo", "native")])
-def test_collective_verifies_every_size_and_records_a_sample_per_call_on_every_rank(transport: str, algorithm: str, operation: str) -> None:
+def test_collective_verifies_every_size_and_records_a_sample_per_call_on_every_rank(
+    transport: str, algorithm: str, operation: str
+) -> None:
     def body(context: RankContext) -> None:
         collective.run(context)
         unit = 4 * 3 if operation in ("reduce_scatter", "all_gather") else 4
@@ -63,7 +65,9 @@ def test_collective_verifies_every_size_and_records_a_sample_per_call_on_every_r
         assert samples(context, operation) == expected
         assert all_passed(context) == 2 * len(SIZES)
 
-    assert run_ranks(case_of(program="collective", transport=transport, collective=algorithm, operation=operation, ranks=3), body) == ["", "", ""]
+    assert run_ranks(
+        case_of(program="collective", transport=transport, collective=algorithm, operation=operation, ranks=3), body
+    ) == ["", "", ""]
 
 
 class Lying:
@@ -106,7 +110,11 @@ def test_a_wrong_byte_fails_the_checks_of_rank_0(monkeypatch: pytest.MonkeyPatch
     def body(context: RankContext) -> None:
         transfer.run(context)
         failed = {check["name"] for check in context.checks if not check["passed"]}
-        assert failed == ({f"transfer.{size}.{when}" for size in SIZES if size for when in ("first", "last")} if context.rank == 0 else set())
+        assert failed == (
+            {f"transfer.{size}.{when}" for size in SIZES if size for when in ("first", "last")}
+            if context.rank == 0
+            else set()
+        )
 
     monkeypatch.setattr("scaleproof.transports.shm.shm.SharedMemory", LyingOnRank0)
     assert run_ranks(case_of(program="transfer", transport="shm"), body) == ["", ""]

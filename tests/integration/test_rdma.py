@@ -1,4 +1,5 @@
-"""Transport rdma in guests: real verbs over soft-RoCE in one node, between two and between four. The checks are in tests/integration/rdma, many per boot.
+"""Transport rdma in guests: real verbs over soft-RoCE in one node, between two and between four. The checks are in
+tests/integration/rdma, many per boot.
 
 On a machine with a device, RDMA_TEST_INTERFACE=NAME runs those of one node there, without guests."""
 
@@ -24,14 +25,38 @@ HEAP = str(1 << 32)
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": HEAP, "MALLOC_TRIM_THRESHOLD_": HEAP, "MALLOC_TOP_PAD_": str(64 << 20)}
 """A page fault costs a User-Mode Linux kernel far more than the copy of a page: freed memory is kept."""
 SETS: dict[str, tuple[int, list[str]]] = {
-    "moving": (1, ["conforms_with_2_ranks", "conforms_with_3_ranks", "device_operations", "copies_and_requests_are_counted", "a_long_write_shows_progress"]),
-    "crowded": (1, ["many_messages_never_overflow_a_queue", *(name for name in CHECKS if CHECKS[name].__module__ == remote.__name__)]),
+    "moving": (
+        1,
+        [
+            "conforms_with_2_ranks",
+            "conforms_with_3_ranks",
+            "device_operations",
+            "copies_and_requests_are_counted",
+            "a_long_write_shows_progress",
+        ],
+    ),
+    "crowded": (
+        1,
+        [
+            "many_messages_never_overflow_a_queue",
+            *(name for name in CHECKS if CHECKS[name].__module__ == remote.__name__),
+        ],
+    ),
     "faults": (1, [name for name in CHECKS if CHECKS[name].__module__ == faults.__name__]),
-    "two nodes": (2, ["conforms_with_a_rank_per_node", "device_operations", *(f"a_{fault}" for fault in (
-        "link_set_down_and_up_loses_nothing", "node_that_is_cut_off_is_lost_within_seconds"))]),
+    "two nodes": (
+        2,
+        [
+            "conforms_with_a_rank_per_node",
+            "device_operations",
+            *(
+                f"a_{fault}"
+                for fault in ("link_set_down_and_up_loses_nothing", "node_that_is_cut_off_is_lost_within_seconds")
+            ),
+        ],
+    ),
     "four nodes": (4, ["four_nodes_agree"]),
     "wire": (2, ["known_traffic"]),
-}  # fmt: skip
+}
 """Nodes and checks of each boot."""
 ETHERNET, IPV4_UDP, BASE, CHECKSUM = 14, 28, 12, 4
 RETH, AETH, IMMEDIATE = 16, 4, 4
@@ -48,7 +73,9 @@ def results(name: str, folder: Path) -> tuple[dict[tuple[str, int], str], Ran | 
     variables = {**MEMORY, "NODES": str(nodes)}
     ran = None
     if OUTSIDE in os.environ:
-        subprocess.run(command, env={**os.environ, **variables, "SCALEPROOF_SHARED": str(folder)}, timeout=WITHIN_S, check=False)
+        subprocess.run(
+            command, env={**os.environ, **variables, "SCALEPROOF_SHARED": str(folder)}, timeout=WITHIN_S, check=False
+        )
     else:
         with pytest.MonkeyPatch.context() as patch:
             for variable, value in variables.items():
@@ -93,7 +120,9 @@ def test_bytes_on_the_wire_are_those_asked_and_the_protocols_own(folder: Path) -
         pytest.skip(f"the device sent {roce['again']} packets again: the machine was too busy to count")
     small, large, read = wires.SMALL, wires.LARGE, wires.READ
     assert asked["write_with_imm"] == large[0] and asked["read"] == read[0]
-    assert _messages(roce, "SEND") == asked["send"] and _messages(roce, "WRITE") == asked["write_with_imm"] + asked.get("write", 0)
+    assert _messages(roce, "SEND") == asked["send"] and _messages(roce, "WRITE") == asked["write_with_imm"] + asked.get(
+        "write", 0
+    )
     assert roce["operations"]["READ_REQUEST"] == read[0]
     payload = small[0] * small[1] + large[0] * (large[1] + GRANT_BYTES) + read[0] * read[1]
     assert roce["payload_bytes"] == payload + PROBE_BYTES * asked.get("write", 0)
@@ -102,11 +131,16 @@ def test_bytes_on_the_wire_are_those_asked_and_the_protocols_own(folder: Path) -
 
 def _messages(roce: dict[str, Any], kind: str) -> int:
     """Messages of a kind: each ends in one packet."""
-    return sum(count for name, count in roce["operations"].items() if name.startswith(kind) and ("ONLY" in name or "LAST" in name))
+    return sum(
+        count
+        for name, count in roce["operations"].items()
+        if name.startswith(kind) and ("ONLY" in name or "LAST" in name)
+    )
 
 
 def _headers(operations: dict[str, int], payload: int) -> int:
-    """Ethernet, IP, UDP, base transport header and checksum of every packet, and what its opcode adds; no payload here needs padding."""
+    """Ethernet, IP, UDP, base transport header and checksum of every packet, and what its opcode adds; no payload here
+    needs padding."""
     assert payload % 4 == 0
     extra = 0
     for name, count in operations.items():

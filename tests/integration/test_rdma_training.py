@@ -1,5 +1,5 @@
-"""Ordinary launches over transport rdma in guests: das2016's networks, reduced, on two and four nodes, over free and shaped links; and the same training as one
-worker's. Every figure from here is soft-RoCE's."""
+"""Ordinary launches over transport rdma in guests: das2016's networks, reduced, on two and four nodes, over free and
+shaped links; and the same training as one worker's. Every figure from here is soft-RoCE's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ from tests.integration.launches import assert_nothing_left
 
 STEPS = 3
 SEED = 1000
-DIGITS: dict[str, Any] = {"workload": "dnn_digits", "data": "digits", "minibatch": 64, "steps": 12, "warmup": 0, "learning_rate": 0.05, "bucket_mib": 0.05}
+DIGITS: dict[str, Any] = {
+    "workload": "dnn_digits",
+    "data": "digits",
+    "minibatch": 64,
+    "steps": 12,
+    "warmup": 0,
+    "learning_rate": 0.05,
+    "bucket_mib": 0.05,
+}
 CASES: dict[str, dict[str, Any]] = {
     "vgg_a": {"workload": "vgg_a", "image_side": 32, "width": 0.0625},
     "overfeat_fast": {"workload": "overfeat_fast", "image_side": 71, "width": 0.0625},
@@ -40,9 +48,27 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
     """One launch per case."""
     need_guests()
     results = tmp_path_factory.mktemp("training")
-    common = {"program": "train", "transport": "rdma", "strategy": "sync_overlap", "minibatch": 8, "steps": STEPS, "warmup": 1, "region_mib": 48}
+    common = {
+        "program": "train",
+        "transport": "rdma",
+        "strategy": "sync_overlap",
+        "minibatch": 8,
+        "steps": STEPS,
+        "warmup": 1,
+        "region_mib": 48,
+    }
     cases = [guest_case(arm=name, **{**common, **fields}) for name, fields in CASES.items()]
-    alone = parse_case({"suite": "tests", "experiment": "guests", "arm": "alone", "program": "train", "ranks": 1, "strategy": "local_only", **DIGITS})
+    alone = parse_case(
+        {
+            "suite": "tests",
+            "experiment": "guests",
+            "arm": "alone",
+            "program": "train",
+            "ranks": 1,
+            "strategy": "local_only",
+            **DIGITS,
+        }
+    )
     plan = [PlannedLaunch(case, 0, SEED, order) for order, case in enumerate([*cases, alone])]
     outcome = run_plan(plan, results, size="ci", deadline_s=180)
     assert_nothing_left(results, outcome.launches)
@@ -58,7 +84,12 @@ def test_networks_train_over_verbs(name: str, recorded: dict[str, tuple[Record, 
     assert record.checks and all(check.passed for check in record.checks)
     for rank in record.ranks:
         verbs = rank.facts["verbs"]
-        assert (verbs["device"], verbs["gid_kind"], verbs["netdevs"], verbs["software"]) == ("rxe0", "RoCE v2", ["eth0"], True)
+        assert (verbs["device"], verbs["gid_kind"], verbs["netdevs"], verbs["software"]) == (
+            "rxe0",
+            "RoCE v2",
+            ["eth0"],
+            True,
+        )
         assert verbs["operations"]["send"] + verbs["operations"].get("write_with_imm", 0) > 2 * STEPS
     assert {rank["path"] for rank in record.transport["ranks"]} == {"verbs"}
 
@@ -71,7 +102,8 @@ def test_two_nodes_train_as_one_worker_does(recorded: dict[str, tuple[Record, Pa
 
 @pytest.mark.timeout(900)
 def test_a_shaped_link_binds(recorded: dict[str, tuple[Record, Path]]) -> None:
-    """All steps together take at least as long as the link needs for their bytes; the token bucket and the first parameters leave a little."""
+    """All steps together take at least as long as the link needs for their bytes; the token bucket and the first
+    parameters leave a little."""
     record, folder = recorded["cd_dnn at 100 Mbit/s"]
     samples = pd.read_parquet(folder / "samples.parquet")
     steps = samples[(samples["event"] == "step") & (samples["rank"] == 0)]

@@ -1,4 +1,5 @@
-"""Tensors over a remote device on real processes: nothing torn, nothing overwritten, every copy and message counted, a lost peer told."""
+"""Tensors over a remote device on real processes: nothing torn, nothing overwritten, every copy and message counted, a
+lost peer told."""
 
 from __future__ import annotations
 
@@ -41,7 +42,16 @@ def on(device: str, body: Callable[[RankContext, OneSided], None], timeout_s: fl
     transport = device.partition(" ")[0]
     if not registry.availability("transport", transport).available:
         pytest.skip(f"{transport} is not installed")
-    case = parse_case({"program": "transfer", "suite": "test", "experiment": "remote", "arm": device, "transport": transport, "sizes": [8]})
+    case = parse_case(
+        {
+            "program": "transfer",
+            "suite": "test",
+            "experiment": "remote",
+            "arm": device,
+            "transport": transport,
+            "sizes": [8],
+        }
+    )
 
     def rank(context: RankContext) -> None:
         if device == "ucx over tcp":
@@ -60,7 +70,13 @@ def say(context: RankContext, key: str, value: Any) -> Any:
     return context.rendezvous.exchange(key, context.rank, 2, value)
 
 
-def carry(link: Link, edge: Edge, rank: int, numbers: range, shape: Callable[[int], tuple[int, ...]] = lambda number: TENSOR.shape) -> None:
+def carry(
+    link: Link,
+    edge: Edge,
+    rank: int,
+    numbers: range,
+    shape: Callable[[int], tuple[int, ...]] = lambda number: TENSOR.shape,
+) -> None:
     """Send or receive that many tensors; the receiver checks shape and every element."""
     for number in numbers:
         if rank == edge.source:
@@ -106,7 +122,16 @@ def test_no_tensor_is_torn_and_a_broken_order_would_be_seen(transport: type[Shar
         link.close()
         connected.close()
 
-    case = parse_case({"program": "transfer", "suite": "test", "experiment": "remote", "arm": "torn", "transport": "shm", "sizes": [8]})
+    case = parse_case(
+        {
+            "program": "transfer",
+            "suite": "test",
+            "experiment": "remote",
+            "arm": "torn",
+            "transport": "shm",
+            "sizes": [8],
+        }
+    )
     errors = run_ranks(case, body, 120)
     if transport is SharedMemory:
         assert errors == ["", ""]
@@ -155,7 +180,10 @@ COSTS: dict[tuple[Mechanism, bool], tuple[dict[str, int], dict[str, int]]] = {
     ("messages", False): (SENT | {"messages": 40}, {}),
     ("copy", True): (SENT | COPIED | {"messages": 20, "writes": 20}, COPIED | {"releases": 20}),
     ("zero_copy", True): (SENT | {"messages": 20, "writes": 20}, {"releases": 20}),
-    ("dynamic", False): (SENT | {"messages": 20, "writes": 20}, {"messages": 20, "reads": 20, "round_trips": 20, "releases": 20}),
+    ("dynamic", False): (
+        SENT | {"messages": 20, "writes": 20},
+        {"messages": 20, "reads": 20, "round_trips": 20, "releases": 20},
+    ),
     # A request each, a correction and a second request for the first; each has an acknowledgement.
     ("rpc", True): (SENT | COPIED | {"messages": 42, "writes": 42}, {"messages": 22, "writes": 22, "round_trips": 21}),
 }
@@ -225,7 +253,16 @@ def test_what_the_receiver_holds_is_not_overwritten(device: str, mechanism: Mech
 
 def test_ucx_over_tcp_conforms_too(tmp_path: Path) -> None:
     """The conformance suite runs ucx on `lo`, which is its shared memory."""
-    case = {"program": "collective", "suite": "test", "experiment": "remote", "arm": "tcp", "ranks": 3, "transport": "ucx", "collective": "ring", "sizes": [8]}
+    case = {
+        "program": "collective",
+        "suite": "test",
+        "experiment": "remote",
+        "arm": "tcp",
+        "ranks": 3,
+        "transport": "ucx",
+        "collective": "ring",
+        "sizes": [8],
+    }
 
     def body(context: RankContext) -> None:
         ucx.transports_on = lambda interface: "self,tcp"
@@ -237,7 +274,17 @@ def test_ucx_over_tcp_conforms_too(tmp_path: Path) -> None:
 
 
 def test_one_tensor_goes_to_several_ranks_from_where_it_was_born() -> None:
-    case = parse_case({"program": "transfer", "suite": "test", "experiment": "remote", "arm": "fan", "transport": "shm", "ranks": 3, "sizes": [8]})
+    case = parse_case(
+        {
+            "program": "transfer",
+            "suite": "test",
+            "experiment": "remote",
+            "arm": "fan",
+            "transport": "shm",
+            "ranks": 3,
+            "sizes": [8],
+        }
+    )
     edges = [Edge("shared", 0, rank, (500,)) for rank in (1, 2)]
 
     def body(context: RankContext) -> None:
@@ -306,8 +353,11 @@ def arrived(transport: OneSided, memory: Array) -> int:
 @pytest.mark.parametrize("mechanism", ["copy", "zero_copy"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("lost", [0, 1])
-def test_a_peer_killed_within_one_large_write_is_told(device: str, mechanism: Mechanism, lost: int, tmp_path: Path) -> None:
-    """The receiver sees some of the tensor and not all, and kills the writer or itself. Half a tensor is never taken for a whole one."""
+def test_a_peer_killed_within_one_large_write_is_told(
+    device: str, mechanism: Mechanism, lost: int, tmp_path: Path
+) -> None:
+    """The receiver sees some of the tensor and not all, and kills the writer or itself. Half a tensor is never taken
+    for a whole one."""
 
     def body(context: RankContext, transport: OneSided) -> None:
         link = open_link(mechanism, transport, [LARGE], context)
@@ -355,7 +405,8 @@ def test_a_peer_killed_within_one_large_write_is_told(device: str, mechanism: Me
 
 @pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])
 def test_a_closed_link_gives_its_memory_back_at_once(mechanism: Mechanism) -> None:
-    """And not when the garbage collector comes by, in whichever thread: a device's library may be at work in another one."""
+    """And not when the garbage collector comes by, in whichever thread: a device's library may be at work in another
+    one."""
 
     def body(context: RankContext, transport: OneSided) -> None:
         gc.collect()
@@ -440,8 +491,16 @@ class Unconnected:
 @pytest.mark.parametrize("mechanism", ["copy", "zero_copy"])
 def test_static_placement_of_a_varying_shape_is_refused_in_one_line(mechanism: Mechanism) -> None:
     with pytest.raises(NotStatic) as refused:
-        open_link(mechanism, cast(Transport, Unconnected(True)), [Edge("state", 0, 1, (32, 10), static=False)], cast(RankContext, None))
-    assert str(refused.value) == f"mechanism {mechanism!r} places tensors in advance and cannot carry edge 'state', whose shape varies; use 'dynamic'"
+        open_link(
+            mechanism,
+            cast(Transport, Unconnected(True)),
+            [Edge("state", 0, 1, (32, 10), static=False)],
+            cast(RankContext, None),
+        )
+    assert (
+        str(refused.value)
+        == f"mechanism {mechanism!r} places tensors in advance and cannot carry edge 'state', whose shape varies; use 'dynamic'"
+    )
 
 
 @pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])
@@ -480,7 +539,15 @@ def test_a_region_beyond_the_machine_has_its_code() -> None:
 
 
 def test_an_interface_that_does_not_exist_has_its_code() -> None:
-    case = {"program": "transfer", "suite": "test", "experiment": "remote", "arm": "ucx", "transport": "ucx", "sizes": [8], "interface": "nope0"}
+    case = {
+        "program": "transfer",
+        "suite": "test",
+        "experiment": "remote",
+        "arm": "ucx",
+        "transport": "ucx",
+        "sizes": [8],
+        "interface": "nope0",
+    }
 
     def body(context: RankContext) -> None:
         with pytest.raises(TransportError, match="no interface 'nope0'; there are .*lo") as refused:

@@ -1,4 +1,5 @@
-"""Launches whose compute is replayed: no framework on any rank, gradients when the profile says, emulated time, sixteen nodes on this machine."""
+"""Launches whose compute is replayed: no framework on any rank, gradients when the profile says, emulated time, sixteen
+nodes on this machine."""
 
 from __future__ import annotations
 
@@ -27,9 +28,21 @@ GIB = 1 << 30
 
 def case_of(arm: str, **fields: Any) -> TrainCase:
     values = {
-        "suite": "tests", "experiment": "replay", "arm": arm, "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "minibatch": 8,
-        "strategy": "sync_overlap", "workload": "dnn_digits", "steps": 4, "warmup": 1, "compute": "replay", "bucket_mib": 0.01,
-    }  # fmt: skip
+        "suite": "tests",
+        "experiment": "replay",
+        "arm": arm,
+        "program": "train",
+        "ranks": 2,
+        "transport": "tcp",
+        "collective": "ring",
+        "minibatch": 8,
+        "strategy": "sync_overlap",
+        "workload": "dnn_digits",
+        "steps": 4,
+        "warmup": 1,
+        "compute": "replay",
+        "bucket_mib": 0.01,
+    }
     case = parse_case(values | fields)
     assert isinstance(case, TrainCase)
     return case
@@ -38,11 +51,23 @@ def case_of(arm: str, **fields: Any) -> TrainCase:
 def keep_profile(results: Path, batch: int, scale: float = 1.0) -> Profile:
     """As if it had been measured."""
     network: Network = registry.load("workload", "dnn_digits")(None, 1.0)
-    forward, weight, backward, update = (Spread(median=seconds * scale) for seconds in (FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S))
-    layers = [LayerTimes(name=layer.name, mac=layer.mac, forward_s=forward, weight_s=weight, backward_s=backward) for layer in network.layers]
+    forward, weight, backward, update = (
+        Spread(median=seconds * scale) for seconds in (FORWARD_S, WEIGHT_S, BACKWARD_S, UPDATE_S)
+    )
+    layers = [
+        LayerTimes(name=layer.name, mac=layer.mac, forward_s=forward, weight_s=weight, backward_s=backward)
+        for layer in network.layers
+    ]
     profile = Profile(
-        workload="dnn_digits", batch=batch, framework="torch", threads=1, node=machine_id(), taken="made up", layers=tuple(layers), update_s=update,
-    )  # fmt: skip
+        workload="dnn_digits",
+        batch=batch,
+        framework="torch",
+        threads=1,
+        node=machine_id(),
+        taken="made up",
+        layers=tuple(layers),
+        update_s=update,
+    )
     write(profile, results / "machines" / machine_id())
     return profile
 
@@ -60,7 +85,11 @@ def lengths(samples: pd.DataFrame, event: str) -> pd.Series:
 
 def assert_asleep(record: Record, profile: Profile, samples: pd.DataFrame) -> None:
     """Sleeps never end early, however busy the machine is; the slack above is that of busy cores."""
-    for event, seconds in (("forward", profile.forward_s), ("backward", profile.backward_s), ("update", profile.update_s.median)):
+    for event, seconds in (
+        ("forward", profile.forward_s),
+        ("backward", profile.backward_s),
+        ("update", profile.update_s.median),
+    ):
         assert seconds * 0.99 <= lengths(samples, event).median() <= seconds + 0.25, event
     passes = 2 * record.case.steps  # type: ignore[union-attr]
     assert [status.facts["late"]["passes"] for status in record.ranks] == [passes] * record.case.ranks
@@ -72,10 +101,19 @@ def test_a_replayed_launch_is_emulated_loads_no_framework_and_keeps_its_profile(
     store = Store(tmp_path)
     assert (record.status, record.evidence, record.oversubscribed) == ("ok", "emulated", False)
     assert_asleep(record, profile, store.samples(record).to_pandas())
-    everything = [*record.environment["libraries"], *(name for status in record.ranks for name in (*status.facts["packages"], *status.facts["libraries"]))]
+    everything = [
+        *record.environment["libraries"],
+        *(name for status in record.ranks for name in (*status.facts["packages"], *status.facts["libraries"])),
+    ]
     assert not [name for name in everything if "torch" in name or "tensorflow" in name]
     assert Profile.model_validate_json((store.folder(record) / "profile.json").read_bytes()) == profile
-    assert record.environment["replay"]["taken"] == "made up" and set(record.environment["load"]["crowding"]) == {"idle", "queued", "late", "full", "quota"}
+    assert record.environment["replay"]["taken"] == "made up" and set(record.environment["load"]["crowding"]) == {
+        "idle",
+        "queued",
+        "late",
+        "full",
+        "quota",
+    }
     assert not (store.samples(record).to_pandas()["event"] == "loss").any()
     again = run_plan(launches([record.case]), tmp_path, size="ci", deadline_s=60.0)
     keep_profile(tmp_path, batch=4, scale=2.0)
@@ -96,9 +134,13 @@ def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> No
     mine = samples[(samples["rank"] == 0) & (samples["step"] == 2)]
     started, passed = (mine[mine["event"] == event].iloc[0] for event in ("forward", "backward"))
     ready = mine[mine["event"] == "queue"]["start_ns"].sort_values().tolist()
-    due = [act.due_ns + profile.forward_s * 1e9 for act in backward_acts(network, profile, 1.0, {}) for _ in act.parameters]
+    due = [
+        act.due_ns + profile.forward_s * 1e9 for act in backward_acts(network, profile, 1.0, {}) for _ in act.parameters
+    ]
     # A call for every parameter, never too early; how late is the machine's matter.
-    assert len(ready) == len(due) and all(moment >= started["start_ns"] + wanted for moment, wanted in zip(ready, due, strict=True))
+    assert len(ready) == len(due) and all(
+        moment >= started["start_ns"] + wanted for moment, wanted in zip(ready, due, strict=True)
+    )
     assert ready[-1] < passed["end_ns"]
 
 
@@ -111,7 +153,9 @@ def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str,
     store = Store(tmp_path)
     assert record.status == "ok", record.failure
     assert record.evidence_words.startswith("emulated, dilation 3, shrink 4")
-    assert [(link["mbit"], link["delay_ms"]) for link in record.transport["fabric"]["links"]] == [pytest.approx((1000 / 3 / 4, 0.1 * 3))] * 2
+    assert [(link["mbit"], link["delay_ms"]) for link in record.transport["fabric"]["links"]] == [
+        pytest.approx((1000 / 3 / 4, 0.1 * 3))
+    ] * 2
     assert_asleep(record, profile, store.samples(record).to_pandas())
     own = pd.read_parquet(store.folder(record) / "samples.parquet")
     assert lengths(own, "forward").min() >= 3 * profile.forward_s * 0.99
@@ -121,7 +165,14 @@ def test_dilated_and_shrunken_launches_are_read_in_emulated_time(transport: str,
 
 def test_sixteen_nodes_of_das2016_run_here_with_ranks_that_are_light(tmp_path: Path) -> None:
     need_netns()
-    fields = {"workload": "vgg_a", "minibatch": 256, "cluster": "ethernet_10g", "profile": "xeon_e5_2666v3_x2", "efficiency": 1.0, "bucket_mib": 25}
+    fields = {
+        "workload": "vgg_a",
+        "minibatch": 256,
+        "cluster": "ethernet_10g",
+        "profile": "xeon_e5_2666v3_x2",
+        "efficiency": 1.0,
+        "bucket_mib": 25,
+    }
     (record,) = run(tmp_path, case_of("sixteen", fabric="netns", ranks=16, steps=2, dilation=2, shrink=256, **fields))
     assert record.status == "ok", record.failure
     samples = Store(tmp_path).samples(record).to_pandas()

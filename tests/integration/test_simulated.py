@@ -1,4 +1,5 @@
-"""Fabric simulated from the command line: runs, resumes, is shown, judged and reported as any other, and starts no process."""
+"""Fabric simulated from the command line: runs, resumes, is shown, judged and reported as any other, and starts no
+process."""
 
 from __future__ import annotations
 
@@ -64,11 +65,21 @@ def test_predictions_run_resume_and_are_judged(folder: Path, capsys: pytest.Capt
     assert run(folder, "run", "foretold", "scaling") == 0
     assert "24 finished before" in capsys.readouterr().out
     records = list(Store(folder / "results").records())
-    assert {record.evidence for record in records} == {"simulated"} and not any(record.oversubscribed or record.ranks for record in records)
+    assert {record.evidence for record in records} == {"simulated"} and not any(
+        record.oversubscribed or record.ranks for record in records
+    )
     assert run(folder, "judge", "foretold") == 0
-    found = {claim["id"]: claim for claim in json.loads((folder / "results/claims/foretold.smoke.json").read_text())["claims"]}
-    assert {(claim["evidence"], claim["verdict"], claim["noise_floor"]) for claim in found.values()} == {("simulated", "reproduced", None)}
-    assert found["foretold.speedup"]["interval"]["method"] == "prediction interval of 5 draws" and found["foretold.speedup"]["warnings"] == []
+    found = {
+        claim["id"]: claim
+        for claim in json.loads((folder / "results/claims/foretold.smoke.json").read_text())["claims"]
+    }
+    assert {(claim["evidence"], claim["verdict"], claim["noise_floor"]) for claim in found.values()} == {
+        ("simulated", "reproduced", None)
+    }
+    assert (
+        found["foretold.speedup"]["interval"]["method"] == "prediction interval of 5 draws"
+        and found["foretold.speedup"]["warnings"] == []
+    )
 
 
 def test_the_first_repetition_is_the_prediction_and_each_other_one_a_draw(folder: Path) -> None:
@@ -88,7 +99,19 @@ def test_a_prediction_is_shown_and_reported(folder: Path, capsys: pytest.Capture
     assert "simulated (not validated here) on machine" in shown
     assert "predicted in" in shown and "drawn" in shown and "stated, not measured" in shown and "no log" not in shown
     run(folder, "judge", "foretold")
-    assert main(["report", str(folder / "suites" / "foretold"), "--results", str(folder / "results"), "--output", str(folder / "reports")]) == 0
+    assert (
+        main(
+            [
+                "report",
+                str(folder / "suites" / "foretold"),
+                "--results",
+                str(folder / "results"),
+                "--output",
+                str(folder / "reports"),
+            ]
+        )
+        == 0
+    )
     assert "simulated" in (folder / "reports" / "foretold.html").read_text()
 
 
@@ -101,8 +124,13 @@ def test_calls_and_messages_are_predicted_too(folder: Path) -> None:
             assert set(rows.loc[~rows["event"].isin(["start", "end"]), "nbytes"]) == {1024, 1 << 20}
 
 
-def test_a_case_without_a_profile_is_not_runnable_and_says_what_to_type(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_case_without_a_profile_is_not_runnable_and_says_what_to_type(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(folder, "run", "foretold", "scaling", "--size", "small") == 1
     record = next(record for record in Store(folder / "results").records() if record.case.arm == "own")
     assert record.status == "not_runnable" and record.failure is not None and record.evidence == "simulated"
-    assert "no profile of vgg_a" in record.failure.message and "`scaleproof profile --workload vgg_a --batch 128`" in record.failure.advice
+    assert (
+        "no profile of vgg_a" in record.failure.message
+        and "`scaleproof profile --workload vgg_a --batch 128`" in record.failure.advice
+    )

@@ -36,14 +36,33 @@ def launched(folder: Path) -> tuple[Finding | None, list[float]]:
 
 def _record() -> Record:
     values: dict[str, Any] = {
-        "launch": "a", "case_id": CASE.case_id, "case": CASE, "size": "ci", "plan_index": 0, "seed": 0, "evidence": "measured", "oversubscribed": False,
-        "status": "ok", "failure": None, "ranks": [], "checks": [], "warnings": [], "code": Code(version="0", commit=None, dirty=None, digest="d"),
-        "machine": "m", "environment": {}, "transport": {}, "started_at": "2026-01-01T00:00:00Z", "wall_s": 1.0, "command": [],
-    }  # fmt: skip
+        "launch": "a",
+        "case_id": CASE.case_id,
+        "case": CASE,
+        "size": "ci",
+        "plan_index": 0,
+        "seed": 0,
+        "evidence": "measured",
+        "oversubscribed": False,
+        "status": "ok",
+        "failure": None,
+        "ranks": [],
+        "checks": [],
+        "warnings": [],
+        "code": Code(version="0", commit=None, dirty=None, digest="d"),
+        "machine": "m",
+        "environment": {},
+        "transport": {},
+        "started_at": "2026-01-01T00:00:00Z",
+        "wall_s": 1.0,
+        "command": [],
+    }
     return Record(**values)
 
 
-def test_an_injected_slow_rank_is_named_and_the_other_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_injected_slow_rank_is_named_and_the_other_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compute = train._compute
 
     def slow(training: train.Training, step: int, batch: Any) -> float:

@@ -1,4 +1,5 @@
-"""Our own transports between real processes: crossing messages, lost peers, strangers, nothing left behind, the device interface."""
+"""Our own transports between real processes: crossing messages, lost peers, strangers, nothing left behind, the device
+interface."""
 
 from __future__ import annotations
 
@@ -28,7 +29,15 @@ ALGORITHMS = ["ring", "halving_doubling", "tree"]
 
 
 def case(transport: str, ranks: int, algorithm: str = "ring") -> CollectiveCase:
-    values = {"program": "collective", "suite": "test", "experiment": "test", "arm": "test", "ranks": ranks, "transport": transport, "collective": algorithm}
+    values = {
+        "program": "collective",
+        "suite": "test",
+        "experiment": "test",
+        "arm": "test",
+        "ranks": ranks,
+        "transport": transport,
+        "collective": algorithm,
+    }
     found = parse_case({**values, "sizes": [8]})
     assert isinstance(found, CollectiveCase)
     return found
@@ -73,7 +82,10 @@ def test_a_giant_message_in_shared_memory_is_taken_in_pieces(reduces: bool, monk
             if context.rank == 0:
                 own.send(sent, 1).wait()
             else:
-                before, receiving = own._moved(), own.recv_reduce(received, 0, "sum") if reduces else own.recv(received, 0)
+                before, receiving = (
+                    own._moved(),
+                    own.recv_reduce(received, 0, "sum") if reduces else own.recv(received, 0),
+                )
                 receiving.wait()
                 assert own._moved() - before == 10
         assert context.rank == 0 or (received == sent_in(reduces, sent.size)).all()
@@ -257,7 +269,9 @@ def test_large_arrays_are_summed_wherever_they_lie(transport: str, algorithm: st
         values = np.arange(count) % 1013
         expected = values * ranks + ranks * (ranks - 1) // 2
         for inside in (lambda _: True, lambda _: False, lambda rank: rank % 2 == 0):
-            buffer = (group.allocate(8 * count) if inside(context.rank) else np.empty(8 * count, np.uint8)).view(np.int64)
+            buffer = (group.allocate(8 * count) if inside(context.rank) else np.empty(8 * count, np.uint8)).view(
+                np.int64
+            )
             for _ in range(3):
                 buffer[:] = values + context.rank
                 group.all_reduce(buffer).wait()
@@ -271,8 +285,19 @@ class Plain:
     """A transport with nothing but what every point-to-point transport must have."""
 
     def __init__(self, inner: Tcp) -> None:
-        self.rank, self.world_size, self.traffic, self.capabilities = inner.rank, inner.world_size, inner.traffic, inner.capabilities
-        self.send, self.recv, self.allocate, self.barrier, self.close = inner.send, inner.recv, inner.allocate, inner.barrier, inner.close
+        self.rank, self.world_size, self.traffic, self.capabilities = (
+            inner.rank,
+            inner.world_size,
+            inner.traffic,
+            inner.capabilities,
+        )
+        self.send, self.recv, self.allocate, self.barrier, self.close = (
+            inner.send,
+            inner.recv,
+            inner.allocate,
+            inner.barrier,
+            inner.close,
+        )
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -320,7 +345,10 @@ def test_traffic_is_what_the_schedule_says(transport: str, algorithm: str) -> No
         before = group.traffic.nbytes, group.traffic.messages
         group.all_reduce(buffer).wait()
         messages = 6 if algorithm == "ring" else 4
-        assert (group.traffic.nbytes - before[0], group.traffic.messages - before[1]) == (2 * buffer.nbytes * 3 // 4, messages)
+        assert (group.traffic.nbytes - before[0], group.traffic.messages - before[1]) == (
+            2 * buffer.nbytes * 3 // 4,
+            messages,
+        )
         group.close()
 
     assert run_ranks(case(transport, 4, algorithm), body) == [""] * 4

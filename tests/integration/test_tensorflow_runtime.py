@@ -1,4 +1,5 @@
-"""TensorFlow's own gRPC runtime: a tensor sent between two servers, parameter servers that lose a rank; what no transport over gRPC can move."""
+"""TensorFlow's own gRPC runtime: a tensor sent between two servers, parameter servers that lose a rank; what no
+transport over gRPC can move."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ BEYOND_DEFAULT = 5 << 20
 LOSS_S = 5.0
 
 
-def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_receiver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_receiver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("tensorflow")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # would take even connections to the own address
 
@@ -51,18 +54,32 @@ def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_rec
             context.rendezvous.exchange(f"done.{elements}", context.rank, context.world_size, True)
         assert context.facts["tuning"]["recv_buf_max_chunk_bytes"] > 0
         with pytest.raises(MessageTooLarge), servers.calling():
-            raise servers.tf.errors.InternalError(None, None, "Cannot encode a Tensor that exceeds the 2GB protobuf limit. Exceeded bytes: 4096")
-        with pytest.raises(PeerLost), servers.calling():  # what the others see when rank 0 of a strategy with workers was stopped
-            raise servers.tf.errors.DeadlineExceededError(None, None, "aborted by: Deadline Exceeded\n\nRPC: /tensorflow.CoordinationService/Heartbeat")
+            raise servers.tf.errors.InternalError(
+                None, None, "Cannot encode a Tensor that exceeds the 2GB protobuf limit. Exceeded bytes: 4096"
+            )
+        with (
+            pytest.raises(PeerLost),
+            servers.calling(),
+        ):  # what the others see when rank 0 of a strategy with workers was stopped
+            raise servers.tf.errors.DeadlineExceededError(
+                None, None, "aborted by: Deadline Exceeded\n\nRPC: /tensorflow.CoordinationService/Heartbeat"
+            )
         servers.close()
 
     assert run_ranks(parse_case(TWO | {"transport": "tensorflow-grpc"}), body) == ["", ""]
 
 
 @pytest.mark.parametrize(
-    ("transport", "strategy", "dying"), [("tensorflow-grpc", TensorflowParameterServer, 1), ("tensorflow-mirrored", Sync, 1), ("tensorflow-mirrored", Sync, 0)]
+    ("transport", "strategy", "dying"),
+    [
+        ("tensorflow-grpc", TensorflowParameterServer, 1),
+        ("tensorflow-mirrored", Sync, 1),
+        ("tensorflow-mirrored", Sync, 0),
+    ],
 )
-def test_a_rank_that_dies_in_training_ends_the_others_at_once(transport: str, strategy: type[Strategy], dying: int, tmp_path: Path) -> None:
+def test_a_rank_that_dies_in_training_ends_the_others_at_once(
+    transport: str, strategy: type[Strategy], dying: int, tmp_path: Path
+) -> None:
     pytest.importorskip("tensorflow")
     name = strategy.__module__.rpartition(".")[2]
 
@@ -127,7 +144,11 @@ def test_servers_belong_to_a_strategy_that_has_some_and_to_the_transport_that_ru
 def place(family: socket.AddressFamily, port: int, address: str) -> bytes:
     """A sockaddr as the kernel takes it."""
     packed = socket.inet_pton(family, address)
-    return struct.pack("=H", family) + struct.pack("!H", port) + (packed + bytes(8) if family == socket.AF_INET else bytes(4) + packed + bytes(4))
+    return (
+        struct.pack("=H", family)
+        + struct.pack("!H", port)
+        + (packed + bytes(8) if family == socket.AF_INET else bytes(4) + packed + bytes(4))
+    )
 
 
 @pytest.mark.parametrize(

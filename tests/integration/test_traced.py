@@ -21,10 +21,21 @@ MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b
 @pytest.mark.parametrize("transport", ["tcp", "shm"])
 def test_bytes_of_the_traced_messages_are_those_of_the_collective(transport: str) -> None:
     """A ring over 2 ranks: every rank moves the whole array once per call."""
-    case = parse_case({
-        "program": "collective", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": transport, "collective": "ring",
-        "sizes": [8000], "iterations": 3, "warmup": 1, "tracing": "full",
-    })  # fmt: skip
+    case = parse_case(
+        {
+            "program": "collective",
+            "suite": "s",
+            "experiment": "e",
+            "arm": "a",
+            "ranks": 2,
+            "transport": transport,
+            "collective": "ring",
+            "sizes": [8000],
+            "iterations": 3,
+            "warmup": 1,
+            "tracing": "full",
+        }
+    )
 
     def body(context: RankContext) -> None:
         collective.run(context)
@@ -61,6 +72,9 @@ def test_without_compute_a_step_still_exchanges_and_updates(strategy: str, tmp_p
 
 def test_an_injected_slowdown_makes_the_step_longer(tmp_path: Path) -> None:
     events = launch(tmp_path, case_of(steps=6, handicap=1.0)).events[0]
-    length = {name: (rows := events[events["event"] == name])["end_ns"] - rows["start_ns"] for name in (b"step", b"forward", b"backward", b"update")}
+    length = {
+        name: (rows := events[events["event"] == name])["end_ns"] - rows["start_ns"]
+        for name in (b"step", b"forward", b"backward", b"update")
+    }
     parts = length[b"forward"] + length[b"backward"] + length[b"update"]
     assert np.median(length[b"step"] / parts) > 1.9

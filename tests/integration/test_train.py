@@ -56,7 +56,10 @@ def test_every_part_of_every_step_is_recorded_on_every_rank(strategy: str, tmp_p
 def test_parts_of_a_step_lie_inside_it(tmp_path: Path) -> None:
     rows = launch(tmp_path, case_of(**TWO, steps=5)).events[0]
     for step in rows[rows["event"] == b"step"]:
-        parts = rows[(rows["step"] == step["step"]) & np.isin(rows["event"], [b"input", b"forward", b"backward", b"wait", b"communication", b"update"])]
+        parts = rows[
+            (rows["step"] == step["step"])
+            & np.isin(rows["event"], [b"input", b"forward", b"backward", b"wait", b"communication", b"update"])
+        ]
         assert parts["start_ns"].min() >= step["start_ns"]
         assert parts["end_ns"].max() <= step["end_ns"]
 
@@ -71,7 +74,17 @@ def test_the_recorded_loss_is_that_of_the_global_minibatch_on_every_rank(tmp_pat
 def test_reduced_networks_of_the_paper_train_with_finite_loss(tmp_path: Path) -> None:
     for workload, fields in {"vgg_a": {"image_side": 32}, "overfeat_fast": {"image_side": 71}, "cd_dnn": {}}.items():
         outcome = launch(
-            tmp_path / workload, case_of(**TWO, **fields, workload=workload, width=0.05, data="synthetic", minibatch=4, steps=3, learning_rate=0.01)
+            tmp_path / workload,
+            case_of(
+                **TWO,
+                **fields,
+                workload=workload,
+                width=0.05,
+                data="synthetic",
+                minibatch=4,
+                steps=3,
+                learning_rate=0.01,
+            ),
         )
         assert outcome.failed_checks == []
         assert np.isfinite(outcome.values("loss")).all()
@@ -90,7 +103,9 @@ def test_a_loss_that_is_not_finite_ends_the_rank_with_diverged() -> None:
         assert caught.value.code == "diverged"
         assert len(read_events(context.recorder.path))
 
-    assert run_ranks(case_of(workload="cd_dnn", width=0.01, data="synthetic", minibatch=2, learning_rate=1e10), body) == [""]
+    assert run_ranks(
+        case_of(workload="cd_dnn", width=0.01, data="synthetic", minibatch=2, learning_rate=1e10), body
+    ) == [""]
 
 
 def test_a_launch_imports_no_compiler_of_torch() -> None:

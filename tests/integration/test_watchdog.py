@@ -1,4 +1,5 @@
-"""Launches in which nobody fails and nothing moves: the record names the first silent rank, whom each other one waited for, and has all stacks."""
+"""Launches in which nobody fails and nothing moves: the record names the first silent rank, whom each other one waited
+for, and has all stacks."""
 
 from __future__ import annotations
 
@@ -30,12 +31,21 @@ MPI: dict[str, Any] = {"transport": "mpi", "collective": "native", "launcher": "
 HOROVOD: dict[str, Any] = {"transport": "horovod", "collective": "native"}
 
 
-def run(tmp_path: Path, fault: str, fields: dict[str, Any], stall_s: float = STALL_S, deadline_s: float = 30.0) -> tuple[Record, float]:
+def run(
+    tmp_path: Path, fault: str, fields: dict[str, Any], stall_s: float = STALL_S, deadline_s: float = 30.0
+) -> tuple[Record, float]:
     """The record of one launch, and the seconds from its fault to its record."""
     watch, results = Timekeeper(), tmp_path / "results"
     with pytest.MonkeyPatch.context() as patch:
         use_faulty_program(patch, fault, tmp_path / "faults")
-        [launch] = run_plan(launches([small_case("faulty", **fields)]), results, size="ci", deadline_s=deadline_s, stall_s=stall_s, progress=watch).launches
+        [launch] = run_plan(
+            launches([small_case("faulty", **fields)]),
+            results,
+            size="ci",
+            deadline_s=deadline_s,
+            stall_s=stall_s,
+            progress=watch,
+        ).launches
     assert_nothing_left(results, [launch])
     return Store(results).load(launch)[0], watch.ended_at[launch] - float((tmp_path / "faults" / launch).read_text())
 
@@ -53,13 +63,20 @@ def run(tmp_path: Path, fault: str, fields: dict[str, Any], stall_s: float = STA
     ],
     ids=["tcp", "shm", "grpc", "gloo", "mpi", "horovod", "C"],
 )
-def test_a_rank_that_stands_still_is_named_and_the_others_wait_for_it(tmp_path: Path, fields: dict[str, Any], fault: str, where: str) -> None:
+def test_a_rank_that_stands_still_is_named_and_the_others_wait_for_it(
+    tmp_path: Path, fields: dict[str, Any], fault: str, where: str
+) -> None:
     if not (known := registry.availability("transport", fields.get("transport", "shm"))).available:
         pytest.skip(known.why)
     record, took = run(tmp_path, fault, fields)
     rank, step = fault_of(record.seed, 2)
     assert record.failure is not None and record.stall is not None
-    assert (record.failure.code, record.failure.rank, record.failure.step, record.stall.first_silent) == ("stalled", rank, step, rank), record.failure
+    assert (record.failure.code, record.failure.rank, record.failure.step, record.stall.first_silent) == (
+        "stalled",
+        rank,
+        step,
+        rank,
+    ), record.failure
     still, other = record.stall.ranks[rank], record.stall.ranks[1 - rank]
     assert any(where in line for line in still.stack), still
     assert still.waits_for == -1

@@ -55,7 +55,12 @@ def project(tmp_path: Path) -> Path:
 
 
 def snakemake(project: Path, *words: str, run_code: int = 0) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PATH": f"{project / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "harness"), "RUN_CODE": str(run_code)}
+    env = {
+        **os.environ,
+        "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "harness"),
+        "RUN_CODE": str(run_code),
+    }
     argv = [sys.executable, "-m", "snakemake", *words]
     return subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=120)
 

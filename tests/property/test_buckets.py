@@ -1,4 +1,5 @@
-"""Buckets hold every gradient once; strategies exchange each bucket once, complete, and in the same order on every rank."""
+"""Buckets hold every gradient once; strategies exchange each bucket once, complete, and in the same order on every
+rank."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ class DoublingGroup:
         return Done()
 
 
-def make(kind: type[Sync] | type[SyncOverlap], sizes: list[int], limit: float, group: DoublingGroup) -> Sync | SyncOverlap:
+def make(
+    kind: type[Sync] | type[SyncOverlap], sizes: list[int], limit: float, group: DoublingGroup
+) -> Sync | SyncOverlap:
     return kind(cast(RankContext, FakeContext()), cast(Collectives, group), parameters_of(sizes), limit / (1 << 20))
 
 
@@ -105,7 +108,9 @@ def test_a_bucket_is_closed_when_it_holds_the_limit(sizes: list[int], limit: flo
 def test_buckets_divide_into_equal_parts(sizes: list[int], limit: float, parts: int) -> None:
     buckets, views = allocate(parameters_of(sizes), limit, plain, parts)
     assert all(bucket.buffer.size % parts == 0 for bucket in buckets)
-    assert sum(bucket.buffer.size for bucket in buckets) < sum(-(-view.size // ALIGN) * ALIGN for view in views) + parts * len(buckets)
+    assert sum(bucket.buffer.size for bucket in buckets) < sum(
+        -(-view.size // ALIGN) * ALIGN for view in views
+    ) + parts * len(buckets)
 
 
 @given(SIZES, LIMIT)
@@ -140,7 +145,9 @@ def test_whatever_order_gradients_come_in_each_bucket_leaves_once_complete_and_i
         strategy.finish(lambda: stepped.append(True))
         assert all((view == 2 * (index + 1)).all() for index, view in enumerate(strategy.gradients))
     members = [bucket.members for bucket in strategy.buckets]
-    assert [set(np.unique(buffer)) - {0} for buffer in group.reduced] == [{index + 1 for index in group_members} for group_members in members * 2]
+    assert [set(np.unique(buffer)) - {0} for buffer in group.reduced] == [
+        {index + 1 for index in group_members} for group_members in members * 2
+    ]
     assert len(stepped) == 2
     strategy.close()
 
@@ -174,7 +181,9 @@ def test_a_backward_pass_that_forgets_a_gradient_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("kind", [Sync, SyncOverlap])
-def test_every_exchange_is_recorded_after_the_step_and_the_update_comes_last_in_it(kind: type[Sync] | type[SyncOverlap]) -> None:
+def test_every_exchange_is_recorded_after_the_step_and_the_update_comes_last_in_it(
+    kind: type[Sync] | type[SyncOverlap],
+) -> None:
     strategy = make(kind, [100, 100, 100], 1, DoublingGroup())
     strategy.begin(0)
     for index in (2, 1, 0):

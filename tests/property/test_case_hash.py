@@ -14,32 +14,110 @@ from hypothesis import strategies as st
 from scaleproof.spec.case import TrainCase, parse_case
 
 NAMES = {"suite": "x", "experiment": "e", "arm": "a"}
-TRANSFER: dict[str, Any] = {**NAMES, "program": "transfer", "transport": "tcp", "sizes": [8, 1024], "iterations": 4, "warmup": 1}
-COLLECTIVE: dict[str, Any] = {**NAMES, "program": "collective", "transport": "tcp", "collective": "ring", "ranks": 2, "sizes": [8]}
+TRANSFER: dict[str, Any] = {
+    **NAMES,
+    "program": "transfer",
+    "transport": "tcp",
+    "sizes": [8, 1024],
+    "iterations": 4,
+    "warmup": 1,
+}
+COLLECTIVE: dict[str, Any] = {
+    **NAMES,
+    "program": "collective",
+    "transport": "tcp",
+    "collective": "ring",
+    "ranks": 2,
+    "sizes": [8],
+}
 TRAIN: dict[str, Any] = {
-    **NAMES, "program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "cd_dnn", "minibatch": 64, "steps": 3, "width": 0.5,
-}  # fmt: skip
+    **NAMES,
+    "program": "train",
+    "ranks": 2,
+    "transport": "gloo",
+    "strategy": "sync",
+    "workload": "cd_dnn",
+    "minibatch": 64,
+    "steps": 3,
+    "width": 0.5,
+}
 OWN: dict[str, Any] = {**NAMES, "program": "own", "entry": "mine", "ranks": 2, "options": {"nodes": 10}}
 # For each program a second valid value of every field that may change alone.
 OTHERS: dict[str, dict[str, Any]] = {
     "transfer": {
-        "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "shm", "interface": "eth0", "threads_per_rank": 2, "sizes": [1024, 8],
-        "iterations": 5, "warmup": 2, "tracing": "full", "handicap": 0.05,
+        "suite": "y",
+        "experiment": "f",
+        "arm": "b",
+        "ranks": 3,
+        "transport": "shm",
+        "interface": "eth0",
+        "threads_per_rank": 2,
+        "sizes": [1024, 8],
+        "iterations": 5,
+        "warmup": 2,
+        "tracing": "full",
+        "handicap": 0.05,
     },
     "collective": {
-        "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "shm", "collective": "tree", "interface": "eth0", "threads_per_rank": 2,
-        "operation": "broadcast", "dtype": "float64", "sizes": [8, 8], "iterations": 5, "warmup": 2, "tracing": "full", "handicap": 0.05,
+        "suite": "y",
+        "experiment": "f",
+        "arm": "b",
+        "ranks": 3,
+        "transport": "shm",
+        "collective": "tree",
+        "interface": "eth0",
+        "threads_per_rank": 2,
+        "operation": "broadcast",
+        "dtype": "float64",
+        "sizes": [8, 8],
+        "iterations": 5,
+        "warmup": 2,
+        "tracing": "full",
+        "handicap": 0.05,
     },
     "train": {
-        "suite": "y", "experiment": "f", "arm": "b", "ranks": 4, "transport": "horovod", "interface": "eth0", "threads_per_rank": 2, "framework": "tensorflow",
-        "strategy": "sync_overlap", "workload": "vgg_a", "image_side": 32, "width": 0.25, "minibatch": 128, "steps": 4, "warmup": 3, "data": "digits",
-        "learning_rate": 0.02, "momentum": 0.5, "bucket_mib": 1.0, "evaluate_every": 1, "tracing": "full", "handicap": 0.05, "compute": "none",
+        "suite": "y",
+        "experiment": "f",
+        "arm": "b",
+        "ranks": 4,
+        "transport": "horovod",
+        "interface": "eth0",
+        "threads_per_rank": 2,
+        "framework": "tensorflow",
+        "strategy": "sync_overlap",
+        "workload": "vgg_a",
+        "image_side": 32,
+        "width": 0.25,
+        "minibatch": 128,
+        "steps": 4,
+        "warmup": 3,
+        "data": "digits",
+        "learning_rate": 0.02,
+        "momentum": 0.5,
+        "bucket_mib": 1.0,
+        "evaluate_every": 1,
+        "tracing": "full",
+        "handicap": 0.05,
+        "compute": "none",
     },
     "own": {
-        "suite": "y", "experiment": "f", "arm": "b", "ranks": 3, "transport": "tcp", "interface": "eth0", "threads_per_rank": 2, "entry": "other",
-        "source": "0123", "options": {"nodes": 11}, "sizes": [8], "iterations": 5, "warmup": 2, "tracing": "full", "handicap": 0.05,
+        "suite": "y",
+        "experiment": "f",
+        "arm": "b",
+        "ranks": 3,
+        "transport": "tcp",
+        "interface": "eth0",
+        "threads_per_rank": 2,
+        "entry": "other",
+        "source": "0123",
+        "options": {"nodes": 11},
+        "sizes": [8],
+        "iterations": 5,
+        "warmup": 2,
+        "tracing": "full",
+        "handicap": 0.05,
     },
-}  # fmt: skip
+}
 BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN, "own": OWN}
 # Fields with one value so far, or that only change together with another.
 _TIED = {"program", "fabric", "launcher"}
@@ -78,7 +156,9 @@ def test_the_order_of_keys_does_not_matter(keys: list[str]) -> None:
 def test_every_field_changes_the_id(program: str) -> None:
     base = parse_case(BASES[program])
     later = set(LATER) & set(type(base).model_fields)
-    assert set(OTHERS[program]) | _TIED | later | ({"collective"} if program != "collective" else set()) == set(type(base).model_fields)
+    assert set(OTHERS[program]) | _TIED | later | ({"collective"} if program != "collective" else set()) == set(
+        type(base).model_fields
+    )
     ids = [parse_case({**BASES[program], field: value}).case_id for field, value in OTHERS[program].items()]
     assert len({base.case_id, *ids}) == len(ids) + 1
 
@@ -87,7 +167,10 @@ def test_every_field_changes_the_id(program: str) -> None:
 def test_a_field_that_came_later_enters_the_id_only_when_it_is_set(field: str) -> None:
     values = {**(TRAIN if field in TrainCase.model_fields else TRANSFER), **LATER[field]}
     removed = {"profile", "efficiency"} if field in ("profile", "efficiency") else {field}
-    case, without = parse_case(values), parse_case({name: value for name, value in values.items() if name not in removed})
+    case, without = (
+        parse_case(values),
+        parse_case({name: value for name, value in values.items() if name not in removed}),
+    )
     assert field in json.loads(case.canonical()) and field not in json.loads(without.canonical())
     assert case.case_id != without.case_id
 
@@ -124,7 +207,11 @@ def test_another_process_with_another_hash_seed_gives_the_same_id() -> None:
     program = f"from scaleproof.spec.case import parse_case; print(parse_case({TRAIN!r}).case_id)"
     for seed in ("1", "2"):
         printed = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": "harness"}
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "harness"},
         )
         assert printed.stdout.strip() == parse_case(TRAIN).case_id
 

@@ -1,4 +1,5 @@
-"""A case, written as Chakra traces and replayed, takes as long as the case itself; and any trace is read as it was written."""
+"""A case, written as Chakra traces and replayed, takes as long as the case itself; and any trace is read as it was
+written."""
 
 from __future__ import annotations
 
@@ -26,9 +27,27 @@ from scaleproof.workloads.profile import peak_profile
 CLOSE = 0.01
 
 
-def case_of(strategy: str, collective: str, ranks: int, workload: dict[str, Any], bucket_mib: float, mbit: float, **more: Any) -> TrainCase:
-    fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "train", "fabric": "simulated", "steps": 1, "warmup": 0, "ranks": ranks}
-    fields |= {"strategy": strategy, "minibatch": 48 * ranks, "bucket_mib": bucket_mib, "link_mbit": mbit, "profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
+def case_of(
+    strategy: str, collective: str, ranks: int, workload: dict[str, Any], bucket_mib: float, mbit: float, **more: Any
+) -> TrainCase:
+    fields = {
+        "suite": "t",
+        "experiment": "t",
+        "arm": "t",
+        "program": "train",
+        "fabric": "simulated",
+        "steps": 1,
+        "warmup": 0,
+        "ranks": ranks,
+    }
+    fields |= {
+        "strategy": strategy,
+        "minibatch": 48 * ranks,
+        "bucket_mib": bucket_mib,
+        "link_mbit": mbit,
+        "profile": "xeon_e5_2698v3_x2",
+        "efficiency": 0.5,
+    }
     fields |= {"transport": None} if strategy == "local_only" else {"transport": "tcp", "collective": collective}
     found = parse_case({**fields, **workload, **more})
     assert isinstance(found, TrainCase)
@@ -44,20 +63,35 @@ def there_and_back(case: TrainCase, costs: MessageCosts) -> tuple[float, float]:
 
 
 NETWORKS = st.sampled_from(
-    [{"workload": "vgg_a", "image_side": 64, "width": 0.5}, {"workload": "cd_dnn", "width": 0.25}, {"workload": "mobilenet", "image_side": 64}]
+    [
+        {"workload": "vgg_a", "image_side": 64, "width": 0.5},
+        {"workload": "cd_dnn", "width": 0.25},
+        {"workload": "mobilenet", "image_side": 64},
+    ]
 )
 COSTS = st.builds(
-    lambda alpha, beta, gamma: MessageCosts((Segment(65536, alpha, beta), Segment(None, 2 * alpha, beta / 2)), gamma, 0.95),
-    st.floats(0, 1e-4), st.floats(0, 1e-9), st.floats(0, 1e-9),
-)  # fmt: skip
+    lambda alpha, beta, gamma: MessageCosts(
+        (Segment(65536, alpha, beta), Segment(None, 2 * alpha, beta / 2)), gamma, 0.95
+    ),
+    st.floats(0, 1e-4),
+    st.floats(0, 1e-9),
+    st.floats(0, 1e-9),
+)
 
 
 @settings(deadline=None, max_examples=20)
 @given(
-    strategy=st.sampled_from(["sync_overlap", "sync", "local_only", "distributed_update"]), collective=st.sampled_from(["ring", "halving_doubling", "tree"]),
-    ranks=st.integers(1, 9), workload=NETWORKS, bucket_mib=st.sampled_from([0.5, 4.0, 25.0]), mbit=st.sampled_from([100.0, 1000.0, 25000.0]), costs=COSTS,
-)  # fmt: skip
-def test_a_case_and_its_trace_take_equally_long(strategy: str, collective: str, ranks: int, workload: Any, bucket_mib: float, mbit: float, costs: MessageCosts):
+    strategy=st.sampled_from(["sync_overlap", "sync", "local_only", "distributed_update"]),
+    collective=st.sampled_from(["ring", "halving_doubling", "tree"]),
+    ranks=st.integers(1, 9),
+    workload=NETWORKS,
+    bucket_mib=st.sampled_from([0.5, 4.0, 25.0]),
+    mbit=st.sampled_from([100.0, 1000.0, 25000.0]),
+    costs=COSTS,
+)
+def test_a_case_and_its_trace_take_equally_long(
+    strategy: str, collective: str, ranks: int, workload: Any, bucket_mib: float, mbit: float, costs: MessageCosts
+):
     if strategy == "distributed_update":
         collective = "ring"
     ours, predicted = there_and_back(case_of(strategy, collective, ranks, workload, bucket_mib, mbit), costs)
@@ -68,7 +102,9 @@ def test_a_case_and_its_trace_take_equally_long(strategy: str, collective: str, 
 @given(servers=st.integers(0, 4), ranks=st.integers(2, 5), mbit=st.sampled_from([300.0, 10000.0]), costs=COSTS)
 def test_parameter_servers_too(servers: int, ranks: int, mbit: float, costs: MessageCosts):
     more = {"servers": servers} if 0 < servers <= ranks else {}
-    case = case_of("parameter_server", "ring", ranks, {"workload": "vgg_a", "image_side": 64, "width": 0.25}, 25.0, mbit, **more)
+    case = case_of(
+        "parameter_server", "ring", ranks, {"workload": "vgg_a", "image_side": 64, "width": 0.25}, 25.0, mbit, **more
+    )
     ours, predicted = there_and_back(case, costs)
     assert ours == pytest.approx(predicted, rel=CLOSE)
 
@@ -76,7 +112,9 @@ def test_parameter_servers_too(servers: int, ranks: int, mbit: float, costs: Mes
 @settings(deadline=None, max_examples=8)
 @given(ranks=st.sampled_from([4, 8]), groups=st.sampled_from([1, 2, 4]), costs=COSTS)
 def test_hybrid_groups_too(ranks: int, groups: int, costs: MessageCosts):
-    case = case_of("hybrid", "ring", ranks, {"workload": "vgg_a", "image_side": 64, "width": 0.5}, 25.0, 1000.0, groups=groups)
+    case = case_of(
+        "hybrid", "ring", ranks, {"workload": "vgg_a", "image_side": 64, "width": 0.5}, 25.0, 1000.0, groups=groups
+    )
     ours, predicted = there_and_back(case, costs)
     assert ours == pytest.approx(predicted, rel=CLOSE)
 
@@ -92,20 +130,27 @@ def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
         kind = draw(KINDS)
         found.append(
             Node(
-                id, draw(st.text(max_size=5)), kind, tuple(draw(st.lists(st.sampled_from(ids[:place]), unique=True))) if place else (),
+                id,
+                draw(st.text(max_size=5)),
+                kind,
+                tuple(draw(st.lists(st.sampled_from(ids[:place]), unique=True))) if place else (),
                 seconds=draw(st.integers(0, 10**9)) * MICRO,
                 flop=draw(st.integers(0, 2**62)) if kind in (Type.COMP, Type.MEM_LOAD) else 0,
-                nbytes=draw(st.integers(0, 2**62)), operation=draw(st.sampled_from(Collective)) if kind is Type.COMM_COLL else None,
+                nbytes=draw(st.integers(0, 2**62)),
+                operation=draw(st.sampled_from(Collective)) if kind is Type.COMM_COLL else None,
                 group=draw(st.sampled_from([None, "1"])) if kind is Type.COMM_COLL else None,
                 peer=draw(st.integers(0, 2**31 - 1)) if kind in (Type.COMM_SEND, Type.COMM_RECV) else 0,
                 tag=draw(st.integers(0, 2**31 - 1)) if kind in (Type.COMM_SEND, Type.COMM_RECV) else 0,
             )
-        )  # fmt: skip
+        )
     return tuple(found)
 
 
 @settings(deadline=None, max_examples=50)
-@given(ranks=st.lists(nodes(), min_size=1, max_size=3), about=st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 2**60), st.text(max_size=4))))
+@given(
+    ranks=st.lists(nodes(), min_size=1, max_size=3),
+    about=st.dictionaries(st.text(max_size=4), st.one_of(st.integers(0, 2**60), st.text(max_size=4))),
+)
 def test_what_is_written_is_read(ranks: list[tuple[Node, ...]], about: dict[str, Any]):
     trace = Trace(tuple(ranks), {"1": tuple(range(len(ranks)))}, about)
     with tempfile.TemporaryDirectory() as folder:
@@ -114,5 +159,8 @@ def test_what_is_written_is_read(ranks: list[tuple[Node, ...]], about: dict[str,
     assert found.groups == trace.groups and found.about == about
     for before, after in zip(trace.ranks, found.ranks, strict=True):
         assert [node.seconds for node in after] == pytest.approx([node.seconds for node in before], abs=2 * MICRO)
-        bare = [Node(**{name: getattr(node, name) for name in Node.__dataclass_fields__} | {"seconds": 0.0}) for node in (*before, *after)]
+        bare = [
+            Node(**{name: getattr(node, name) for name in Node.__dataclass_fields__} | {"seconds": 0.0})
+            for node in (*before, *after)
+        ]
         assert bare[: len(before)] == bare[len(before) :]

@@ -31,7 +31,11 @@ def test_medians_and_largest_values_are_those_of_pandas(columns: tuple[np.ndarra
     group, values = columns
     grouped = pd.Series(values).groupby(group)
     names, middle, counts = medians(group, values)
-    assert names.tolist() == list(grouped.groups) and middle.tolist() == grouped.median().tolist() and counts.tolist() == grouped.size().tolist()
+    assert (
+        names.tolist() == list(grouped.groups)
+        and middle.tolist() == grouped.median().tolist()
+        and counts.tolist() == grouped.size().tolist()
+    )
     names, top = largest(group, values)
     assert names.tolist() == list(grouped.groups) and top.tolist() == grouped.max().tolist()
 

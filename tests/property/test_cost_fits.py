@@ -25,7 +25,9 @@ def test_a_line_without_noise_is_found(alpha: float, beta: float) -> None:
 
 @given(alphas, betas, gammas, st.sampled_from(["ring", "halving_doubling"]), st.sampled_from([2, 3, 4, 8]))
 @settings(max_examples=40, deadline=None)
-def test_gamma_is_what_an_all_reduce_takes_beyond_its_messages(alpha: float, beta: float, gamma: float, algorithm: str, ranks: int) -> None:
+def test_gamma_is_what_an_all_reduce_takes_beyond_its_messages(
+    alpha: float, beta: float, gamma: float, algorithm: str, ranks: int
+) -> None:
     sent = (alpha + beta * SIZES)[None]
     line, rounds = fit_transfer("t", SIZES, sent), rounds_of(algorithm, "all_reduce", ranks)
     whole = messages_s(line.segments, rounds, SIZES) + gamma * rounds.reduced * SIZES
@@ -36,7 +38,8 @@ def test_gamma_is_what_an_all_reduce_takes_beyond_its_messages(alpha: float, bet
 
 @given(st.sampled_from([2, 3, 4, 5, 8, 16]))
 def test_the_rings_rounds_are_those_of_the_formula(ranks: int) -> None:
-    """2 (p - 1) a + 2 n (p - 1)/p b + n (p - 1)/p g: pairwise reduce-scatter and ring all-gather in the comments of MPICH's source."""
+    """2 (p - 1) a + 2 n (p - 1)/p b + n (p - 1)/p g: pairwise reduce-scatter and ring all-gather in the comments of
+    MPICH's source."""
     found = rounds_of("ring", "all_reduce", ranks)
     assert found.messages == pytest.approx([1 / ranks] * 2 * (ranks - 1))
     assert found.reduced == pytest.approx((ranks - 1) / ranks)
@@ -57,7 +60,10 @@ def test_no_round_is_shorter_than_a_message_of_it(algorithm: str, ranks: int) ->
     every = list(messages(algorithm, "all_reduce", ranks, count))
     assert len(found.messages) == len({message.round for message in every})
     assert max(message.stop - message.start for message in every) / count == pytest.approx(max(found.messages))
-    assert sum(message.stop - message.start for message in every if message.action is Action.REDUCE) / count <= found.reduced * ranks + 1e-9
+    assert (
+        sum(message.stop - message.start for message in every if message.action is Action.REDUCE) / count
+        <= found.reduced * ranks + 1e-9
+    )
 
 
 def test_intervals_hold_what_made_the_times_in_nine_of_ten_experiments() -> None:
@@ -67,7 +73,9 @@ def test_intervals_hold_what_made_the_times_in_nine_of_ten_experiments() -> None
         alpha, beta, gamma = 10 ** generator.uniform((-6, -10, -10), (-3, -8, -9))
         sent = _noisy(generator, alpha + beta * SIZES)
         line = fit_transfer("t", SIZES, sent)
-        found = fit_reduction("t", line, "ring", 2, SIZES, _noisy(generator, 2 * alpha + SIZES * beta + SIZES / 2 * gamma), (SIZES, sent))
+        found = fit_reduction(
+            "t", line, "ring", 2, SIZES, _noisy(generator, 2 * alpha + SIZES * beta + SIZES / 2 * gamma), (SIZES, sent)
+        )
         for place, (value, true) in enumerate(((line.alphas[0], alpha), (line.betas[-1], beta), (found.gamma, gamma))):
             assert value.low is not None and value.high is not None
             held[place] += value.low <= true <= value.high

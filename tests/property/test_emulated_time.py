@@ -22,25 +22,50 @@ from tests.unit.claims_samples import record
 
 KNOBS = st.tuples(st.integers(1, 64), st.sampled_from([1.0, 1.5, 4.0, 16.0, 37.0]))
 TRAIN: dict[str, Any] = {
-    "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "strategy": "sync_overlap",
-    "workload": "cd_dnn", "minibatch": 8, "steps": 3, "fabric": "netns", "compute": "replay",
-}  # fmt: skip
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "program": "train",
+    "ranks": 2,
+    "transport": "tcp",
+    "collective": "ring",
+    "strategy": "sync_overlap",
+    "workload": "cd_dnn",
+    "minibatch": 8,
+    "steps": 3,
+    "fabric": "netns",
+    "compute": "replay",
+}
 COLLECTIVE: dict[str, Any] = {
-    "suite": "s", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "fabric": "netns",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "program": "collective",
+    "ranks": 2,
+    "transport": "tcp",
+    "collective": "ring",
+    "fabric": "netns",
     "sizes": [16 * 3 * 37 * 64],
-}  # fmt: skip
+}
 
 
 def rows(start: int, lengths: list[int], nbytes: int, events: tuple[str, ...]) -> pd.DataFrame:
-    """Steps one after the other on two ranks, with events inside them; times in units that any dilation turns into whole ns."""
+    """Steps one after the other on two ranks, with events inside them; times in units that any dilation turns into
+    whole ns."""
     found, at = list[tuple[Any, ...]](), start
     for number, length in enumerate(lengths):
         for rank in range(2):
             found += [(rank, "step", number, False, at, at + 8 * length, 0, np.nan)]
-            found += [(rank, event, number, False, at + place * length, at + (place + 1) * length, nbytes, np.nan) for place, event in enumerate(events)]
+            found += [
+                (rank, event, number, False, at + place * length, at + (place + 1) * length, nbytes, np.nan)
+                for place, event in enumerate(events)
+            ]
         at += 8 * length
     for rank in range(2):
-        found += [(rank, "start", 0, False, start, start, 0, np.nan), (rank, "end", len(lengths) - 1, False, at, at, 0, np.nan)]
+        found += [
+            (rank, "start", 0, False, start, start, 0, np.nan),
+            (rank, "end", len(lengths) - 1, False, at, at, 0, np.nan),
+        ]
     return pd.DataFrame(found, columns=list(SAMPLES.names))
 
 
@@ -51,9 +76,10 @@ def as_table(frame: pd.DataFrame) -> pa.Table:
 def slowed(frame: pd.DataFrame, dilation: float, shrink: float) -> pd.DataFrame:
     """As a launch's own clock and transport would say."""
     return frame.assign(
-        start_ns=(frame["start_ns"] * dilation).astype("int64"), end_ns=(frame["end_ns"] * dilation).astype("int64"),
+        start_ns=(frame["start_ns"] * dilation).astype("int64"),
+        end_ns=(frame["end_ns"] * dilation).astype("int64"),
         nbytes=(frame["nbytes"] / shrink).round().astype("int64"),
-    )  # fmt: skip
+    )
 
 
 def values(found: Record, frame: pd.DataFrame) -> dict[str, float]:
@@ -61,9 +87,15 @@ def values(found: Record, frame: pd.DataFrame) -> dict[str, float]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-@given(KNOBS, st.lists(st.integers(10**6, 10**9).map(lambda length: 2 * length), min_size=2, max_size=4), st.integers(0, 10**6))
+@given(
+    KNOBS,
+    st.lists(st.integers(10**6, 10**9).map(lambda length: 2 * length), min_size=2, max_size=4),
+    st.integers(0, 10**6),
+)
 @settings(max_examples=30, deadline=None)
-def test_every_metric_of_a_training_is_that_of_the_launch_that_was_not_slowed(knobs: tuple[float, float], lengths: list[int], offset: int) -> None:
+def test_every_metric_of_a_training_is_that_of_the_launch_that_was_not_slowed(
+    knobs: tuple[float, float], lengths: list[int], offset: int
+) -> None:
     dilation, shrink = knobs
     plain = rows(10**12, lengths, 64 * 16 * 37 * 3, ("forward", "backward", "communication", "update"))
     clocks = [Clock(rank=0, offset_ns=0, uncertainty_ns=1), Clock(rank=1, offset_ns=offset, uncertainty_ns=1)]
@@ -73,7 +105,9 @@ def test_every_metric_of_a_training_is_that_of_the_launch_that_was_not_slowed(kn
     expected = values(base, as_table(plain).to_pandas())
     assert {"throughput", "step_s", "forward_s", "exposed_communication_s"} <= expected.keys()
     assert values(launch, back) == pytest.approx(expected, rel=1e-9)
-    assert (back["nbytes"].to_numpy() == plain["nbytes"].to_numpy()).all() and launch.clock_offsets == base.clock_offsets
+    assert (
+        back["nbytes"].to_numpy() == plain["nbytes"].to_numpy()
+    ).all() and launch.clock_offsets == base.clock_offsets
 
 
 @given(KNOBS, st.lists(st.integers(10**6, 10**9).map(lambda length: 2 * length), min_size=2, max_size=4))
@@ -82,17 +116,27 @@ def test_bandwidths_are_those_of_the_sizes_that_the_case_names(knobs: tuple[floa
     dilation, shrink = knobs
     nbytes = COLLECTIVE["sizes"][0]
     plain = rows(10**12, lengths, nbytes, ("all_reduce",))
-    launch = record({**COLLECTIVE, "dilation": dilation, "shrink": shrink}, transport={"traffic": [{"nbytes": round(nbytes / shrink)}] * 2})
+    launch = record(
+        {**COLLECTIVE, "dilation": dilation, "shrink": shrink},
+        transport={"traffic": [{"nbytes": round(nbytes / shrink)}] * 2},
+    )
     base = record(COLLECTIVE, transport={"traffic": [{"nbytes": nbytes}] * 2})
-    back, unslowed = as_emulated(launch.case, as_table(slowed(plain, dilation, shrink))).to_pandas(), as_table(plain).to_pandas()
+    back, unslowed = (
+        as_emulated(launch.case, as_table(slowed(plain, dilation, shrink))).to_pandas(),
+        as_table(plain).to_pandas(),
+    )
     pd.testing.assert_frame_equal(by_size(launch, back), by_size(base, unslowed))
-    assert values(launch, back) == pytest.approx(values(base, unslowed), rel=1e-6) and "bytes_per_rank_ratio" in values(base, unslowed)
+    assert values(launch, back) == pytest.approx(values(base, unslowed), rel=1e-6) and "bytes_per_rank_ratio" in values(
+        base, unslowed
+    )
 
 
 @given(st.floats(1, 64), st.lists(st.integers(0, 10**16), min_size=2, max_size=20))
 def test_moments_keep_their_order(dilation: float, moments: list[int]) -> None:
     case = parse_case({**TRAIN, "dilation": dilation})
-    frame = pd.DataFrame([(0, "step", 0, False, moment, moment, 0, np.nan) for moment in sorted(moments)], columns=list(SAMPLES.names))
+    frame = pd.DataFrame(
+        [(0, "step", 0, False, moment, moment, 0, np.nan) for moment in sorted(moments)], columns=list(SAMPLES.names)
+    )
     back = as_emulated(case, as_table(frame)).to_pandas()["start_ns"]
     assert back.is_monotonic_increasing
 

@@ -1,4 +1,5 @@
-"""Any list of edges: every rank plans the same, nothing overlaps, what different ranks write shares no cache line; descriptions come back as they went."""
+"""Any list of edges: every rank plans the same, nothing overlaps, what different ranks write shares no cache line;
+descriptions come back as they went."""
 
 from __future__ import annotations
 
@@ -26,14 +27,24 @@ def test_places_of_a_rank_do_not_overlap_and_keep_where_they_were(places: list[t
             one.put(rank, name, nbytes)
         largest.setdefault((rank, name), nbytes)
     for rank in range(RANKS):
-        spans = sorted((plan.at(rank, name), plan.at(rank, name) + max(nbytes, 1)) for (owner, name), nbytes in largest.items() if owner == rank)
+        spans = sorted(
+            (plan.at(rank, name), plan.at(rank, name) + max(nbytes, 1))
+            for (owner, name), nbytes in largest.items()
+            if owner == rank
+        )
         assert all(start % LINE == 0 and stop <= plan.nbytes for start, stop in spans)
         assert all(rounded(stop, LINE) <= start for (_, stop), (start, _) in pairwise(spans))
     assert all(plan.at(*key) == again.at(*key) for key in largest)
 
 
 EDGES = st.lists(
-    st.builds(Edge, st.sampled_from("abc"), st.integers(0, 2), st.integers(0, 2), st.lists(st.integers(0, 50), max_size=3).map(tuple)),
+    st.builds(
+        Edge,
+        st.sampled_from("abc"),
+        st.integers(0, 2),
+        st.integers(0, 2),
+        st.lists(st.integers(0, 50), max_size=3).map(tuple),
+    ),
     max_size=12,
     unique_by=lambda edge: (edge.name, edge.source, edge.destination),
 )
@@ -46,7 +57,9 @@ def test_the_flag_of_a_tensor_lies_behind_it_and_inside_its_place(edges: list[Ed
     for edge in fitting:
         ZeroCopy.places(None, plan, edge)  # type: ignore[arg-type]
     ends = sorted(
-        (plan.at(edge.destination, ("arrival", edge)), rounded(edge.nbytes) + 8, edge.destination) for edge in fitting if edge.source != edge.destination
+        (plan.at(edge.destination, ("arrival", edge)), rounded(edge.nbytes) + 8, edge.destination)
+        for edge in fitting
+        if edge.source != edge.destination
     )
     for rank in range(RANKS):
         spans = [(start, start + nbytes) for start, nbytes, owner in ends if owner == rank]
@@ -65,7 +78,10 @@ def test_what_cannot_be_described_is_refused() -> None:
             describe(shape, dtype)
 
 
-@given(st.lists(st.integers(0, 6), min_size=2, max_size=2).map(tuple), st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple))
+@given(
+    st.lists(st.integers(0, 6), min_size=2, max_size=2).map(tuple),
+    st.lists(st.integers(0, 6), min_size=1, max_size=3).map(tuple),
+)
 def test_a_varying_edge_takes_shapes_up_to_its_own(most: tuple[int, ...], shape: tuple[int, ...]) -> None:
     fits = len(shape) == len(most) and all(size <= limit for size, limit in zip(shape, most, strict=True))
     if fits:

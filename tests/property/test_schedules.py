@@ -54,11 +54,16 @@ def apply(state: np.ndarray, message: Message, source: np.ndarray) -> None:
 
 
 @given(algorithms, operations, world_sizes, st.integers(0, 70), st.integers(0, 8), st.integers(0, 2**32))
-def test_every_schedule_computes_its_collective_exactly(algorithm: str, operation: Operation, world_size: int, size: int, root: int, seed: int) -> None:
+def test_every_schedule_computes_its_collective_exactly(
+    algorithm: str, operation: Operation, world_size: int, size: int, root: int, seed: int
+) -> None:
     count, root = elements(operation, world_size, size), root % world_size
     start = np.random.default_rng(seed).integers(-(2**40), 2**40, (world_size, count))
     state = start.copy()
-    for _, together in groupby(messages(laid_out(algorithm, world_size), operation, world_size, count, root=root), key=lambda message: message.round):
+    for _, together in groupby(
+        messages(laid_out(algorithm, world_size), operation, world_size, count, root=root),
+        key=lambda message: message.round,
+    ):
         before = state.copy()
         for message in together:
             apply(state, message, before)
@@ -67,7 +72,9 @@ def test_every_schedule_computes_its_collective_exactly(algorithm: str, operatio
 
 
 @given(algorithms, operations, world_sizes, st.integers(0, 70), st.integers(0, 8))
-def test_rounds_are_ordered_and_their_messages_independent(algorithm: str, operation: Operation, world_size: int, size: int, root: int) -> None:
+def test_rounds_are_ordered_and_their_messages_independent(
+    algorithm: str, operation: Operation, world_size: int, size: int, root: int
+) -> None:
     count = elements(operation, world_size, size)
     found = list(messages(laid_out(algorithm, world_size), operation, world_size, count, root=root % world_size))
     assert [message.round for message in found] == sorted(message.round for message in found)
@@ -85,10 +92,17 @@ def test_rounds_are_ordered_and_their_messages_independent(algorithm: str, opera
 def test_the_plan_of_one_rank_is_the_part_of_the_whole_that_concerns_it(
     algorithm: str, operation: Operation, world_size: int, size: int, root: int, rank: int
 ) -> None:
-    count, root, rank, algorithm = elements(operation, world_size, size), root % world_size, rank % world_size, laid_out(algorithm, world_size)
+    count, root, rank, algorithm = (
+        elements(operation, world_size, size),
+        root % world_size,
+        rank % world_size,
+        laid_out(algorithm, world_size),
+    )
     whole = messages(algorithm, operation, world_size, count, root=root)
     own = messages(algorithm, operation, world_size, count, root=root, rank=rank)
-    assert sorted(own, key=repr) == sorted((message for message in whole if rank in (message.source, message.destination)), key=repr)
+    assert sorted(own, key=repr) == sorted(
+        (message for message in whole if rank in (message.source, message.destination)), key=repr
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["ring", "halving_doubling", "hierarchical"])
@@ -96,7 +110,11 @@ def test_the_plan_of_one_rank_is_the_part_of_the_whole_that_concerns_it(
 def test_bandwidth_optimal_algorithms_send_2n_times_p_minus_1_over_p(algorithm: str, world_size: int) -> None:
     count = 64 * world_size
     for rank in range(world_size):
-        sent = sum(m.stop - m.start for m in messages(laid_out(algorithm, world_size), "all_reduce", world_size, count, rank=rank) if m.source == rank)
+        sent = sum(
+            m.stop - m.start
+            for m in messages(laid_out(algorithm, world_size), "all_reduce", world_size, count, rank=rank)
+            if m.source == rank
+        )
         assert sent == 2 * count * (world_size - 1) // world_size
 
 
@@ -105,7 +123,11 @@ def test_hierarchical_messages_between_nodes_are_those_of_a_ring_over_nodes(worl
     """2n(N-1)/N leave every node, each of its ranks sends an equal part of them, and one to the next node only."""
     count, size = 64 * world_size, world_size // nodes
     for rank in range(world_size):
-        found = [one for one in messages(f"hierarchical/{nodes}", "all_reduce", world_size, count, rank=rank) if one.source == rank]
+        found = [
+            one
+            for one in messages(f"hierarchical/{nodes}", "all_reduce", world_size, count, rank=rank)
+            if one.source == rank
+        ]
         crossing = [one for one in found if one.destination // size != rank // size]
         assert sum(one.stop - one.start for one in crossing) * size == 2 * count * (nodes - 1) // nodes
         assert {one.destination for one in crossing} == {(rank + size) % world_size}
@@ -117,13 +139,19 @@ def test_ranks_that_do_not_fill_the_nodes_are_refused() -> None:
 
 
 @given(algorithms, operations, world_sizes, st.integers(0, 40), st.integers(0, 8))
-def test_accesses_never_race_and_every_wait_is_for_something_earlier(algorithm: str, operation: Operation, world_size: int, size: int, root: int) -> None:
+def test_accesses_never_race_and_every_wait_is_for_something_earlier(
+    algorithm: str, operation: Operation, world_size: int, size: int, root: int
+) -> None:
     count, root = elements(operation, world_size, size), root % world_size
     blocks = world_size if count != size else 1
     found = accesses(laid_out(algorithm, world_size), operation, world_size, count, root, blocks) if count else ()
     before: list[set[int]] = []
     for index, access in enumerate(found):
-        own = [number for number in range(index) if found[number].rank == access.rank and found[number].depth <= access.depth]
+        own = [
+            number
+            for number in range(index)
+            if found[number].rank == access.rank and found[number].depth <= access.depth
+        ]
         for need in access.needs:
             assert found[need].depth + (found[need].rank != access.rank) <= access.depth
         before.append(set().union(*(before[number] | {number} for number in (*access.needs, *own))))
@@ -136,11 +164,15 @@ def test_accesses_never_race_and_every_wait_is_for_something_earlier(algorithm: 
 
 
 @given(algorithms, operations, st.integers(2, 5), st.integers(1, 40_000), st.sampled_from([1, 2, 8]), st.booleans())
-def test_all_ranks_agree_on_every_counter(algorithm: str, operation: Operation, world_size: int, size: int, itemsize: int, staged: bool) -> None:
+def test_all_ranks_agree_on_every_counter(
+    algorithm: str, operation: Operation, world_size: int, size: int, itemsize: int, staged: bool
+) -> None:
     count = elements(operation, world_size, size)
     staged = staged and operation in ("all_reduce", "broadcast")
     algorithm = laid_out(algorithm, world_size)
-    plans = [compile_plan(algorithm, operation, world_size, count, itemsize, 0, rank, staged) for rank in range(world_size)]
+    plans = [
+        compile_plan(algorithm, operation, world_size, count, itemsize, 0, rank, staged) for rank in range(world_size)
+    ]
     assert len({plan.totals for plan in plans}) == 1
     for rank, plan in enumerate(plans):
         assert sum(step.kind in ("pull", "push", "reduce") for step in plan.steps) == plan.totals[rank]
@@ -150,7 +182,8 @@ def test_all_ranks_agree_on_every_counter(algorithm: str, operation: Operation, 
 
 
 class Ranks:
-    """All ranks of a compiled plan in one process, each with its buffer, its staging slots and its counters; the caller decides whose turn it is."""
+    """All ranks of a compiled plan in one process, each with its buffer, its staging slots and its counters; the caller
+    decides whose turn it is."""
 
     def __init__(self, plans: list[Plan], start: np.ndarray, staged: list[bool]) -> None:
         self.plans, self.staged = plans, staged
@@ -163,7 +196,9 @@ class Ranks:
     def can(self, rank: int) -> bool:
         """Whether the next step of a rank has nothing to wait for (False at the end of its program)."""
         steps, at = self.plans[rank].steps, self.position[rank]
-        return at < len(steps) and all((self.ready if wait.ready else self.finished)[wait.peer] >= wait.number for wait in steps[at].waits)
+        return at < len(steps) and all(
+            (self.ready if wait.ready else self.finished)[wait.peer] >= wait.number for wait in steps[at].waits
+        )
 
     def step(self, rank: int) -> None:
         step, shape = self.plans[rank].steps[self.position[rank]], self.plans[rank].shape
@@ -196,16 +231,33 @@ class Ranks:
 
 
 @settings(deadline=None)
-@given(algorithms, operations, st.integers(2, 6), st.integers(1, 1500), st.integers(0, 5), st.randoms(use_true_random=False), st.data())
+@given(
+    algorithms,
+    operations,
+    st.integers(2, 6),
+    st.integers(1, 1500),
+    st.integers(0, 5),
+    st.randoms(use_true_random=False),
+    st.data(),
+)
 def test_compiled_plans_are_right_in_whatever_order_the_ranks_run(
-    algorithm: str, operation: Operation, world_size: int, size: int, root: int, turns: random.Random, data: st.DataObject
+    algorithm: str,
+    operation: Operation,
+    world_size: int,
+    size: int,
+    root: int,
+    turns: random.Random,
+    data: st.DataObject,
 ) -> None:
     count, root = elements(operation, world_size, size), root % world_size
     stageable = operation in ("all_reduce", "broadcast")
     staged = [stageable and data.draw(st.booleans(), label=f"rank {rank} is staged") for rank in range(world_size)]
     algorithm = laid_out(algorithm, world_size)
     # An itemsize of 4 KiB makes many segments out of few elements.
-    plans = [compile_plan(algorithm, operation, world_size, count, 4096, root, rank, staged[rank]) for rank in range(world_size)]
+    plans = [
+        compile_plan(algorithm, operation, world_size, count, 4096, root, rank, staged[rank])
+        for rank in range(world_size)
+    ]
     start = np.random.default_rng(size).integers(-1000, 1000, (world_size, count))
     ranks = Ranks(plans, start, staged)
     while runnable := [rank for rank in range(world_size) if ranks.can(rank)]:

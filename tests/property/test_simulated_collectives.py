@@ -54,7 +54,13 @@ def test_the_engine_follows_the_closed_form_where_it_is_exact(which, p, n, a, b,
 def test_servers_follow_the_closed_form(p, data, n, a, b, g):
     k = data.draw(st.integers(1, p - 1))
     exchange = Exchange(links(p, b), range(p), plain(a, g))
-    found, end, _ = serve(exchange, [Tensor(n / k, owner) for owner in range(k)], {index: np.zeros(p) for index in range(k)}, np.zeros(p), 0.0)
+    found, end, _ = serve(
+        exchange,
+        [Tensor(n / k, owner) for owner in range(k)],
+        {index: np.zeros(p) for index in range(k)},
+        np.zeros(p),
+        0.0,
+    )
     assert end.max() == pytest.approx(parameter_servers(p, k, n, a, b, g), rel=1e-6)
     assert all(times.max() <= end.max() for times in found.values())
 
@@ -75,11 +81,15 @@ def test_a_hierarchical_all_reduce_follows_the_closed_form(nodes, per_node, n, a
     call = Call(hierarchical("ring", nodes * per_node, per_node), n, np.zeros(nodes * per_node))
     places = [rank // per_node for rank in range(nodes * per_node)]
     Exchange(links(nodes, b), places, plain(a, g, memory)).run([call])
-    assert call.end.max() == pytest.approx(hierarchical_all_reduce(nodes, per_node, n, (a, memory), (a, b), g), rel=1e-6)
+    assert call.end.max() == pytest.approx(
+        hierarchical_all_reduce(nodes, per_node, n, (a, memory), (a, b), g), rel=1e-6
+    )
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(ALGORITHMS), st.integers(2, 9), sizes, alphas, betas, gammas, st.integers(0, 2**31), st.booleans())
+@given(
+    st.sampled_from(ALGORITHMS), st.integers(2, 9), sizes, alphas, betas, gammas, st.integers(0, 2**31), st.booleans()
+)
 def test_the_short_cuts_equal_the_general_engine(algorithm, p, n, a, b, g, seed, together):
     ready = np.zeros(p) if together else np.random.default_rng(seed).random(p) * (a + n * b)
     pattern, network, costs = pattern_of(algorithm, "all_reduce", p), links(p, b), plain(a, g)
@@ -100,26 +110,42 @@ def test_faster_links_never_make_it_later(algorithm, p, n, a, b, factor):
 @pytest.mark.parametrize("p", [2, 3, 4, 5, 8, 13])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
-    """2 (p - 1) arrays in all where no rank stands aside; further ones of halving and doubling send and get their whole array once."""
+    """2 (p - 1) arrays in all where no rank stands aside; further ones of halving and doubling send and get their whole
+    array once."""
     core = 1 << (p.bit_length() - 1) if algorithm == "halving_doubling" else p
     assert pattern_of(algorithm, "all_reduce", p).sent == pytest.approx(2 * (core - 1) + 2 * (p - core))
 
 
 @pytest.mark.parametrize(
     ("algorithm", "operation", "p"),
-    [*(("ring", operation, p) for operation in ("all_reduce", "reduce_scatter", "all_gather") for p in (2, 3, 7, 12)),
-     *(("hierarchical/2", "all_reduce", p) for p in (4, 6)), ("hierarchical/4", "all_reduce", 12), ("hierarchical/3", "all_reduce", 3)],
-)  # fmt: skip
+    [
+        *(
+            ("ring", operation, p)
+            for operation in ("all_reduce", "reduce_scatter", "all_gather")
+            for p in (2, 3, 7, 12)
+        ),
+        *(("hierarchical/2", "all_reduce", p) for p in (4, 6)),
+        ("hierarchical/4", "all_reduce", 12),
+        ("hierarchical/3", "all_reduce", 3),
+    ],
+)
 def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p):
     from scaleproof.collectives.schedule import Action, messages
 
     count, found = 64 * p, {}
     for message in messages(algorithm, operation, p, count):
         found.setdefault(message.round, set()).add(
-            (message.source, message.destination, (message.stop - message.start) / count, message.action is Action.REDUCE)
+            (
+                message.source,
+                message.destination,
+                (message.stop - message.start) / count,
+                message.action is Action.REDUCE,
+            )
         )
     rounds = [one for one, times in pattern_of(algorithm, operation, p).rounds for _ in range(times)]
-    assert [set(zip(one.source, one.destination, one.share, one.reduces, strict=True)) for one in rounds] == [found[number] for number in sorted(found)]
+    assert [set(zip(one.source, one.destination, one.share, one.reduces, strict=True)) for one in rounds] == [
+        found[number] for number in sorted(found)
+    ]
 
 
 def test_calls_of_two_channels_share_the_links_and_end_no_later_than_one_after_the_other():
@@ -136,6 +162,8 @@ def test_calls_of_two_channels_share_the_links_and_end_no_later_than_one_after_t
 def test_groups_that_share_a_slow_link_between_switches_wait_for_it():
     """Two switches joined by one slow link: a ring over all crosses it once a direction, so its rate binds every round."""
     ends = [(f"node{n}", "left" if n < 2 else "right") for n in range(4)]
-    cluster = Cluster("two", 4, ("left", "right"), (*(Link(one, 8000.0, 0.0) for one in ends), Link(("left", "right"), 800.0, 0.0)))
+    cluster = Cluster(
+        "two", 4, ("left", "right"), (*(Link(one, 8000.0, 0.0) for one in ends), Link(("left", "right"), 800.0, 0.0))
+    )
     found = ended(Network(cluster), plain(0.0, 0.0), pattern_of("ring", "all_reduce", 4), 1e8, np.zeros(4)).max()
     assert found == pytest.approx(2 * 3 / 4 * 1e8 / 1e8)

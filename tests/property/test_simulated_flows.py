@@ -31,7 +31,9 @@ def rows(routes: list[list[int]], links: int) -> np.ndarray:
     ],
 )
 def test_shares_by_hand(routes, capacities, caps, rates):
-    assert max_min_rates(rows(routes, len(capacities)), np.array(capacities, float), np.array(caps, float)) == pytest.approx(rates)
+    assert max_min_rates(
+        rows(routes, len(capacities)), np.array(capacities, float), np.array(caps, float)
+    ) == pytest.approx(rates)
 
 
 networks = st.integers(1, 4).flatmap(
@@ -42,7 +44,9 @@ networks = st.integers(1, 4).flatmap(
 )
 
 
-def most(goal: np.ndarray, least: float, free: list[int], fixed: dict[int, float], used: np.ndarray, capacities: list[float]) -> float:
+def most(
+    goal: np.ndarray, least: float, free: list[int], fixed: dict[int, float], used: np.ndarray, capacities: list[float]
+) -> float:
     """The most of `goal` (rates, then their common floor) while every free flow has the floor and at least `least`."""
     count = used.shape[1]
     floors = [[-1.0 if other == flow else 0.0 for other in range(count)] + [1.0] for flow in free]
@@ -52,13 +56,18 @@ def most(goal: np.ndarray, least: float, free: list[int], fixed: dict[int, float
 
 
 def by_linear_programs(routes: list[list[int]], capacities: list[float]) -> np.ndarray:
-    """Raise the smallest rate as far as it goes, fix the flows that cannot have more, and go on: the definition, one program at a time."""
+    """Raise the smallest rate as far as it goes, fix the flows that cannot have more, and go on: the definition, one
+    program at a time."""
     used = np.array([[link in route for route in routes] for link in range(len(capacities))], float)
     goals, fixed = np.eye(len(routes) + 1), dict[int, float]()
     while len(fixed) < len(routes):
         free = [flow for flow in range(len(routes)) if flow not in fixed]
         floor = most(goals[-1], 0.0, free, fixed, used, capacities)
-        fixed |= {flow: floor for flow in free if most(goals[flow], floor * (1 - 1e-9), free, fixed, used, capacities) <= floor * (1 + 1e-6)}
+        fixed |= {
+            flow: floor
+            for flow in free
+            if most(goals[flow], floor * (1 - 1e-9), free, fixed, used, capacities) <= floor * (1 + 1e-6)
+        }
     return np.array([fixed[flow] for flow in range(len(routes))])
 
 
@@ -73,7 +82,8 @@ def test_shares_are_those_of_the_definition(network):
 @settings(max_examples=60, deadline=None)
 @given(networks, st.data())
 def test_no_byte_is_lost_and_no_link_carries_more_than_it_can(network, data):
-    """Flows of any size that begin at any time: each ends no sooner than alone, and every link has moved its bytes no faster than its rate."""
+    """Flows of any size that begin at any time: each ends no sooner than alone, and every link has moved its bytes no
+    faster than its rate."""
     capacities, routes = network
     sizes = data.draw(st.lists(st.floats(1, 1000), min_size=len(routes), max_size=len(routes)))
     begins = data.draw(st.lists(st.floats(0, 20), min_size=len(routes), max_size=len(routes)))

@@ -34,14 +34,19 @@ def drift(generator: np.random.Generator, count: int) -> np.ndarray:
     return normal(generator, count) * np.exp(generator.normal(0, 0.1, count))
 
 
-def found(noise: Noise, count: int, paired: bool, slowdown: float, floor: float | None, comparisons: int, seed: int = 7) -> list[str]:
+def found(
+    noise: Noise, count: int, paired: bool, slowdown: float, floor: float | None, comparisons: int, seed: int = 7
+) -> list[str]:
     generator = np.random.default_rng(seed)
     arms = (noise(generator, count) for _ in range(comparisons))
     return [compare(first * (1 + slowdown), second, paired=paired, floor=floor).finding for first, second in arms]
 
 
 @pytest.mark.parametrize("count", [6, BUDGET])
-@pytest.mark.parametrize(("noise", "paired"), [(normal, False), (normal, True), (heavy_tails, False), (heavy_tails, True), (one_sided, False), (drift, True)])
+@pytest.mark.parametrize(
+    ("noise", "paired"),
+    [(normal, False), (normal, True), (heavy_tails, False), (heavy_tails, True), (one_sided, False), (drift, True)],
+)
 def test_equal_arms_are_told_apart_in_at_most_5_percent(noise: Noise, paired: bool, count: int) -> None:
     """Without a noise floor, so that the test alone has to hold its level; a floor only makes it stricter."""
     alarms = sum(finding in ("higher", "lower") for finding in found(noise, count, paired, 0, None, COMPARISONS))
@@ -96,7 +101,9 @@ def test_swapping_the_arms_swaps_the_answer(first: list[float], second: list[flo
 
 @given(values, values, st.booleans())
 @settings(deadline=None)
-def test_the_interval_excludes_zero_exactly_when_the_test_is_significant(first: list[float], second: list[float], paired: bool) -> None:
+def test_the_interval_excludes_zero_exactly_when_the_test_is_significant(
+    first: list[float], second: list[float], paired: bool
+) -> None:
     size = min(len(first), len(second))
     result = shift(np.array(first[:size]), np.array(second[:size]), paired, 0.95)
     assert result.low is not None and result.high is not None

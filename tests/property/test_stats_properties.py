@@ -11,7 +11,9 @@ pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
 
 
 def bounds(intervals: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([start for start, _ in intervals], dtype=int), np.array([start + length for start, length in intervals], dtype=int)
+    return np.array([start for start, _ in intervals], dtype=int), np.array(
+        [start + length for start, length in intervals], dtype=int
+    )
 
 
 def cells(intervals: list[tuple[int, int]]) -> set[int]:

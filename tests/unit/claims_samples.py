@@ -12,21 +12,48 @@ from scaleproof.spec.case import parse_case
 MS = 1_000_000
 """Nanoseconds."""
 TRAIN: dict[str, Any] = {
-    "program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "gloo",
-    "strategy": "sync_overlap", "workload": "cd_dnn", "minibatch": 8, "steps": 2,
-}  # fmt: skip
+    "program": "train",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "ranks": 2,
+    "transport": "gloo",
+    "strategy": "sync_overlap",
+    "workload": "cd_dnn",
+    "minibatch": 8,
+    "steps": 2,
+}
 
 
 def record(case: dict[str, Any], plan_index: int = 0, checks: list[Check] | None = None, **fields: Any) -> Record:
     """A record with status ok."""
     parsed = parse_case(case)
-    ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end") for rank in range(parsed.ranks)]
+    ranks = [
+        RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end")
+        for rank in range(parsed.ranks)
+    ]
     values: dict[str, Any] = {
-        "launch": f"{parsed.case_id}-{plan_index}", "case_id": parsed.case_id, "case": parsed, "size": "smoke", "plan_index": plan_index, "seed": plan_index,
-        "evidence": "measured", "oversubscribed": False, "status": "ok", "failure": None, "ranks": ranks, "checks": checks or [], "warnings": [],
-        "code": Code(version="0", commit=None, dirty=None, digest="d"), "machine": "m", "environment": {}, "transport": {},
-        "started_at": "2026-01-01T00:00:00Z", "wall_s": 1.0, "command": [],
-    }  # fmt: skip
+        "launch": f"{parsed.case_id}-{plan_index}",
+        "case_id": parsed.case_id,
+        "case": parsed,
+        "size": "smoke",
+        "plan_index": plan_index,
+        "seed": plan_index,
+        "evidence": "measured",
+        "oversubscribed": False,
+        "status": "ok",
+        "failure": None,
+        "ranks": ranks,
+        "checks": checks or [],
+        "warnings": [],
+        "code": Code(version="0", commit=None, dirty=None, digest="d"),
+        "machine": "m",
+        "environment": {},
+        "transport": {},
+        "started_at": "2026-01-01T00:00:00Z",
+        "wall_s": 1.0,
+        "command": [],
+    }
     return Record(**{**values, **fields})
 
 
@@ -36,15 +63,23 @@ def samples(*rows: tuple[Any, ...]) -> pd.DataFrame:
     frame = pd.DataFrame(filled, columns=["rank", "event", "step", "start_ns", "end_ns", "nbytes", "value", "warmup"])
     frame["event"] = frame["event"].astype("category")
     frame["warmup"] = frame["warmup"].astype(bool)
-    return frame.assign(start_ns=(frame["start_ns"] * MS).astype("int64"), end_ns=(frame["end_ns"] * MS).astype("int64"))
+    return frame.assign(
+        start_ns=(frame["start_ns"] * MS).astype("int64"), end_ns=(frame["end_ns"] * MS).astype("int64")
+    )
 
 
-def step(rank: int, number: int, start: float, communication: tuple[float, float] | None = None, length: float = 100) -> list[tuple[Any, ...]]:
-    """A step of 100 ms: input 5, forward 25, backward 40, communication as told (from the step's start), update 10 at its end."""
+def step(
+    rank: int, number: int, start: float, communication: tuple[float, float] | None = None, length: float = 100
+) -> list[tuple[Any, ...]]:
+    """A step of 100 ms: input 5, forward 25, backward 40, communication as told (from the step's start), update 10 at
+    its end."""
     rows: list[tuple[Any, ...]] = [
-        (rank, "step", number, start, start + length), (rank, "input", number, start, start + 5), (rank, "forward", number, start + 5, start + 30),
-        (rank, "backward", number, start + 30, start + 70), (rank, "update", number, start + length - 10, start + length),
-    ]  # fmt: skip
+        (rank, "step", number, start, start + length),
+        (rank, "input", number, start, start + 5),
+        (rank, "forward", number, start + 5, start + 30),
+        (rank, "backward", number, start + 30, start + 70),
+        (rank, "update", number, start + length - 10, start + length),
+    ]
     if communication:
         rows.append((rank, "communication", number, start + communication[0], start + communication[1], 1000))
     return rows

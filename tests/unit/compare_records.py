@@ -1,4 +1,5 @@
-"""Launches of made-up speed for tests of comparisons: two ranks all-reduce 1 KiB, or train to a loss; nothing was measured."""
+"""Launches of made-up speed for tests of comparisons: two ranks all-reduce 1 KiB, or train to a loss; nothing was
+measured."""
 
 from __future__ import annotations
 
@@ -25,13 +26,25 @@ SLOW = tuple(1.5 * value for value in FAST)
 
 
 def launches(results: Path, micros: Sequence[float], prefix: str, at: int = 0, **fields: Any) -> None:
-    """A launch per time, `at` hours after the first; ids begin with `prefix`. Fields of the record; `facts` of its ranks; `first` repetition."""
+    """A launch per time, `at` hours after the first; ids begin with `prefix`. Fields of the record; `facts` of its
+    ranks; `first` repetition."""
     first = fields.pop("first", 0)
     facts, chosen = fields.pop("facts", {}), fields.pop("case", case(sizes=[1024], iterations=4, warmup=0))
     for index, time in enumerate(micros, first):
-        ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=0, operation="", facts=facts) for rank in range(2)]
+        ranks = [
+            RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=0, operation="", facts=facts)
+            for rank in range(2)
+        ]
         started = f"2026-01-01T{at:02}:{index:02}:{len(prefix):02}.000+00:00"
-        whole = {"case": chosen, "case_id": chosen.case_id, "plan_index": index, "seed": 100 + index, "started_at": started, "ranks": ranks, **fields}
+        whole = {
+            "case": chosen,
+            "case_id": chosen.case_id,
+            "plan_index": index,
+            "seed": 100 + index,
+            "started_at": started,
+            "ranks": ranks,
+            **fields,
+        }
         if fields.get("status") == "failed":
             whole["failure"] = failure()
         _commit(results, record(f"{prefix}{index:02}", **whole), time)
@@ -45,7 +58,16 @@ def code(commit: str = "c0ffee", dirty: bool = False, digest: str = "d") -> Code
 def calibrate(results: Path, machine: str = "m", share: float = 0.05) -> None:
     """A noise floor for every metric of a collective."""
     floors = [
-        Floor(metric=name, program="collective", nbytes=1024, share=share, spread=0.02, launches_per_arm=8, comparisons=100, taken="made up")
+        Floor(
+            metric=name,
+            program="collective",
+            nbytes=1024,
+            share=share,
+            spread=0.02,
+            launches_per_arm=8,
+            comparisons=100,
+            taken="made up",
+        )
         for name in ("collective_latency", "algbw", "busbw")
     ]
     write_profile(results, MachineProfile(machine=machine, code="d", measured_at="2026-01-01", floors=tuple(floors)))
@@ -71,7 +93,12 @@ def said(found: Comparison) -> dict[str, str]:
 
 def _commit(results: Path, found: Record, micros: float) -> None:
     rows = np.zeros(4, EVENT_DTYPE)
-    rows["event"], rows["step"], rows["nbytes"], rows["end_ns"] = str(getattr(found.case, "operation", "loss")).encode(), range(4), 1024, round(micros * 1000)
+    rows["event"], rows["step"], rows["nbytes"], rows["end_ns"] = (
+        str(getattr(found.case, "operation", "loss")).encode(),
+        range(4),
+        1024,
+        round(micros * 1000),
+    )
     rows["value"] = micros
     store = Store(results)
     staging = store.staging / found.launch

@@ -1,4 +1,5 @@
-"""The published forms of Kubernetes' objects, as `kubectl --validate=strict` takes them: a field that a form does not know is a mistake."""
+"""The published forms of Kubernetes' objects, as `kubectl --validate=strict` takes them: a field that a form does not
+know is a mistake."""
 
 from __future__ import annotations
 

@@ -16,16 +16,42 @@ from scaleproof.spec.case import parse_case
 
 
 def case(**fields: Any) -> Any:
-    base = {"program": "collective", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "shm", "collective": "ring", "sizes": [8]}
+    base = {
+        "program": "collective",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 2,
+        "transport": "shm",
+        "collective": "ring",
+        "sizes": [8],
+    }
     return parse_case({**base, **fields})
 
 
 def record(launch: str = "aa", **fields: Any) -> Record:
     base: dict[str, Any] = {
-        "launch": launch, "case_id": case().case_id, "case": case(), "size": "ci", "plan_index": 0, "seed": 1, "evidence": "measured", "oversubscribed": False,
-        "status": "ok", "failure": None, "ranks": [], "checks": [], "warnings": [], "code": Code(version="0", commit=None, dirty=None, digest="d"),
-        "machine": "m", "environment": {}, "transport": {}, "started_at": "2026-01-01T00:00:00", "wall_s": 1.0, "command": [],
-    }  # fmt: skip
+        "launch": launch,
+        "case_id": case().case_id,
+        "case": case(),
+        "size": "ci",
+        "plan_index": 0,
+        "seed": 1,
+        "evidence": "measured",
+        "oversubscribed": False,
+        "status": "ok",
+        "failure": None,
+        "ranks": [],
+        "checks": [],
+        "warnings": [],
+        "code": Code(version="0", commit=None, dirty=None, digest="d"),
+        "machine": "m",
+        "environment": {},
+        "transport": {},
+        "started_at": "2026-01-01T00:00:00",
+        "wall_s": 1.0,
+        "command": [],
+    }
     return Record(**(base | fields))
 
 
@@ -47,12 +73,26 @@ def commit(results: Path, found: Record, rows: int = 3) -> Path:
     return store.commit(staging, found, samples_table({0: events(rows), 1: events(rows)}))
 
 
-def placed(*nodes: str, switches: Mapping[str, str] | None = None, ranks: int = 2, cluster: str = "c", machine: str = "m") -> Placement:
+def placed(
+    *nodes: str, switches: Mapping[str, str] | None = None, ranks: int = 2, cluster: str = "c", machine: str = "m"
+) -> Placement:
     """Nodes of one allocation; rank r stands on node r * nodes // ranks. `switches`: node to switch."""
-    of = {node: [rank for rank in range(ranks) if rank * len(nodes) // ranks == place] for place, node in enumerate(nodes)}
+    of = {
+        node: [rank for rank in range(ranks) if rank * len(nodes) // ranks == place] for place, node in enumerate(nodes)
+    }
     made = [
-        PlacedNode(name=node, address="10.0.0.1", switch=(switches or {}).get(node, ""), machine=machine, boot=f"b-{node}", cores=4, ranks=of[node])
+        PlacedNode(
+            name=node,
+            address="10.0.0.1",
+            switch=(switches or {}).get(node, ""),
+            machine=machine,
+            boot=f"b-{node}",
+            cores=4,
+            ranks=of[node],
+        )
         for node in nodes
     ]
     job = Job(id="17", partition="batch", restarts=0)
-    return Placement(launcher="srun", kind="slurm", cluster=cluster, job=job, interface="eth0", streamed=False, nodes=made)
+    return Placement(
+        launcher="srun", kind="slurm", cluster=cluster, job=job, interface="eth0", streamed=False, nodes=made
+    )

@@ -56,9 +56,21 @@ ROW = """
    source: nowhere, provenance: {provenance}, gate: {gate}}}
 """
 ROWS = (
-    {"id": "levels.dnn", "x": "{nodes: 16, model: cd_dnn, minibatch: 128}", "value": 9.5, "provenance": "paper", "gate": "true"},
+    {
+        "id": "levels.dnn",
+        "x": "{nodes: 16, model: cd_dnn, minibatch: 128}",
+        "value": 9.5,
+        "provenance": "paper",
+        "gate": "true",
+    },
     {"id": "levels.vgg", "x": "{nodes: 64, model: vgg_a}", "value": 40, "provenance": "memory_high", "gate": "false"},
-    {"id": "levels.other", "x": "{nodes: 64, model: vgg_a, minibatch: 4096}", "value": 3, "provenance": "paper", "gate": "true"},
+    {
+        "id": "levels.other",
+        "x": "{nodes: 64, model: vgg_a, minibatch: 4096}",
+        "value": 3,
+        "provenance": "paper",
+        "gate": "true",
+    },
 )
 
 
@@ -68,7 +80,9 @@ def levels_example(root: Path) -> tuple[Path, Suite]:
     folder.mkdir(parents=True)
     (folder / "suite.yaml").write_text(SUITE)
     (folder / "published.yaml").write_text("rows:" + "".join(ROW.format(**row) for row in ROWS))
-    (folder / "claims.yaml").write_text("".join(f"- {{id: {row['id']}, needs: more nodes, rule: {{name: within, tolerance: 0.2}}}}\n" for row in ROWS))
+    (folder / "claims.yaml").write_text(
+        "".join(f"- {{id: {row['id']}, needs: more nodes, rule: {{name: within, tolerance: 0.2}}}}\n" for row in ROWS)
+    )
     suite = load_suite(str(folder))
     make(root / "results", suite, "full")
     return root / "results", suite

@@ -1,4 +1,5 @@
-"""A results folder made up for tests of the pages: plausible records of a plan with fixed noise. Nothing in it was measured."""
+"""A results folder made up for tests of the pages: plausible records of a plan with fixed noise. Nothing in it was
+measured."""
 
 from __future__ import annotations
 
@@ -43,8 +44,13 @@ EVIDENCE = {"host": "measured", "simulated": "simulated"}
 COUNTERS = {"lo": {"rx_bytes": 1000, "rx_packets": 10, "tx_bytes": 1000, "tx_packets": 10}}
 AFTER = {"lo": {"rx_bytes": 90_001_000, "rx_packets": 2010, "tx_bytes": 90_001_000, "tx_packets": 2010}}
 ENVIRONMENT = {
-    "cpu": "Made-up Processor <2>", "cores": 2, "memory_mib": 8000, "kernel": "6.1.0-test", "python": "3.11.2", "variables": {"OMP_NUM_THREADS": "1"},
-}  # fmt: skip
+    "cpu": "Made-up Processor <2>",
+    "cores": 2,
+    "memory_mib": 8000,
+    "kernel": "6.1.0-test",
+    "python": "3.11.2",
+    "variables": {"OMP_NUM_THREADS": "1"},
+}
 
 SUITE = """
 suite: example
@@ -75,14 +81,43 @@ experiments:
 
 
 PROFILE = MachineProfile(
-    machine="madeup", code="d" * 16, measured_at="2026-01-01T00:00:00Z",
+    machine="madeup",
+    code="d" * 16,
+    measured_at="2026-01-01T00:00:00Z",
     floors=(
-        Floor(metric="throughput", program="train", nbytes=None, share=0.034, spread=0.02, launches_per_arm=6, comparisons=20, taken="made up"),
-        Floor(metric="algbw", program="collective", nbytes=1024, share=0.021, spread=0.01, launches_per_arm=6, comparisons=20, taken="made up"),
-        Floor(metric="algbw", program="collective", nbytes=1 << 20, share=0.013, spread=0.01, launches_per_arm=6, comparisons=20, taken="made up"),
+        Floor(
+            metric="throughput",
+            program="train",
+            nbytes=None,
+            share=0.034,
+            spread=0.02,
+            launches_per_arm=6,
+            comparisons=20,
+            taken="made up",
+        ),
+        Floor(
+            metric="algbw",
+            program="collective",
+            nbytes=1024,
+            share=0.021,
+            spread=0.01,
+            launches_per_arm=6,
+            comparisons=20,
+            taken="made up",
+        ),
+        Floor(
+            metric="algbw",
+            program="collective",
+            nbytes=1 << 20,
+            share=0.013,
+            spread=0.01,
+            launches_per_arm=6,
+            comparisons=20,
+            taken="made up",
+        ),
     ),
     bounds=(Bound(name="memory_copy", value=12.3, low=12.0, high=12.5, n=6, unit="GB/s", taken="made up"),),
-)  # fmt: skip
+)
 
 
 def example(root: Path) -> tuple[Path, Suite]:
@@ -95,30 +130,56 @@ def example(root: Path) -> tuple[Path, Suite]:
     launches = [record.launch for record in Store(results).records() if record.status == "failed"]
     write_profile(results, PROFILE)
     verdicts: list[Any] = [*get_args(Verdict), None]
-    found = [claim(verdict, number, tuple(launches) if verdict == "not reproduced" else ()) for number, verdict in enumerate(verdicts)]
+    found = [
+        claim(verdict, number, tuple(launches) if verdict == "not reproduced" else ())
+        for number, verdict in enumerate(verdicts)
+    ]
     write_claims(results / "claims" / "example.smoke.json", found)
     return results, suite
 
 
-RANGE = "".join(f"; efficiency 0.{point}, cluster fdr: 6.{point} in [6.1, 6.9]: all of it within 20 % of 6.5" for point in range(4, 8))
+RANGE = "".join(
+    f"; efficiency 0.{point}, cluster fdr: 6.{point} in [6.1, 6.9]: all of it within 20 % of 6.5"
+    for point in range(4, 8)
+)
 
 
 def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimResult:
     """A claim with everything that a page can show of one; the first was judged over a range."""
     interval = IntervalOut(low=1.5 + number, high=1.7 + number, coverage=0.969, method="order statistics")
     return ClaimResult(
-        id=f"example.claim{number}", suite="example", size="smoke", kind="claim" if verdict else "context", origin="paper",
-        statement=f"Statement {number} {HOSTILE}", metric="throughput", published=6.5, ours=1.6 + number, interval=interval, n=6, unit="x",
-        evidence="measured", verdict=verdict, rule=f"all of it within 20 % of 6.5; number {number}" + RANGE * (not number), reason="because", runs=runs,
+        id=f"example.claim{number}",
+        suite="example",
+        size="smoke",
+        kind="claim" if verdict else "context",
+        origin="paper",
+        statement=f"Statement {number} {HOSTILE}",
+        metric="throughput",
+        published=6.5,
+        ours=1.6 + number,
+        interval=interval,
+        n=6,
+        unit="x",
+        evidence="measured",
+        verdict=verdict,
+        rule=f"all of it within 20 % of 6.5; number {number}" + RANGE * (not number),
+        reason="because",
+        runs=runs,
         experiment="throughput",
-        base=BaseOut(select={"ranks": 1}, value=10.0, unit="samples/s", n=6), provenance="paper", gate=True, direction="higher", where="abstract",
-        source="the paper", deviations=(Deviation(kind="scale", text="two ranks"),),
+        base=BaseOut(select={"ranks": 1}, value=10.0, unit="samples/s", n=6),
+        provenance="paper",
+        gate=True,
+        direction="higher",
+        where="abstract",
+        source="the paper",
+        deviations=(Deviation(kind="scale", text="two ranks"),),
         control=ControlOut(statement="no exchange", ours=1.0, interval=None, n=6, shows_effect=False),
-    )  # fmt: skip
+    )
 
 
 def make(results: Path, suite: Suite, size: str) -> None:
-    """Records, tables and verdicts. Of each experiment the last launch is missing; of the first one, one failed and one cannot run here."""
+    """Records, tables and verdicts. Of each experiment the last launch is missing; of the first one, one failed and one
+    cannot run here."""
     store = Store(results)
     for place, (name, experiment) in enumerate(suite.experiments.items()):
         if size not in experiment.sizes:
@@ -127,7 +188,9 @@ def make(results: Path, suite: Suite, size: str) -> None:
         for order, launch in enumerate(planned[:-1] if len(planned) > 3 else planned):
             status = {1: "failed", 2: "not_runnable"}.get(order, "ok") if place == 0 and len(planned) > 3 else "ok"
             _commit(store, launch, f"{place:02x}{order:04x}", size, status)
-        write_table(collect(planned, Store(results), PER_LAUNCH), results / "tables" / f"{suite.name}.{name}.{size}.parquet")
+        write_table(
+            collect(planned, Store(results), PER_LAUNCH), results / "tables" / f"{suite.name}.{name}.{size}.parquet"
+        )
     if (suite.folder / "claims.yaml").exists():
         write_claims(results / "claims" / f"{suite.name}.{size}.json", judge_suite(suite, size, Store(results)))
 
@@ -137,7 +200,11 @@ def _commit(store: Store, planned: PlannedLaunch, launch: str, size: str, status
     folder = store.staging / launch
     folder.mkdir(parents=True)
     for rank in range(case.ranks if status != "not_runnable" else 0):
-        lines = ["starting", f"rank {rank} of {case.ranks}", *(["Traceback (made up)", HOSTILE] if status == "failed" else ["done"])]
+        lines = [
+            "starting",
+            f"rank {rank} of {case.ranks}",
+            *(["Traceback (made up)", HOSTILE] if status == "failed" else ["done"]),
+        ]
         (folder / f"rank-{rank}.log").write_text("\n".join(lines) + "\n")
     events = {rank: _events(case, rank, dice) for rank in range(case.ranks)} if status == "ok" else {}
     store.commit(folder, _record(planned, launch, size, status), samples_table(events))
@@ -148,38 +215,99 @@ def _record(planned: PlannedLaunch, launch: str, size: str, status: str) -> Reco
     failure: Failure | None = None
     if status == "failed":
         failure = Failure(
-            code="rank_raised", rank=case.ranks - 1, message=f"ValueError: {HOSTILE}", step=3, operation="backward", advice="the rank's log has the traceback"
+            code="rank_raised",
+            rank=case.ranks - 1,
+            message=f"ValueError: {HOSTILE}",
+            step=3,
+            operation="backward",
+            advice="the rank's log has the traceback",
         )
     if status == "not_runnable":
-        failure = Failure(code="not_runnable", rank=-1, message="no such library", step=-1, operation="", advice="type `scaleproof doctor`")
-    facts = {"peak_memory_mib": 301.2, "threads": 5, "affinity": [0, 1], "packages": {"numpy": "2.4.0"}, "libraries": ["libc.so.6"]}
+        failure = Failure(
+            code="not_runnable",
+            rank=-1,
+            message="no such library",
+            step=-1,
+            operation="",
+            advice="type `scaleproof doctor`",
+        )
+    facts = {
+        "peak_memory_mib": 301.2,
+        "threads": 5,
+        "affinity": [0, 1],
+        "packages": {"numpy": "2.4.0"},
+        "libraries": ["libc.so.6"],
+    }
     crowded = case.ranks > 2
     before = {"lo": {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": 1000, "tx_packets": 10}}
     after = {"lo": {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": 1000 + 95_000_000, "tx_packets": 4010}}
     values: dict[str, Any] = {
-        "launch": launch, "case_id": case.case_id, "case": case, "size": size, "plan_index": planned.plan_index, "seed": planned.seed,
-        "evidence": EVIDENCE.get(case.fabric, "emulated"), "oversubscribed": crowded, "status": status, "failure": failure,
-        "environment": ENVIRONMENT, "machine": "madeup", "wall_s": 1.0,
-        "ranks": [_rank(rank, "failed" if failure and rank == case.ranks - 1 else "ok", facts) for rank in range(case.ranks if started else 0)],
-        "checks": [Check(rank=rank, name="equal", passed=True, detail="the same bits") for rank in range(case.ranks if started else 0)],
-        "warnings": [Warning(code="oversubscribed", message="more ranks than cores", advice="do not read times as scaling")] if crowded else [],
-        "code": Code(version="0.1.0", commit=None, dirty=None, digest="d" * 16), "started_at": f"2026-01-01T00:00:{planned.order % 60:02d}Z",
+        "launch": launch,
+        "case_id": case.case_id,
+        "case": case,
+        "size": size,
+        "plan_index": planned.plan_index,
+        "seed": planned.seed,
+        "evidence": EVIDENCE.get(case.fabric, "emulated"),
+        "oversubscribed": crowded,
+        "status": status,
+        "failure": failure,
+        "environment": ENVIRONMENT,
+        "machine": "madeup",
+        "wall_s": 1.0,
+        "ranks": [
+            _rank(rank, "failed" if failure and rank == case.ranks - 1 else "ok", facts)
+            for rank in range(case.ranks if started else 0)
+        ],
+        "checks": [
+            Check(rank=rank, name="equal", passed=True, detail="the same bits")
+            for rank in range(case.ranks if started else 0)
+        ],
+        "warnings": [
+            Warning(code="oversubscribed", message="more ranks than cores", advice="do not read times as scaling")
+        ]
+        if crowded
+        else [],
+        "code": Code(version="0.1.0", commit=None, dirty=None, digest="d" * 16),
+        "started_at": f"2026-01-01T00:00:{planned.order % 60:02d}Z",
         "transport": _transport(case) if started else {},
         "preflight": [
             PreflightCheck(code="connects", passed=True, message="every pair of ranks connects on lo"),
             PreflightCheck(code="memlock", passed=None, message=f"not readable {HOSTILE}", advice="read the manual"),
         ],
-        "network": [RankNetwork(rank=rank, namespace="4026531840", asked_bytes=45_000_000, before=before, after=after) for rank in range(case.ranks)],
+        "network": [
+            RankNetwork(rank=rank, namespace="4026531840", asked_bytes=45_000_000, before=before, after=after)
+            for rank in range(case.ranks)
+        ],
         "clocks": [Clock(rank=rank, offset_ns=120 * rank, uncertainty_ns=900) for rank in range(case.ranks)],
         "stall": _stall(case.ranks) if failure and started else None,
-        "command": ["scaleproof", "run", case.suite, case.experiment, "--size", size, "--case", case.case_id, "--launch", str(planned.plan_index), "--again"],
-    }  # fmt: skip
+        "command": [
+            "scaleproof",
+            "run",
+            case.suite,
+            case.experiment,
+            "--size",
+            size,
+            "--case",
+            case.case_id,
+            "--launch",
+            str(planned.plan_index),
+            "--again",
+        ],
+    }
     return Record(**values)
 
 
 def _stall(ranks: int) -> Stall:
     doing = [
-        RankDoing(rank=rank, step=3, operation="all_reduce", waits_for=ranks - 1 if rank < ranks - 1 else -1, still_s=4.2, stack=[f"File {HOSTILE}"])
+        RankDoing(
+            rank=rank,
+            step=3,
+            operation="all_reduce",
+            waits_for=ranks - 1 if rank < ranks - 1 else -1,
+            still_s=4.2,
+            stack=[f"File {HOSTILE}"],
+        )
         for rank in range(ranks)
     ]
     return Stall(first_silent=ranks - 1, why=f"everybody waits for it {HOSTILE}", ranks=doing)
@@ -189,15 +317,33 @@ def _rank(rank: int, status: str, facts: dict[str, Any]) -> RankStatus:
     failed = status == "failed"
     message = f"ValueError: {HOSTILE}" if failed else ""
     return RankStatus(
-        rank=rank, pid=100 + rank, exit_code=int(failed), signal=None, status="failed" if failed else "ok", code="rank_raised" if failed else None,
-        message=message, step=3, operation="backward" if failed else "barrier", facts=facts,
-    )  # fmt: skip
+        rank=rank,
+        pid=100 + rank,
+        exit_code=int(failed),
+        signal=None,
+        status="failed" if failed else "ok",
+        code="rank_raised" if failed else None,
+        message=message,
+        step=3,
+        operation="backward" if failed else "barrier",
+        facts=facts,
+    )
 
 
 def _transport(case: AnyCase) -> dict[str, Any]:
     traffic = [{"nbytes": 45_000_000, "messages": 900}] * case.ranks
-    path = {"library": "made up", "path": "shared memory" if case.transport == "shm" else "socket", "progress": "caller"}
-    return {"ranks": [path] * case.ranks, "traffic": traffic, "interface": case.interface, "counters_before": COUNTERS, "counters_after": AFTER}
+    path = {
+        "library": "made up",
+        "path": "shared memory" if case.transport == "shm" else "socket",
+        "progress": "caller",
+    }
+    return {
+        "ranks": [path] * case.ranks,
+        "traffic": traffic,
+        "interface": case.interface,
+        "counters_before": COUNTERS,
+        "counters_after": AFTER,
+    }
 
 
 def _events(case: AnyCase, rank: int, dice: random.Random) -> np.ndarray:
@@ -210,7 +356,9 @@ def _events(case: AnyCase, rank: int, dice: random.Random) -> np.ndarray:
 
 
 def _training(case: TrainCase, dice: random.Random) -> list[tuple[Any, ...]]:
-    compute = {"vgg_a": 180.0, "overfeat_fast": 120.0, "cd_dnn": 60.0, "dnn_digits": 2.0, "vgg_digits": 6.0}[case.workload] / case.ranks
+    compute = {"vgg_a": 180.0, "overfeat_fast": 120.0, "cd_dnn": 60.0, "dnn_digits": 2.0, "vgg_digits": 6.0}[
+        case.workload
+    ] / case.ranks
     exposed = 0.35 * compute * SPEED[case.transport] * (1.0 if case.strategy == "sync" else 0.6)
     rows, now, nan = [], 0.0, math.nan
     for step in range(case.warmup + case.steps):
@@ -228,7 +376,17 @@ def _training(case: TrainCase, dice: random.Random) -> list[tuple[Any, ...]]:
         rows.append(("step", step, warmup, begun, now, 0, nan))
         rows.append(("loss", step, warmup, now, now, 0, 2.3 * math.exp(-step / 30) + 0.05 + 0.01 * dice.random()))
         if case.evaluate_every and (step + 1) % case.evaluate_every == 0:
-            rows.append(("test_accuracy", step, False, now, now, 0, 0.975 - 0.85 * math.exp(-(step + 1) / 30) + 0.005 * dice.random()))
+            rows.append(
+                (
+                    "test_accuracy",
+                    step,
+                    False,
+                    now,
+                    now,
+                    0,
+                    0.975 - 0.85 * math.exp(-(step + 1) / 30) + 0.005 * dice.random(),
+                )
+            )
     return [*rows, ("end", case.warmup + case.steps - 1, False, now, now, 0, nan)]
 
 

@@ -1,4 +1,5 @@
-"""Allocation sites: tensors are copied in the first step and born where they are sent from afterwards, with the same bits."""
+"""Allocation sites: tensors are copied in the first step and born where they are sent from afterwards, with the same
+bits."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ class Sender:
 
 
 def same_bits(sender: Sender, inputs: torch.Tensor) -> bool:
-    return all(memory.tobytes() == wanted.tobytes() for memory, wanted in zip(sender.memory, sender.expected(inputs), strict=True))
+    return all(
+        memory.tobytes() == wanted.tobytes()
+        for memory, wanted in zip(sender.memory, sender.expected(inputs), strict=True)
+    )
 
 
 def test_every_send_is_copied_in_the_first_step_and_none_afterwards() -> None:
@@ -100,7 +104,9 @@ def test_a_batch_of_another_size_is_born_in_memory_of_its_size() -> None:
             hidden = torch.tanh(inputs @ layer.weight.t())
         in_place = sites.place(hidden, memory)
         assert in_place == (len(asked) > 1)
-        assert asked[-1] == (batch, 4) and np.array_equal(held[-1], torch.tanh(inputs @ layer.weight.t()).detach().numpy())
+        assert asked[-1] == (batch, 4) and np.array_equal(
+            held[-1], torch.tanh(inputs @ layer.weight.t()).detach().numpy()
+        )
 
 
 def test_a_part_of_a_buffer_is_copied_and_its_site_stays_as_it_is() -> None:
@@ -114,7 +120,16 @@ def test_a_part_of_a_buffer_is_copied_and_its_site_stays_as_it_is() -> None:
 
 
 def test_a_buffer_at_the_address_of_one_that_is_gone_is_not_taken_for_it() -> None:
-    sender = Sender(nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3, padding=1), nn.Flatten(), nn.Linear(8 * 9, 4)))
+    sender = Sender(
+        nn.Sequential(
+            nn.Conv2d(3, 8, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 8, 3, padding=1),
+            nn.Flatten(),
+            nn.Linear(8 * 9, 4),
+        )
+    )
     for step in range(8):
         inputs = torch.randn(4 - step % 3, 3, 8, 8)
         births = sender.step(inputs)

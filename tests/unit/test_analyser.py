@@ -39,7 +39,9 @@ class Unrolled(nn.Module):
         return torch.stack(found, 1)
 
 
-def found(module: nn.Module, shape: tuple[int, ...], free: dict[int, str], server_of=lambda name: PS) -> dict[str, Decision]:
+def found(
+    module: nn.Module, shape: tuple[int, ...], free: dict[int, str], server_of=lambda name: PS
+) -> dict[str, Decision]:
     decisions = decide(tensors_of(module, [torch.zeros(shape)], [free], server_of))
     return {decision.tensor.name: decision for decision in decisions}
 
@@ -67,9 +69,11 @@ def test_weights_and_gradients_are_static_with_their_bytes() -> None:
 def test_an_activation_with_a_free_batch_is_dynamic_and_keeps_its_number_of_dimensions() -> None:
     module = nn.Sequential(nn.Linear(8, 6), nn.Linear(6, 4))
     decisions = found(module, (5, 8), {0: "batch"}, cut_after("0"))
-    assert [(one.placement, len(one.tensor.shape or ()), one.nbytes, one.reason) for one in decisions.values() if one.tensor.name == "linear"] == [
-        ("dynamic", 2, None, "dimension 0 depends on batch")
-    ]
+    assert [
+        (one.placement, len(one.tensor.shape or ()), one.nbytes, one.reason)
+        for one in decisions.values()
+        if one.tensor.name == "linear"
+    ] == [("dynamic", 2, None, "dimension 0 depends on batch")]
     assert decisions["linear"].edge({"batch": 32}) == Edge("linear", PS, WORKER, (32, 6), static=False)
     with pytest.raises(PlacementError, match="'linear' depends on batch; say how large that can be"):
         decisions["linear"].edge({})
@@ -109,5 +113,7 @@ def test_a_dynamic_place_may_be_asked_for_and_a_name_that_is_not_there_is_refuse
 
 
 def test_an_unknown_number_of_dimensions_is_dynamic_and_what_stays_needs_no_place() -> None:
-    decisions = decide([Tensor("anything", None, "float32", PS, (PS, WORKER)), Tensor("home", (3,), "float32", PS, (PS,))])
+    decisions = decide(
+        [Tensor("anything", None, "float32", PS, (PS, WORKER)), Tensor("home", (3,), "float32", PS, (PS,))]
+    )
     assert [(one.tensor.name, one.placement) for one in decisions] == [("anything", "dynamic")]

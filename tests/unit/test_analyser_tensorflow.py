@@ -17,7 +17,8 @@ SERVERS = {PS: 0, WORKER: 1, "": 1}
 
 
 def decisions(shape: list[int | None]) -> tuple[list[Any], dict[str, Decision]]:
-    """A layer whose weights lie on one server; inputs, activations and the gradient are made on another, and a select follows on the first."""
+    """A layer whose weights lie on one server; inputs, activations and the gradient are made on another, and a select
+    follows on the first."""
     import tensorflow as tf
 
     from scaleproof.remote.analyse_tensorflow import tensors_of
@@ -49,12 +50,19 @@ def test_weights_and_gradient_are_static_activations_with_a_free_batch_and_selec
 
 def _free_batch(_: RankContext) -> None:
     tensors, found = decisions([None, 8])
-    assert (found["held:0"].placement, found["held:0"].nbytes, found["held:0"].tensor.source, found["held:0"].target) == ("static", 128, 0, 1)
+    assert (
+        found["held:0"].placement,
+        found["held:0"].nbytes,
+        found["held:0"].tensor.source,
+        found["held:0"].target,
+    ) == ("static", 128, 0, 1)
     gradients = [one for one in found.values() if one.tensor.name.startswith("gradient") and one.target == 0]
     assert [(one.placement, one.nbytes) for one in gradients] == [("static", 128)]
     assert (found["hidden:0"].placement, found["hidden:0"].nbytes) == ("dynamic", None)
     assert found["positive:0"].placement == "dynamic"
-    with pytest.raises(PlacementError, match="'hidden:0' cannot be placed statically: dimension 0 depends on the batch"):
+    with pytest.raises(
+        PlacementError, match="'hidden:0' cannot be placed statically: dimension 0 depends on the batch"
+    ):
         decide(tensors, {"hidden:0": "static"})
 
 

@@ -22,11 +22,15 @@ MB = 10**6
 
 
 def counters(**sent_bytes: int) -> dict[str, dict[str, int]]:
-    return {name: {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": count, "tx_packets": 0} for name, count in sent_bytes.items()}
+    return {
+        name: {"rx_bytes": 0, "rx_packets": 0, "tx_bytes": count, "tx_packets": 0} for name, count in sent_bytes.items()
+    }
 
 
 def part(rank: int, asked: int, before: dict[str, int], after: dict[str, int], namespace: str = "1") -> RankNetwork:
-    return RankNetwork(rank=rank, namespace=namespace, asked_bytes=asked, before=counters(**before), after=counters(**after))
+    return RankNetwork(
+        rank=rank, namespace=namespace, asked_bytes=asked, before=counters(**before), after=counters(**after)
+    )
 
 
 def codes(found: list[Any]) -> list[str]:
@@ -35,14 +39,21 @@ def codes(found: list[Any]) -> list[str]:
 
 def test_ranks_of_one_namespace_share_its_counters_and_others_have_their_own() -> None:
     together = carried([part(0, 5 * MB, {"lo": 10}, {"lo": 9 * MB}), part(1, 5 * MB, {"lo": 20}, {"lo": 11 * MB})])
-    assert [(one.ranks, one.asked_bytes, one.sent_bytes) for one in together] == [((0, 1), 10 * MB, {"lo": 11 * MB - 10})]
+    assert [(one.ranks, one.asked_bytes, one.sent_bytes) for one in together] == [
+        ((0, 1), 10 * MB, {"lo": 11 * MB - 10})
+    ]
     assert len(carried([part(0, 1, {}, {}), part(1, 1, {}, {}, "2")])) == 2
     assert carried([]) == []
 
 
 @pytest.mark.parametrize(
     ("sent_bytes", "expected"),
-    [({"lo": 10 * MB, "eth0": 5}, "lo"), ({"lo": 0, "eth0": 10 * MB}, None), ({"lo": 5, "eth0": 5}, None), ({"lo": 4 * MB, "eth0": 6 * MB}, None)],
+    [
+        ({"lo": 10 * MB, "eth0": 5}, "lo"),
+        ({"lo": 0, "eth0": 10 * MB}, None),
+        ({"lo": 5, "eth0": 5}, None),
+        ({"lo": 4 * MB, "eth0": 6 * MB}, None),
+    ],
 )
 def test_another_interface_than_the_requested_one_is_named(sent_bytes: dict[str, int], expected: str | None) -> None:
     assert misled(Carried("1", (0,), 10 * MB, sent_bytes), "eth0") == expected
@@ -53,14 +64,18 @@ def test_little_traffic_accuses_nobody() -> None:
 
 
 def test_bytes_on_no_interface_are_unseen() -> None:
-    assert unseen(Carried("1", (0,), 10 * MB, {"lo": 100}), "lo") and not unseen(Carried("1", (0,), 10 * MB, {"lo": 10 * MB}), "lo")
+    assert unseen(Carried("1", (0,), 10 * MB, {"lo": 100}), "lo") and not unseen(
+        Carried("1", (0,), 10 * MB, {"lo": 10 * MB}), "lo"
+    )
 
 
 def test_idle_traffic_is_no_background() -> None:
     found = Carried("1", (0,), 100 * MB, {"lo": 100 * MB, "eth0": 20 * MB})
     assert background(found, "lo", {"eth0": 10 * MB}, seconds=2) == {}
     assert background(found, "lo", {}, seconds=2) == {"eth0": 20 * MB}
-    assert background(Carried("1", (0,), 100 * MB, {"lo": 2 * MB}), None, {}, 1) and not background(Carried("1", (0,), 100 * MB, {"lo": MB // 2}), None, {}, 1)
+    assert background(Carried("1", (0,), 100 * MB, {"lo": 2 * MB}), None, {}, 1) and not background(
+        Carried("1", (0,), 100 * MB, {"lo": MB // 2}), None, {}, 1
+    )
 
 
 def test_more_on_the_requested_interface_than_a_transport_can_send_is_somebody_elses() -> None:
@@ -75,13 +90,24 @@ def test_each_kind_of_foreign_traffic_has_its_warning() -> None:
     assert codes(network_warnings(shm, leak, "shared memory", 5, {"lo": 5.0 * MB}, 1)) == []
     other = [part(0, 100 * MB, {"lo": 0, "eth0": 0}, {"lo": 100 * MB, "eth0": 9 * MB})]
     assert codes(network_warnings(tcp, other, "socket", 5, {}, 1)) == ["contended_network"]
-    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 300 * MB})], "socket", 5, {}, 1)) == ["contended_network"]
-    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 100})], "socket", 5, {}, 1)) == ["unseen_traffic"]
+    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 300 * MB})], "socket", 5, {}, 1)) == [
+        "contended_network"
+    ]
+    assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 100})], "socket", 5, {}, 1)) == [
+        "unseen_traffic"
+    ]
     assert codes(network_warnings(tcp, [part(0, 100 * MB, {"lo": 0}, {"lo": 101 * MB})], "socket", 5, {}, 1)) == []
 
 
 def reading(ticks: int = 0, idle: int = 0, steal: int = 0, own_s: float = 0, heat: int | None = None) -> dict[str, Any]:
-    return {"ticks": ticks, "idle_ticks": idle, "steal_ticks": steal, "own_cpu_s": own_s, "thermal_throttles": heat, "temperature_c": 91.0}
+    return {
+        "ticks": ticks,
+        "idle_ticks": idle,
+        "steal_ticks": steal,
+        "own_cpu_s": own_s,
+        "thermal_throttles": heat,
+        "temperature_c": 91.0,
+    }
 
 
 def test_a_launch_that_was_disturbed_is_marked() -> None:
@@ -95,16 +121,24 @@ def test_a_launch_that_was_disturbed_is_marked() -> None:
 
 
 def test_slower_cores_and_used_up_quotas_are_told_with_their_ranks() -> None:
-    even = {"start": {"mhz": 3000, "throttled": {"times": 1, "us": 5}}, "end": {"mhz": 2990, "throttled": {"times": 1, "us": 5}}}
+    even = {
+        "start": {"mhz": 3000, "throttled": {"times": 1, "us": 5}},
+        "end": {"mhz": 2990, "throttled": {"times": 1, "us": 5}},
+    }
     slow = {"start": {"mhz": 3000, "throttled": None}, "end": {"mhz": 2000, "throttled": None}}
-    waits = {"start": {"mhz": None, "throttled": {"times": 1, "us": 5}}, "end": {"mhz": None, "throttled": {"times": 3, "us": 90_005}}}
+    waits = {
+        "start": {"mhz": None, "throttled": {"times": 1, "us": 5}},
+        "end": {"mhz": None, "throttled": {"times": 3, "us": 90_005}},
+    }
     assert rank_warnings({0: even}) == []
     found = rank_warnings({0: even, 1: slow, 2: waits})
     assert codes(found) == ["frequency_dropped", "throttled"]
     assert "rank 1 from 3000 to 2000" in found[0].message and "rank 2 for 0.090 s" in found[1].message
 
 
-def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counter_that_starts_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counter_that_starts_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, name in enumerate(("package-0", "package-1", "psys")):
         zone = tmp_path / f"intel-rapl:{number}"
         zone.mkdir()
@@ -122,20 +156,31 @@ def test_power_is_the_energy_of_all_packages_over_the_time_and_survives_a_counte
 def test_sockets_bound_elsewhere_are_told() -> None:
     bound = {0: {"listening": ["0.0.0.0"], "connected": ["10.0.0.1", "127.0.0.1"]}}
     assert [warning.message.split(" too")[0] for warning in address_warnings(bound, "10.0.0.1", "eth0")] == [
-        "sockets of ranks are listening on 0.0.0.0", "sockets of ranks are connected on 127.0.0.1",
-    ]  # fmt: skip
+        "sockets of ranks are listening on 0.0.0.0",
+        "sockets of ranks are connected on 127.0.0.1",
+    ]
     assert address_warnings({0: {"listening": [], "connected": ["10.0.0.1"]}}, "10.0.0.1", "eth0") == []
 
 
 def facts(**changed: Any) -> dict[str, Any]:
-    base = {"libraries": {"libc.so.6": "GLIBC_2.36, build 1"}, "packages": {"numpy": "2"}, "host": {"kernel": "6"}, "seeds": {"launch": 7, "hash": "7"}}
+    base = {
+        "libraries": {"libc.so.6": "GLIBC_2.36, build 1"},
+        "packages": {"numpy": "2"},
+        "host": {"kernel": "6"},
+        "seeds": {"launch": 7, "hash": "7"},
+    }
     return base | changed
 
 
 def test_ranks_with_other_libraries_fail_and_roles_do_not() -> None:
     assert all(check.passed for check in agreement({0: facts(), 1: facts()})) and agreement({0: facts()}) == []
     other = same_libraries({0: facts(), 1: facts(libraries={"libc.so.6": "GLIBC_2.31, build 2"})})
-    assert other.passed is False and "rank 0 GLIBC_2.36" in other.message and "rank 1 GLIBC_2.31" in other.message and other.advice
+    assert (
+        other.passed is False
+        and "rank 0 GLIBC_2.36" in other.message
+        and "rank 1 GLIBC_2.31" in other.message
+        and other.advice
+    )
     server = same_libraries({0: facts(packages={"numpy": "2", "grpc": "1"}), 1: facts()})
     assert server.passed and "only some ranks loaded grpc" in server.message
     assert same_libraries({0: facts(packages={"numpy": "1"}), 1: facts()}).passed is False
@@ -152,7 +197,10 @@ def test_seeds_are_equal_where_they_must_be_and_distinct_where_they_must_be() ->
 
 
 def test_unequal_machines_are_told() -> None:
-    assert codes(unequal_hosts({0: facts(), 1: facts(host={"kernel": "5"})})) == ["unequal_hosts"] and unequal_hosts({0: facts(), 1: facts()}) == []
+    assert (
+        codes(unequal_hosts({0: facts(), 1: facts(host={"kernel": "5"})})) == ["unequal_hosts"]
+        and unequal_hosts({0: facts(), 1: facts()}) == []
+    )
 
 
 def test_what_all_ranks_share_is_kept_once() -> None:
@@ -161,7 +209,12 @@ def test_what_all_ranks_share_is_kept_once() -> None:
 
 
 def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
-    base = {"host": "node/boot", "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"}, "ports": 6, "port_error": ""}
+    base = {
+        "host": "node/boot",
+        "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"},
+        "ports": 6,
+        "port_error": "",
+    }
     base |= {"unreachable": {}, "limits": {"memlock": -1, "files": -1}}
     return base | {"gflops": 50.0, "clock": {"offset_ns": 0, "uncertainty_ns": 100}, "clock_error": None} | changed
 
@@ -170,9 +223,11 @@ def test_what_ranks_tell_is_judged() -> None:
     good = rank_preflight.judge({0: told(), 1: told()})
     assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
     bad = {
-        "names": {"resolves": {"localhost": "error: Name or service not known"}}, "ports": {"ports": 2, "port_error": "Address already in use"},
-        "pairs": {"unreachable": {"0": "timed out"}}, "clock": {"clock": {"offset_ns": 500, "uncertainty_ns": 100}},
-    }  # fmt: skip
+        "names": {"resolves": {"localhost": "error: Name or service not known"}},
+        "ports": {"ports": 2, "port_error": "Address already in use"},
+        "pairs": {"unreachable": {"0": "timed out"}},
+        "clock": {"clock": {"offset_ns": 500, "uncertainty_ns": 100}},
+    }
     for code, change in bad.items():
         found = failed(rank_preflight.judge({0: told(), 1: told(**change)}))
         assert found is not None and found.code == code and found.advice, code
@@ -196,7 +251,10 @@ def test_clocks_of_other_machines_may_differ() -> None:
 def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     case = small_case(ranks=4)
     monkeypatch.setattr(machine_preflight, "usable_cores", lambda: 1.5)
-    assert machine_preflight.cores(case).passed and "count for no claim about scaling" in machine_preflight.cores(case).advice
+    assert (
+        machine_preflight.cores(case).passed
+        and "count for no claim about scaling" in machine_preflight.cores(case).advice
+    )
     monkeypatch.setattr(machine_preflight, "memory_left", lambda: 10 * MB)
     assert machine_preflight.memory(case).passed is False
     monkeypatch.setattr(machine_preflight, "memory_left", lambda: None)
@@ -206,8 +264,13 @@ def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(machine_preflight, "RECORD_BYTES", 1 << 60)
     assert machine_preflight.disk(tmp_path, [case]).passed is False
     assert machine_preflight.locked_memory(case, [65536]).passed
-    monkeypatch.setitem(TABLES["transport"], "shm", type(TABLES["transport"]["shm"])("x:y", "s", point_to_point=True, pins_memory=True))
-    assert machine_preflight.locked_memory(case, [65536, -1]).passed is False and machine_preflight.locked_memory(case, [-1]).passed
+    monkeypatch.setitem(
+        TABLES["transport"], "shm", type(TABLES["transport"]["shm"])("x:y", "s", point_to_point=True, pins_memory=True)
+    )
+    assert (
+        machine_preflight.locked_memory(case, [65536, -1]).passed is False
+        and machine_preflight.locked_memory(case, [-1]).passed
+    )
     assert machine_preflight.open_files(case, [10]).passed is False
 
 
@@ -217,12 +280,19 @@ def test_an_interface_that_is_busy_before_the_experiment_is_told() -> None:
 
 
 def test_one_preflight_stands_for_all_cases_of_a_launcher_and_interface() -> None:
-    cases = [small_case(ranks=2), small_case(ranks=4), small_case(ranks=1000), small_case(transport="mpi", collective="native", launcher="mpirun")]
+    cases = [
+        small_case(ranks=2),
+        small_case(ranks=4),
+        small_case(ranks=1000),
+        small_case(transport="mpi", collective="native", launcher="mpirun"),
+    ]
     found = rank_preflight.groups(cases)
     assert {key[0]: group.ranks for key, group in found.items()} == {"local": rank_preflight.MOST_RANKS, "mpirun": 2}
 
 
-def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Any] = []
     answers: list[Any] = [machine_preflight.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
 

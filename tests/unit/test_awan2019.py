@@ -1,4 +1,5 @@
-"""What suite awan2019 brings: kinds of pointers and their cache, reduction where an array lies, metrics over the arms of a repetition."""
+"""What suite awan2019 brings: kinds of pointers and their cache, reduction where an array lies, metrics over the arms
+of a repetition."""
 
 from __future__ import annotations
 
@@ -123,13 +124,17 @@ def test_reduced_where_it_lies_is_the_sum_and_moves_what_a_ring_moves(ranks: int
     assert run_ranks(case, body) == [""] * ranks
 
 
-@pytest.mark.parametrize(("entry", "options"), [("pointer_cache", {"driver": "cuda"}), ("device_reduce", {"device": "cuda"})])
+@pytest.mark.parametrize(
+    ("entry", "options"), [("pointer_cache", {"driver": "cuda"}), ("device_reduce", {"device": "cuda"})]
+)
 def test_arms_for_a_gpu_say_that_they_need_one(entry: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module("pointer_cache"), "gpus", lambda: 0)
     program = load_entry(PROGRAMS, entry)
     if entry == "device_reduce":
         monkeypatch.setattr(program, "gpus", lambda: 0)
-    case = parse_case({"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": entry, "ranks": 2, "options": options})
+    case = parse_case(
+        {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": entry, "ranks": 2, "options": options}
+    )
     reason, advice = program.obstacle(case)
     assert "no GPU" in reason and "libcuda" in advice
     emulated = case.model_copy(update={"options": {"driver": "emulated", "device": "emulated"}})
@@ -138,17 +143,41 @@ def test_arms_for_a_gpu_say_that_they_need_one(entry: str, options: dict[str, An
 
 def trained(arm: str, speed: float, workload: str = "mobilenet") -> Launch:
     """A launch whose only step of 8 samples on 2 ranks takes 8 / speed s."""
-    fields = {"program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": workload, "minibatch": 8, "steps": 1}
+    fields = {
+        "program": "train",
+        "ranks": 2,
+        "transport": "gloo",
+        "strategy": "sync",
+        "workload": workload,
+        "minibatch": 8,
+        "steps": 1,
+    }
     case = parse_case({"suite": "t", "experiment": "t", "arm": arm, **fields})
     end = round(8 / speed * 1e9)
     rows = [("step", rank, 0, 0, end, 0, False) for rank in (0, 1)]
-    rows += [("start", rank, 0, 0, 0, 0, False) for rank in (0, 1)] + [("end", rank, 0, end, end, 0, False) for rank in (0, 1)]
+    rows += [("start", rank, 0, 0, 0, 0, False) for rank in (0, 1)] + [
+        ("end", rank, 0, end, end, 0, False) for rank in (0, 1)
+    ]
     return Launch(_record(case), _samples(rows))
 
 
 def reduced(arm: str, seconds: float) -> Launch:
-    case = parse_case({"suite": "t", "experiment": "t", "arm": arm, "program": "collective", "ranks": 2, "transport": "gloo", "sizes": [8, 4096]})
-    rows = [("all_reduce", rank, 0, 0, round(part * 1e9), nbytes, False) for rank in (0, 1) for nbytes, part in ((8, 1.0), (4096, seconds))]
+    case = parse_case(
+        {
+            "suite": "t",
+            "experiment": "t",
+            "arm": arm,
+            "program": "collective",
+            "ranks": 2,
+            "transport": "gloo",
+            "sizes": [8, 4096],
+        }
+    )
+    rows = [
+        ("all_reduce", rank, 0, 0, round(part * 1e9), nbytes, False)
+        for rank in (0, 1)
+        for nbytes, part in ((8, 1.0), (4096, seconds))
+    ]
     return Launch(_record(case), _samples(rows))
 
 
@@ -157,17 +186,27 @@ def _record(case: Any) -> Any:
 
 
 def _samples(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=["event", "rank", "step", "start_ns", "end_ns", "nbytes", "warmup"]).assign(value=float("nan"))
+    return pd.DataFrame(rows, columns=["event", "rank", "step", "start_ns", "end_ns", "nbytes", "warmup"]).assign(
+        value=float("nan")
+    )
 
 
 def test_configurations_are_counted_by_network_and_pair_of_arms():
     metrics = suite_metrics(FOLDER)
     block = [trained("grpc_ps", 10), trained("grpc_mpi_ps", 30), trained("horovod_mpi", 20), trained("mpi", 99)]
-    block += [trained("grpc_ps", 10, "resnet50"), trained("horovod_gloo", 5, "resnet50"), trained("horovod_mpi", 11, "resnet50")]
+    block += [
+        trained("grpc_ps", 10, "resnet50"),
+        trained("horovod_gloo", 5, "resnet50"),
+        trained("horovod_mpi", 11, "resnet50"),
+    ]
     wins, count = metrics["no_grpc_wins"].block, metrics["no_grpc_configurations"].block
     assert wins and count and (wins(block), count(block)) == (0.5, 4)
     assert (wins([trained("mpi", 1)]), count([trained("mpi", 1)])) == (None, None)
-    beside = [*block, trained("tensorflow_mirrored", 1), trained("tensorflow_mirrored", 99, "resnet50")]  # an all-reduce over gRPC is of neither class
+    beside = [
+        *block,
+        trained("tensorflow_mirrored", 1),
+        trained("tensorflow_mirrored", 99, "resnet50"),
+    ]  # an all-reduce over gRPC is of neither class
     assert (wins(beside), count(beside)) == (0.5, 4)
 
 

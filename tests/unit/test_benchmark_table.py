@@ -13,10 +13,17 @@ MIB = 1 << 20
 
 def samples(event: str, rows: list[tuple[int, int, int, int, bool]]) -> pa.Table:
     """Rows of (rank, step, nbytes, duration in ns, warmup)."""
-    return pa.table({
-        "rank": [row[0] for row in rows], "event": [event] * len(rows), "step": [row[1] for row in rows], "warmup": [row[4] for row in rows],
-        "start_ns": [0] * len(rows), "end_ns": [row[3] for row in rows], "nbytes": [row[2] for row in rows],
-    })  # fmt: skip
+    return pa.table(
+        {
+            "rank": [row[0] for row in rows],
+            "event": [event] * len(rows),
+            "step": [row[1] for row in rows],
+            "warmup": [row[4] for row in rows],
+            "start_ns": [0] * len(rows),
+            "end_ns": [row[3] for row in rows],
+            "nbytes": [row[2] for row in rows],
+        }
+    )
 
 
 def measured(**seconds: list[float]) -> Measured:

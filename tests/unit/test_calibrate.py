@@ -74,7 +74,9 @@ def test_arms_of_a_calibration_are_identical_but_for_their_names() -> None:
 def test_blocks_of_a_calibration_hold_every_case_once_in_an_order_of_their_own() -> None:
     ordered = _interleaved(plans(2))
     blocks = [[launch for launch in ordered if launch.plan_index == index] for index in range(12)]
-    assert [launch for block in blocks for launch in block] == ordered == sorted(ordered, key=lambda launch: launch.order)
+    assert (
+        [launch for block in blocks for launch in block] == ordered == sorted(ordered, key=lambda launch: launch.order)
+    )
     assert [len(block) for block in blocks] == [10] * 6 + [8] * 6
     assert all(len({launch.case.case_id for launch in block}) == len(block) for block in blocks)
     assert len({tuple(launch.case.case_id for launch in block) for block in blocks[6:]}) > 1
@@ -86,21 +88,41 @@ def test_minutes_become_whole_comparisons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments", "key"), [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second"), ("multiply", [], "flop_per_second")]
+    ("module", "arguments", "key"),
+    [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second"), ("multiply", [], "flop_per_second")],
 )
 def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments: list[str], key: str) -> None:
-    done = subprocess.run([sys.executable, "-m", f"scaleproof.calibrate.{module}", *arguments], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", f"scaleproof.calibrate.{module}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     found = json.loads(done.stdout)[key]
     assert (found["4096"] if isinstance(found, dict) else found) > 0
 
 
 def profile() -> MachineProfile:
-    floor = Floor(metric="algbw", program="collective", nbytes=1024, share=0.031, spread=0.02, launches_per_arm=6, comparisons=5, taken="t")
+    floor = Floor(
+        metric="algbw",
+        program="collective",
+        nbytes=1024,
+        share=0.031,
+        spread=0.02,
+        launches_per_arm=6,
+        comparisons=5,
+        taken="t",
+    )
     bound = Bound(name="loopback", value=4e9, low=3.5e9, high=4.25e9, n=6, unit="B/s", taken="how it was taken")
-    return MachineProfile(machine=machine_id(), code="d", measured_at="2026-01-01T00:00:00+00:00", floors=(floor,), bounds=(bound,))
+    return MachineProfile(
+        machine=machine_id(), code="d", measured_at="2026-01-01T00:00:00+00:00", floors=(floor,), bounds=(bound,)
+    )
 
 
-def test_show_prints_floors_with_what_they_let_find_and_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_floors_with_what_they_let_find_and_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_profile(tmp_path, profile())
     assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 0
     said = capsys.readouterr().out
@@ -127,7 +149,9 @@ def test_a_dry_run_lists_the_launches_and_writes_nothing(tmp_path: Path, capsys:
 
 
 @pytest.mark.parametrize("option", [["--minutes", "0"], ["--comparisons", "0"]])
-def test_no_comparison_at_all_is_a_mistake(option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_comparison_at_all_is_a_mistake(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["calibrate", *option, "--results", str(tmp_path)]) == 2
     assert "at least one comparison" in capsys.readouterr().err
 
@@ -142,12 +166,16 @@ def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch
     """What would measure is only listed."""
     program, *words = line.split()
     if program == "scaleproof":
-        assert main([*words, *([] if {"--show", "--dry-run"} & set(words) else ["--dry-run"]), "--results", str(tmp_path)]) in (0, 1)
+        assert main(
+            [*words, *([] if {"--show", "--dry-run"} & set(words) else ["--dry-run"]), "--results", str(tmp_path)]
+        ) in (0, 1)
     elif program == "snakemake":
         # A folder of its own: Snakemake writes into the one it runs in.
         for name in ("Snakefile", "workflows", "profiles", "suites", "environment.yml"):
             (tmp_path / name).symlink_to(ROOT / name)
-        done = subprocess.run([sys.executable, "-m", "snakemake", "-n", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-m", "snakemake", "-n", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0 and "scaleproof calibrate" in done.stdout + done.stderr
     else:
         assert (program, words[:2]) == ("python", ["-m", "tools.calibration_study"])
@@ -157,7 +185,9 @@ def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch
         assert ended.value.code == 0 and words[2] in study.ACTIONS
 
 
-def test_floors_of_several_nodes_come_from_launches_on_those_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_floors_of_several_nodes_come_from_launches_on_those_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     monkeypatch.setattr(floors, "finished_launches", lambda case_id, count, store, ground: asked.append(ground) or [])
     nodes: Any = object()

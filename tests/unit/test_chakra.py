@@ -1,4 +1,5 @@
-"""Chakra traces: what is written is read again, broken files are one line, and ranks that do not fit together are refused."""
+"""Chakra traces: what is written is read again, broken files are one line, and ranks that do not fit together are
+refused."""
 
 from __future__ import annotations
 
@@ -46,15 +47,21 @@ def replayed(*ranks: tuple[Node, ...], **groups: tuple[int, ...]) -> np.ndarray:
 def test_the_file_is_what_chakra_says(tmp_path: Path):
     write_trace(tmp_path, "x", Trace(((Node(7, "n", Type.COMP, (3,), seconds=5e-6),),), about={"a": "b"}))
     content = (tmp_path / "x.0.et").read_bytes()
-    head = b"\x0a\x050.0.4" + b"\x12\x07\x0a\x01a\xea\x01\x01b"  # version = 1; attr = 2 with name = 1 and string_val = 29
+    head = (
+        b"\x0a\x050.0.4" + b"\x12\x07\x0a\x01a\xea\x01\x01b"
+    )  # version = 1; attr = 2 with name = 1 and string_val = 29
     assert content[: len(head) + 1] == bytes([len(head)]) + head
-    assert b"\x08\x07\x12\x01n\x18\x04\x2a\x01\x03\x38\x05" in content, "id 1, name 2, type 3, data_deps 5 packed, duration_micros 7"
+    assert b"\x08\x07\x12\x01n\x18\x04\x2a\x01\x03\x38\x05" in content, (
+        "id 1, name 2, type 3, data_deps 5 packed, duration_micros 7"
+    )
     assert b"\x0a\x09is_cpu_op\xd8\x01\x00" in content, "bool_val = 27"
 
 
 def test_an_all_gather_says_what_a_rank_puts_in():
     part = Node(0, "gather", Type.COMM_COLL, (), nbytes=MB, operation=Collective.ALL_GATHER)
-    assert replayed((part,), (part,)) == pytest.approx([1.01] * 2), "as ASTRA-sim takes it: one round with each rank's part of 1 MB"
+    assert replayed((part,), (part,)) == pytest.approx([1.01] * 2), (
+        "as ASTRA-sim takes it: one round with each rank's part of 1 MB"
+    )
 
 
 def test_computing_overlaps_with_a_collective_and_waits_where_it_must():
@@ -66,13 +73,15 @@ def test_calls_of_a_rank_go_one_after_the_other_and_groups_side_by_side():
     together = (reduce(0, 2 * MB), reduce(1, 2 * MB))
     assert replayed(together, together) == pytest.approx([4.04] * 2)
     left, right = (reduce(0, 2 * MB, group="1"),), (reduce(0, 2 * MB, group="2"),)
-    assert replay(Trace((left, left, right, right), {"1": (0, 1), "2": (2, 3)}), star("test", 4, 8000.0, 0.0), COSTS, "ring").end * 1e3 == pytest.approx(
-        [2.02] * 4
-    )
+    assert replay(
+        Trace((left, left, right, right), {"1": (0, 1), "2": (2, 3)}), star("test", 4, 8000.0, 0.0), COSTS, "ring"
+    ).end * 1e3 == pytest.approx([2.02] * 4)
 
 
 def test_a_message_starts_when_both_ends_have_come_to_it():
-    assert replayed((comp(0, 1e-3), send(1, 1, 0)), (comp(0, 3e-3), receive(1, 0, 0), comp(2, 1e-3, 1))) == pytest.approx([4.01, 5.01])
+    assert replayed(
+        (comp(0, 1e-3), send(1, 1, 0)), (comp(0, 3e-3), receive(1, 0, 0), comp(2, 1e-3, 1))
+    ) == pytest.approx([4.01, 5.01])
 
 
 def test_messages_to_one_rank_share_its_link():
@@ -85,7 +94,9 @@ def test_collectives_and_messages_in_one_trace():
 
 
 def test_a_stream_of_computing_keeps_the_order_of_the_file():
-    assert replayed((reduce(0, 2 * MB), comp(1, 1e-3, 0), comp(2, 1e-3)), (reduce(0, 2 * MB),)) == pytest.approx([4.02, 2.02])
+    assert replayed((reduce(0, 2 * MB), comp(1, 1e-3, 0), comp(2, 1e-3)), (reduce(0, 2 * MB),)) == pytest.approx(
+        [4.02, 2.02]
+    )
 
 
 def test_times_are_rounded_without_adding_up(tmp_path: Path):
@@ -98,13 +109,33 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
     ("ranks", "groups", "says"),
     [
         (((reduce(0, 8),), ()), {}, "rank 1 has 0, rank 0 has 1"),
-        (((reduce(0, 8),), (reduce(0, 16),)), {}, "ALL_REDUCE of 8 bytes (rank 0) and ALL_REDUCE of 16 bytes (rank 1) at once"),
+        (
+            ((reduce(0, 8),), (reduce(0, 16),)),
+            {},
+            "ALL_REDUCE of 8 bytes (rank 0) and ALL_REDUCE of 16 bytes (rank 1) at once",
+        ),
         (((send(0, 1),), ()), {}, "rank 0 sends 1 messages with tag 0 to rank 1, which receives 0"),
         (((send(0, 7),), ()), {}, "speaks to rank 7; the trace has 2 ranks"),
-        (((send(0, 1, 1), receive(1, 1)), (send(0, 0, 1), receive(1, 0))), {}, "wait for each other's messages in a circle"),
-        (((reduce(0, 8, group="1"), reduce(1, 8)), (reduce(0, 8), reduce(1, 8, group="1"))), {"1": (0, 1)}, "wait for each other's collectives in a circle"),
-        (((reduce(0, 8, group="1"),), (reduce(0, 8, group="1"),)), {"1": (0,)}, "rank 1 has a collective of group '1', to which it does not belong"),
-        (((Node(0, "a", Type.COMM_COLL, nbytes=8, operation=Collective.ALL_TO_ALL),),) * 2, {}, "ALL_TO_ALL is not simulated"),
+        (
+            ((send(0, 1, 1), receive(1, 1)), (send(0, 0, 1), receive(1, 0))),
+            {},
+            "wait for each other's messages in a circle",
+        ),
+        (
+            ((reduce(0, 8, group="1"), reduce(1, 8)), (reduce(0, 8), reduce(1, 8, group="1"))),
+            {"1": (0, 1)},
+            "wait for each other's collectives in a circle",
+        ),
+        (
+            ((reduce(0, 8, group="1"),), (reduce(0, 8, group="1"),)),
+            {"1": (0,)},
+            "rank 1 has a collective of group '1', to which it does not belong",
+        ),
+        (
+            ((Node(0, "a", Type.COMM_COLL, nbytes=8, operation=Collective.ALL_TO_ALL),),) * 2,
+            {},
+            "ALL_TO_ALL is not simulated",
+        ),
     ],
 )
 def test_ranks_that_do_not_fit_together_are_refused(ranks: Any, groups: Any, says: str):
@@ -130,7 +161,15 @@ def broken(folder: Path, how: str) -> None:
     elif how == "groups form":
         (folder / GROUPS).write_text("[1]")
     else:
-        path.write_bytes({"empty": b"", "early": content[:-3], "text": b"no trace at all, but text", "length": b"\xff" * 9, "huge": b"\xff\xff\xff\x7f"}[how])
+        path.write_bytes(
+            {
+                "empty": b"",
+                "early": content[:-3],
+                "text": b"no trace at all, but text",
+                "length": b"\xff" * 9,
+                "huge": b"\xff\xff\xff\x7f",
+            }[how]
+        )
 
 
 @pytest.mark.parametrize(

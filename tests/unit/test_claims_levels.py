@@ -18,7 +18,14 @@ from scaleproof.stats.intervals import median
 from tests.unit.claims_samples import TRAIN, record, samples
 from tests.unit.test_judge import judged
 
-EMULATED: dict[str, Any] = {"fabric": "netns", "compute": "replay", "nodes": 2, "dilation": 4, "shrink": 2, "interface": "eth0"}
+EMULATED: dict[str, Any] = {
+    "fabric": "netns",
+    "compute": "replay",
+    "nodes": 2,
+    "dilation": 4,
+    "shrink": 2,
+    "interface": "eth0",
+}
 
 
 def launches(*cases: tuple[dict[str, Any], float]) -> list[tuple[Launch, float]]:
@@ -46,7 +53,10 @@ def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Foun
     draws = [100.0, *(100 * np.exp(dice.normal(0, 0.1, repetitions - 1)))]
     steps = {"simulated": draws, "measured": list(80 * np.exp(dice.normal(0, 0.01, repetitions)))}
     sides = {
-        evidence: [Launch(record(TRAIN, number, evidence=evidence), samples(*timed_steps(8000 / rate))) for number, rate in enumerate(rates)]
+        evidence: [
+            Launch(record(TRAIN, number, evidence=evidence), samples(*timed_steps(8000 / rate)))
+            for number, rate in enumerate(rates)
+        ]
         for evidence, rates in steps.items()
     }
     pool: Any = SimpleNamespace(launches=lambda select, evidence: sides[evidence])
@@ -58,7 +68,9 @@ def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Foun
 
 def timed_steps(length_ms: float) -> list[tuple[Any, ...]]:
     return [(rank, event, 0, at, at) for rank in range(2) for event, at in (("start", 0), ("end", length_ms))] + [
-        (rank, "step", number, number * length_ms / 2, (number + 1) * length_ms / 2) for rank in range(2) for number in range(2)
+        (rank, "step", number, number * length_ms / 2, (number + 1) * length_ms / 2)
+        for rank in range(2)
+        for number in range(2)
     ]
 
 
@@ -68,18 +80,30 @@ def test_more_draws_of_a_prediction_do_not_narrow_its_ratio_to_launches(upside_d
     for repetitions in (12, 60):
         found = predicted_over_measured(repetitions, upside_down).estimate
         assert found.interval is not None and found.difference is not None and found.difference.interval is not None
-        assert found.ours == pytest.approx(0.8 if upside_down else 1.25, rel=0.01), "the prediction itself, over the median of launches"
+        assert found.ours == pytest.approx(0.8 if upside_down else 1.25, rel=0.01), (
+            "the prediction itself, over the median of launches"
+        )
         assert found.interval.low < found.ours < found.interval.high and found.difference.p_value is None
-        assert (found.difference.interval.low, found.difference.interval.high) == pytest.approx((found.interval.low, found.interval.high))
+        assert (found.difference.interval.low, found.difference.interval.high) == pytest.approx(
+            (found.interval.low, found.interval.high)
+        )
         widths.append(np.log(found.interval.high / found.interval.low))
     assert min(widths) > 2 * 1.96 * 0.1 * 0.9, "draws of 10 % leave this open, however many there are"
 
 
 CLAIM: dict[str, Any] = {
-    "id": "mine.own.levels", "origin": "own", "statement": "s", "unit": "fraction", "direction": "lower", "experiment": "speed", "metric": "level_error",
-    "select": {"transport": "tcp", "ranks": 2}, "against": {"transport": "tcp", "ranks": 2},
-    "base_evidence": "measured", "rule": {"name": "at_most", "value": 0.08},
-}  # fmt: skip
+    "id": "mine.own.levels",
+    "origin": "own",
+    "statement": "s",
+    "unit": "fraction",
+    "direction": "lower",
+    "experiment": "speed",
+    "metric": "level_error",
+    "select": {"transport": "tcp", "ranks": 2},
+    "against": {"transport": "tcp", "ranks": 2},
+    "base_evidence": "measured",
+    "rule": {"name": "at_most", "value": 0.08},
+}
 SWEPT = "sweep: {minibatch: [16, 32, 64, 128, 256, 512]}"
 BOTH = f"{{arms: [tcp], {SWEPT}}}, {{arms: [tcp], set: {{fabric: netns, compute: replay}}, {SWEPT}}}, "
 
@@ -106,6 +130,12 @@ def test_a_missing_launch_is_counted_at_its_own_level(tmp_path: Path) -> None:
 
 
 def test_a_ratio_may_stand_against_another_level(tmp_path: Path) -> None:
-    claim = {**CLAIM, "metric": "speedup", "select": {"minibatch": 16}, "against": {"minibatch": 16}, "rule": {"name": "ratio", "low": 0.9, "high": 1.0}}
+    claim = {
+        **CLAIM,
+        "metric": "speedup",
+        "select": {"minibatch": 16},
+        "against": {"minibatch": 16},
+        "rule": {"name": "ratio", "low": 0.9, "high": 1.0},
+    }
     result = judged(tmp_path, claim, lambda launch: 104 if replayed(launch) else 100, replayed, BOTH)
     assert (result.evidence, result.ours) == ("emulated", pytest.approx(100 / 104))

@@ -15,8 +15,11 @@ from tests.unit.test_judge import SPEEDUP, judged
 SWEPT = "sweep: {bucket_mib: [1, 2, 4], minibatch: [16]}"
 RANGE = f"{{arms: [gloo, alone], {SWEPT}}}, {{arms: [alone], set: {{ranks: 1}}, {SWEPT}}}, "
 CLAIM: dict[str, Any] = {
-    **SPEEDUP, "select": {"transport": "gloo", "minibatch": 16}, "against": {"ranks": 1, "minibatch": 16}, "over": ["bucket_mib"],
-}  # fmt: skip
+    **SPEEDUP,
+    "select": {"transport": "gloo", "minibatch": 16},
+    "against": {"ranks": 1, "minibatch": 16},
+    "over": ["bucket_mib"],
+}
 
 
 def lengths(*of_two_ranks: float) -> Callable[[PlannedLaunch], float]:
@@ -24,7 +27,9 @@ def lengths(*of_two_ranks: float) -> Callable[[PlannedLaunch], float]:
 
     def length(launch: PlannedLaunch) -> float:
         case: Any = launch.case
-        return 100 if case.transport is None else dict(zip((1, 2, 4), of_two_ranks, strict=True)).get(case.bucket_mib, 100)
+        return (
+            100 if case.transport is None else dict(zip((1, 2, 4), of_two_ranks, strict=True)).get(case.bucket_mib, 100)
+        )
 
     return length
 
@@ -50,7 +55,9 @@ def test_a_point_without_launches_leaves_it_open(tmp_path: Path) -> None:
         return None if launch.case.transport == "gloo" and getattr(launch.case, "bucket_mib", None) == 2 else {}
 
     result = judged(tmp_path, CLAIM, lengths(50, 55, 60), without_one, RANGE)
-    assert result.verdict == "inconclusive" and result.rule.startswith("1 of 3 points of the range have no value (bucket_mib 2)")
+    assert result.verdict == "inconclusive" and result.rule.startswith(
+        "1 of 3 points of the range have no value (bucket_mib 2)"
+    )
 
 
 def test_without_a_range_the_same_launches_are_taken_together(tmp_path: Path) -> None:
@@ -60,4 +67,12 @@ def test_without_a_range_the_same_launches_are_taken_together(tmp_path: Path) ->
 
 def test_a_range_of_an_ordering_is_refused() -> None:
     with pytest.raises(ValueError, match="leave 'arms' and 'along' out"):
-        ClaimForm(**{**SPEEDUP, "against": None, "arms": ({"ranks": 1}, {"ranks": 2}), "rule": {"name": "ordering"}, "over": ("bucket_mib",)})
+        ClaimForm(
+            **{
+                **SPEEDUP,
+                "against": None,
+                "arms": ({"ranks": 1}, {"ranks": 2}),
+                "rule": {"name": "ordering"},
+                "over": ("bucket_mib",),
+            }
+        )

@@ -1,4 +1,5 @@
-"""The suite taxonomy: rows as published, the delay formulas, schemes as messages between threads, and schedules against work and depth."""
+"""The suite taxonomy: rows as published, the delay formulas, schemes as messages between threads, and schedules against
+work and depth."""
 
 from __future__ import annotations
 
@@ -28,7 +29,16 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "models.py"))
 PROGRAM = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "programs" / "schemes.py"))
 DELAYS, SCHEMES = MODELS["DELAYS"], PROGRAM["SCHEMES"]
-OWN = {"program": "own", "suite": "taxonomy", "experiment": "delays", "entry": "delays", "arm": "a", "transport": "tcp", "fabric": "netns", "link_mbit": 8}
+OWN = {
+    "program": "own",
+    "suite": "taxonomy",
+    "experiment": "delays",
+    "entry": "delays",
+    "arm": "a",
+    "transport": "tcp",
+    "fabric": "netns",
+    "link_mbit": 8,
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +60,10 @@ def test_rows_are_those_of_the_surveys(suite: Suite) -> None:
 
 def test_without_launches_arithmetic_alone_is_judged(suite: Suite, tmp_path: Path) -> None:
     found = {result.id.removeprefix("taxonomy."): result for result in judge_suite(suite, "smoke", Store(tmp_path))}
-    assert {name for name, result in found.items() if result.verdict == "reproduced"} == {"bennun.wd.bound", "own.naive_worst"}
+    assert {name for name, result in found.items() if result.verdict == "reproduced"} == {
+        "bennun.wd.bound",
+        "own.naive_worst",
+    }
     assert found["langer.tau"].verdict == "not runnable here"
     assert {result.verdict for result in found.values() if result.kind == "context"} == {None}
     assert found["langer.fig14.size.vgga"].ours == pytest.approx(506.8, abs=0.05)
@@ -65,9 +78,18 @@ def test_schemes_are_the_same_in_the_formulas_the_program_the_tags_and_the_arms(
 
 
 def test_one_worker_has_nothing_to_reduce_and_a_ring_carries_what_sharded_servers_carry() -> None:
-    assert DELAYS["ring"](1, 5, 7, 3) == DELAYS["recursive_doubling"](1, 5, 7, 3) == DELAYS["sharded_ps_k_eq_n_sync"](1, 5, 7, 3) == 3
+    assert (
+        DELAYS["ring"](1, 5, 7, 3)
+        == DELAYS["recursive_doubling"](1, 5, 7, 3)
+        == DELAYS["sharded_ps_k_eq_n_sync"](1, 5, 7, 3)
+        == 3
+    )
     assert DELAYS["ring"](8, 5, 7, 0) == DELAYS["sharded_ps_k_eq_n_sync"](8, 5, 7, 0) == 7 / 8 * (2 * 5 + 7)
-    assert DELAYS["naive_sync_ps"](4, 1, 0, 0) == 8 and DELAYS["binomial_tree"](4, 1, 0, 0) == 6 and DELAYS["async_all_workers"](4, 1, 0, 0) == 4
+    assert (
+        DELAYS["naive_sync_ps"](4, 1, 0, 0) == 8
+        and DELAYS["binomial_tree"](4, 1, 0, 0) == 6
+        and DELAYS["async_all_workers"](4, 1, 0, 0) == 4
+    )
 
 
 def test_the_papers_stand_on_the_same_axes(suite: Suite) -> None:
@@ -108,7 +130,12 @@ def test_every_scheme_leaves_everybody_with_the_step_of_all_gradients(scheme: st
     for pair in ((one, other) for one in range(ranks) for other in range(ranks)):
         _ = boxes[pair]
     parts = [
-        PROGRAM["Exchange"](Mail(rank, boxes), workers, 24, lambda parameters, gradient: np.subtract(parameters, gradient, out=parameters))
+        PROGRAM["Exchange"](
+            Mail(rank, boxes),
+            workers,
+            24,
+            lambda parameters, gradient: np.subtract(parameters, gradient, out=parameters),
+        )
         for rank in range(ranks)
     ]
     for rank, part in enumerate(parts):
@@ -120,7 +147,10 @@ def test_every_scheme_leaves_everybody_with_the_step_of_all_gradients(scheme: st
         thread.join(20)
         assert not thread.is_alive()
     total = -sum(range(1, workers + 1))
-    wanted = {"async_per_worker": {0: -1}, "async_all_workers": {workers - 1: total * PROGRAM["ROUNDS"].get("async_all_workers", 1)}}
+    wanted = {
+        "async_per_worker": {0: -1},
+        "async_all_workers": {workers - 1: total * PROGRAM["ROUNDS"].get("async_all_workers", 1)},
+    }
     for rank, value in wanted.get(scheme, dict.fromkeys(range(workers), total)).items():
         assert (parts[rank].parameters == value).all(), (rank, parts[rank].parameters)
     if scheme in ("ring", "sharded_ps_k_eq_n_sync"):
@@ -129,12 +159,18 @@ def test_every_scheme_leaves_everybody_with_the_step_of_all_gradients(scheme: st
 
 def exchange(scheme: str, ranks: int, *lengths_ms: float, value: float = 1) -> tuple[Any, Any]:
     case = {**OWN, "ranks": ranks, "sizes": [1_000_000], "options": {"scheme": scheme, "slept": 1}}
-    rows = [(rank, "delay", number, rank, rank + length, 1_500_000, value) for rank in range(ranks) for number, length in enumerate(lengths_ms)]
+    rows = [
+        (rank, "delay", number, rank, rank + length, 1_500_000, value)
+        for rank in range(ranks)
+        for number, length in enumerate(lengths_ms)
+    ]
     return record(case), samples(*rows, (0, "reduce", 0, 0, 10, 0), (0, "update", 0, 0, 20, 0))
 
 
 def test_a_delay_is_held_against_the_formula_with_the_rate_that_was_set(metrics: dict[str, Metric]) -> None:
-    delay, over, traffic, bound = (metrics[name].launch for name in ("delay_s", "delay_over_bound", "traffic_ratio", "all_reduce_over_bound"))
+    delay, over, traffic, bound = (
+        metrics[name].launch for name in ("delay_s", "delay_over_bound", "traffic_ratio", "all_reduce_over_bound")
+    )
     assert delay and over and traffic and bound
     found = exchange("ring", 4, 1997, 1797, 2197)
     assert delay(*found) == pytest.approx(2.0)
@@ -151,7 +187,9 @@ def test_a_schedule_that_wastes_a_worker_is_outside() -> None:
     assert [MODELS["greedy_schedule"](chain, workers) for workers in (1, 2, 4)] == [4, 3, 3]
     assert MODELS["schedules_outside"]({"workloads": ["cd_dnn"], "workers": 4}, {}) == 0
     slow = runpy.run_path(str(ROOT / "suites" / "taxonomy" / "models.py"))
-    slow["schedules_outside"].__globals__["greedy_schedule"] = lambda operations, workers: 3 * sum(cost for cost, _ in operations)
+    slow["schedules_outside"].__globals__["greedy_schedule"] = lambda operations, workers: (
+        3 * sum(cost for cost, _ in operations)
+    )
     assert slow["schedules_outside"]({"workloads": ["cd_dnn"], "workers": 4}, {}) == 4
 
 

@@ -20,25 +20,71 @@ from tests.unit.claims_samples import TRAIN, record
 from tests.unit.test_judge import SPEEDUP, SUITE, commit, judged, one_rank_takes_twice_as_long
 
 FORM: dict[str, Any] = {
-    "what": "dilation", "evidence": "emulated", "where": {"fabric": "netns"}, "unless": {"dilation": 1}, "alike": ["transport"], "up_to": ["ranks"],
+    "what": "dilation",
+    "evidence": "emulated",
+    "where": {"fabric": "netns"},
+    "unless": {"dilation": 1},
+    "alike": ["transport"],
+    "up_to": ["ranks"],
     "down_to": ["dilation"],
-}  # fmt: skip
+}
 ON: dict[str, Any] = {"transport": "tcp", "ranks": 4, "dilation": 8}
-PREDICTED: dict[str, Any] = {"what": "predictions", "evidence": "simulated", "where": {"fabric": "simulated"}, "alike": ["transport"], "up_to": ["ranks"]}
+PREDICTED: dict[str, Any] = {
+    "what": "predictions",
+    "evidence": "simulated",
+    "where": {"fabric": "simulated"},
+    "alike": ["transport"],
+    "up_to": ["ranks"],
+}
 
 
-def verdict(word: str | None, name: str = "validation.dilation", form: dict[str, Any] = FORM, **finding: Any) -> ClaimResult:
+def verdict(
+    word: str | None, name: str = "validation.dilation", form: dict[str, Any] = FORM, **finding: Any
+) -> ClaimResult:
     """One of suite validation's, made by hand."""
     found = {"form": form, "machine": "m", "code": "d", "latest": "2026-01-01T00:00:00Z", "judged_on": [ON], **finding}
     return ClaimResult(
-        id=name, suite="validation", size="smoke", kind="claim", origin="own", statement="s", metric="speedup", published=None, ours=1.12, interval=None,
-        n=6, unit="x", evidence="emulated", verdict=word, rule="1.12 is not between", reason="", runs=(), experiment="e", base=None, provenance=None,
-        gate=False, direction=None, where=None, source="own", deviations=(), control=None, validates=Finding.model_validate(found),
-    )  # fmt: skip
+        id=name,
+        suite="validation",
+        size="smoke",
+        kind="claim",
+        origin="own",
+        statement="s",
+        metric="speedup",
+        published=None,
+        ours=1.12,
+        interval=None,
+        n=6,
+        unit="x",
+        evidence="emulated",
+        verdict=word,
+        rule="1.12 is not between",
+        reason="",
+        runs=(),
+        experiment="e",
+        base=None,
+        provenance=None,
+        gate=False,
+        direction=None,
+        where=None,
+        source="own",
+        deviations=(),
+        control=None,
+        validates=Finding.model_validate(found),
+    )
 
 
 def emulated(**fields: Any) -> Record:
-    case = {**TRAIN, "transport": "tcp", "collective": "ring", "fabric": "netns", "compute": "replay", "ranks": 4, "dilation": 8, **fields}
+    case = {
+        **TRAIN,
+        "transport": "tcp",
+        "collective": "ring",
+        "fabric": "netns",
+        "compute": "replay",
+        "ranks": 4,
+        "dilation": 8,
+        **fields,
+    }
     return record(case, evidence="emulated")
 
 
@@ -68,7 +114,9 @@ def test_without_verdicts_nothing_is_validated_and_the_command_is_named() -> Non
         ({"dilation": 1}, "not validated here"),
     ],
 )
-def test_a_claim_that_holds_validates_launches_like_those_it_was_judged_on(fields: dict[str, Any], expected: str) -> None:
+def test_a_claim_that_holds_validates_launches_like_those_it_was_judged_on(
+    fields: dict[str, Any], expected: str
+) -> None:
     assert standing([verdict("reproduced")], emulated(**fields)) == expected
 
 
@@ -99,7 +147,10 @@ def test_the_newest_verdict_counts() -> None:
 def test_everything_that_is_checked_of_a_level_must_hold() -> None:
     other: dict[str, Any] = {"name": "validation.shrink", "form": {**FORM, "what": "shrink", "unless": {}}}
     assert standing([verdict("reproduced"), verdict("reproduced", **other)], emulated()) == "validated"
-    for doubt in (verdict("inconclusive", **other), verdict("inconclusive", **other, machine=None, code="", judged_on=[])):
+    for doubt in (
+        verdict("inconclusive", **other),
+        verdict("inconclusive", **other, machine=None, code="", judged_on=[]),
+    ):
         assert standing([verdict("reproduced"), doubt], emulated()) == "not validated here"
     assert standing([verdict("inconclusive", **other), verdict("not reproduced")], emulated()) == "missed"
 
@@ -115,21 +166,37 @@ def test_a_prediction_is_worth_no_more_than_what_it_was_judged_against() -> None
     held = verdict("reproduced", "validation.prediction", PREDICTED)
     assert standing([held], predicted) == "validated"
     assert standing([held, verdict("not reproduced")], predicted) == "validated", "no launch that missed is behind it"
-    assert standing([verdict("reproduced", "validation.prediction", PREDICTED, below=["its base missed"])], predicted) == "missed"
-    alone = record({**case, "ranks": 1, "nodes": 1, "strategy": "local_only", "transport": None, "collective": "native"}, evidence="simulated")
+    assert (
+        standing([verdict("reproduced", "validation.prediction", PREDICTED, below=["its base missed"])], predicted)
+        == "missed"
+    )
+    alone = record(
+        {**case, "ranks": 1, "nodes": 1, "strategy": "local_only", "transport": None, "collective": "native"},
+        evidence="simulated",
+    )
     assert Findings().label([alone]) is None, "one rank exchanges nothing"
 
 
-@pytest.mark.parametrize(("word", "words"), [("reproduced", "emulated (validated)"), ("not reproduced", "emulated (validation missed)")])
+@pytest.mark.parametrize(
+    ("word", "words"), [("reproduced", "emulated (validated)"), ("not reproduced", "emulated (validation missed)")]
+)
 def test_a_verdict_bears_the_label_of_its_launches(tmp_path: Path, word: str, words: str) -> None:
     everywhere = {"what": "all", "evidence": "emulated"}
-    write_claims(tmp_path / "results" / "claims" / "validation.smoke.json", [verdict(word, form=everywhere, judged_on=[{}])])
+    write_claims(
+        tmp_path / "results" / "claims" / "validation.smoke.json", [verdict(word, form=everywhere, judged_on=[{}])]
+    )
     result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
     assert (result.verdict, result.evidence_words(), result.lowered) == ("reproduced", words, word != "reproduced")
 
 
 def test_what_is_counted_bears_no_label(tmp_path: Path) -> None:
-    claim = {**SPEEDUP, "metric": "max_loss_difference", "unit": "1", "direction": "lower", "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}}
+    claim = {
+        **SPEEDUP,
+        "metric": "max_loss_difference",
+        "unit": "1",
+        "direction": "lower",
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1},
+    }
     result = judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: {"evidence": "emulated"})
     assert (result.verdict, result.label, result.evidence_words()) == ("reproduced", None, "emulated")
 
@@ -142,10 +209,15 @@ def test_verdicts_of_another_form_are_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("replay_ms", "word", "missed_by"), [(104, "reproduced", None), (125, "not reproduced", 0.15)])
-def test_a_judged_claim_of_suite_validation_keeps_what_others_need(tmp_path: Path, replay_ms: float, word: str, missed_by: float | None) -> None:
+def test_a_judged_claim_of_suite_validation_keeps_what_others_need(
+    tmp_path: Path, replay_ms: float, word: str, missed_by: float | None
+) -> None:
     found = validation(tmp_path, {"replayed": lambda launch: replay_ms if launch.case.ranks == 2 else 100})
     assert (found.verdict, found.label) == (word, None) and found.validates is not None
-    assert found.validates.judged_on == ({"ranks": 2},) and (found.validates.machine, found.validates.code) == ("m", "d")
+    assert found.validates.judged_on == ({"ranks": 2},) and (found.validates.machine, found.validates.code) == (
+        "m",
+        "d",
+    )
     assert found.validates.missed_by == (None if missed_by is None else pytest.approx(missed_by))
 
 
@@ -154,9 +226,14 @@ def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
     (tmp_path / "validation").mkdir()
     (tmp_path / "validation" / "suite.yaml").write_text(SUITE.replace("suite: mine", "suite: validation"))
     claim = {
-        **SPEEDUP, "id": "validation.replay", "select": {"transport": "gloo"}, "against": {"transport": "tcp"}, "base_evidence": "measured",
-        "rule": {"name": "ratio", "low": 0.95, "high": 1.05}, "validates": {"what": "replay", "evidence": "emulated", "up_to": ["ranks"]},
-    }  # fmt: skip
+        **SPEEDUP,
+        "id": "validation.replay",
+        "select": {"transport": "gloo"},
+        "against": {"transport": "tcp"},
+        "base_evidence": "measured",
+        "rule": {"name": "ratio", "low": 0.95, "high": 1.05},
+        "validates": {"what": "replay", "evidence": "emulated", "up_to": ["ranks"]},
+    }
     (tmp_path / "validation" / "claims.yaml").write_text(yaml.safe_dump([claim]))
     suite, store = load_suite("validation", tmp_path), Store(tmp_path / "results")
     for launch in plan(suite, "speed", "smoke"):
@@ -173,11 +250,18 @@ def test_a_miss_of_the_level_below_is_handed_on(tmp_path: Path) -> None:
     suite = load_suite("validation")
     forms = {claim.form.id: claim.form for claim in load_claims(suite)}
     base = emulated()
-    held = verdict("reproduced", "validation.prediction", PREDICTED).model_copy(update={"runs": (base.launch,), "evidence": "simulated"})
+    held = verdict("reproduced", "validation.prediction", PREDICTED).model_copy(
+        update={"runs": (base.launch,), "evidence": "simulated"}
+    )
     missed = verdict("not reproduced", "validation.dilation.ring", missed_by=0.07)
     prediction, _ = with_misses_below([held, missed], forms, {base.launch: base})
-    assert prediction.validates is not None and "was judged against emulated launches, whose validation was missed" in prediction.validates.below[0]
-    prediction, _ = with_misses_below([held, verdict("reproduced", "validation.dilation.ring")], forms, {base.launch: base})
+    assert (
+        prediction.validates is not None
+        and "was judged against emulated launches, whose validation was missed" in prediction.validates.below[0]
+    )
+    prediction, _ = with_misses_below(
+        [held, verdict("reproduced", "validation.dilation.ring")], forms, {base.launch: base}
+    )
     assert prediction.validates is not None and not prediction.validates.below
 
 

@@ -1,4 +1,5 @@
-"""The suite vigna2007: every row has its claim, rows of data that are not here are shown only, and every claim of our own finds launches at size smoke."""
+"""The suite vigna2007: every row has its claim, rows of data that are not here are shown only, and every claim of our
+own finds launches at size smoke."""
 
 from collections import Counter
 from pathlib import Path
@@ -23,11 +24,20 @@ def test_published_rows_are_those_of_their_sources(suite: Suite) -> None:
     rows = load_published(suite.folder)
     values = {name.removeprefix("vigna2007."): row.value for name, row in rows.items()}
     assert values == {
-        "altavista2002.nodes": 1413511390, "altavista2002.arcs": 6636600779, "altavista2002.dangling": 53.74, "altavista2002.isolated": 49,
-        "altavista2002.largest_scc": 3.54, "altavista2002.average_degree": 4.695, "altavista2002.reachable_pairs": 1.61, "web_stanford.nodes": 281903,
-        "web_stanford.edges": 2312497, "web_stanford.largest_wcc": 90.6, "web_stanford.largest_scc": 53.4, "web_stanford.diameter": 674,
+        "altavista2002.nodes": 1413511390,
+        "altavista2002.arcs": 6636600779,
+        "altavista2002.dangling": 53.74,
+        "altavista2002.isolated": 49,
+        "altavista2002.largest_scc": 3.54,
+        "altavista2002.average_degree": 4.695,
+        "altavista2002.reachable_pairs": 1.61,
+        "web_stanford.nodes": 281903,
+        "web_stanford.edges": 2312497,
+        "web_stanford.largest_wcc": 90.6,
+        "web_stanford.largest_scc": 53.4,
+        "web_stanford.diameter": 674,
         "web_stanford.dangling": 172,
-    }  # fmt: skip
+    }
     assert Counter(row.provenance for row in rows.values()) == {"paper": 7, "secondary": 5, "memory_medium": 1}
 
 

@@ -1,4 +1,5 @@
-"""The suite xue2019: rows as published, sizes of its models, metrics on records made by hand, and claims that find launches on all their sides."""
+"""The suite xue2019: rows as published, sizes of its models, metrics on records made by hand, and claims that find
+launches on all their sides."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ from tests.unit.claims_samples import TRAIN, record, samples, step
 
 ROOT = Path(__file__).resolve().parents[2]
 KIB, MIB = 1 << 10, 1 << 20
-OWN = {"program": "own", "suite": "xue2019", "experiment": "micro", "entry": "send_reduce", "ranks": 2, "sizes": [4 * KIB, MIB]}
+OWN = {
+    "program": "own",
+    "suite": "xue2019",
+    "experiment": "micro",
+    "entry": "send_reduce",
+    "ranks": 2,
+    "sizes": [4 * KIB, MIB],
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +42,43 @@ def metrics(suite: Suite) -> dict[str, Metric]:
 
 
 def with_facts(case: dict[str, Any], *facts: dict[str, Any], plan_index: int = 0) -> Record:
-    ranks = [RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end", facts=own) for rank, own in enumerate(facts)]
+    ranks = [
+        RankStatus(rank=rank, pid=1, exit_code=0, signal=None, status="ok", step=1, operation="end", facts=own)
+        for rank, own in enumerate(facts)
+    ]
     return record(case, plan_index, ranks=ranks)
 
 
 def sends(small_ms: float, large_ms: float) -> list[tuple[Any, ...]]:
-    return [(0, "send_reduce", number, 0, time, nbytes) for nbytes, time in ((4 * KIB, small_ms), (MIB, large_ms)) for number in range(3)]
+    return [
+        (0, "send_reduce", number, 0, time, nbytes)
+        for nbytes, time in ((4 * KIB, small_ms), (MIB, large_ms))
+        for number in range(3)
+    ]
 
 
 def test_rows_are_those_of_their_sources_and_five_of_them_may_decide(suite: Suite) -> None:
     rows = load_published(suite.folder)
-    assert Counter(row.provenance for row in rows.values()) == {"memory_medium": 19, "memory_high": 5, "memory_low": 8, "paper": 5, "secondary": 1}
+    assert Counter(row.provenance for row in rows.values()) == {
+        "memory_medium": 19,
+        "memory_high": 5,
+        "memory_low": 8,
+        "paper": 5,
+        "secondary": 1,
+    }
     gated = {name: row.value for name, row in rows.items() if row.gate}
     assert gated == {
-        "xue2019.max.vs_grpc_tcp": 25, "xue2019.max.vs_grpc_rdma": 169, "xue2019.ctx.hkust_gdr.vs_grpc": 2.43, "xue2019.ctx.hkust_gdr.vs_copy_rdma": 1.21,
+        "xue2019.max.vs_grpc_tcp": 25,
+        "xue2019.max.vs_grpc_rdma": 169,
+        "xue2019.ctx.hkust_gdr.vs_grpc": 2.43,
+        "xue2019.ctx.hkust_gdr.vs_copy_rdma": 1.21,
         "xue2019.ctx.ustc_rdma.vs_grpc": 6,
-    }  # fmt: skip
+    }
 
 
-def test_without_launches_recalled_rows_stay_unverified_and_related_work_is_not_runnable_here(suite: Suite, tmp_path: Path) -> None:
+def test_without_launches_recalled_rows_stay_unverified_and_related_work_is_not_runnable_here(
+    suite: Suite, tmp_path: Path
+) -> None:
     found = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
     recalled = [result for result in found.values() if result.provenance and result.provenance.startswith("memory")]
     assert len(recalled) == 32 and {result.verdict for result in recalled} == {"unverified"}
@@ -62,7 +88,11 @@ def test_without_launches_recalled_rows_stay_unverified_and_related_work_is_not_
 
 
 def test_sizes_and_numbers_of_tensors_of_all_six_models_are_the_published_ones(suite: Suite, tmp_path: Path) -> None:
-    found = {result.id.removeprefix("xue2019."): result for result in judge_suite(suite, "smoke", Store(tmp_path)) if result.kind == "consistency"}
+    found = {
+        result.id.removeprefix("xue2019."): result
+        for result in judge_suite(suite, "smoke", Store(tmp_path))
+        if result.kind == "consistency"
+    }
     assert len(found) == 12
     for name, result in found.items():
         assert result.published is not None and result.ours == pytest.approx(result.published, abs=0.005), name
@@ -77,7 +107,11 @@ def test_costs_are_those_of_both_ends_over_the_tensors_sent(metrics: dict[str, M
     values = [metrics[name].by_size(launch, samples()) for name in names]
     assert [found[MIB] for found in values] == [2.0, 1.0, 1.0, pytest.approx(0.2)]
     assert {found[4 * KIB] for found in values} == {None}
-    messages = with_facts({**OWN, "arm": "grpc", "options": {"mechanism": "messages"}}, {"costs": {str(MIB): sender}}, {"costs": {str(MIB): receiver}})
+    messages = with_facts(
+        {**OWN, "arm": "grpc", "options": {"mechanism": "messages"}},
+        {"costs": {str(MIB): sender}},
+        {"costs": {str(MIB): receiver}},
+    )
     assert metrics["copies_per_tensor"].by_size(messages, samples())[MIB] is None
 
 
@@ -93,10 +127,20 @@ def test_the_largest_gain_compares_only_what_both_arms_trained(metrics: dict[str
     def trained(arm: str, workload: str, length: float) -> Launch:
         case = {**TRAIN, "arm": arm, "workload": workload}
         moments = [(rank, event, 0, at, at) for rank in range(2) for event, at in (("start", 0), ("end", 2 * length))]
-        rows = [row for rank in range(2) for number in range(2) for row in step(rank, number, number * length, length=length)]
+        rows = [
+            row
+            for rank in range(2)
+            for number in range(2)
+            for row in step(rank, number, number * length, length=length)
+        ]
         return Launch(record(case), samples(*moments, *rows))
 
-    launches = [trained("zero_copy", "fcn5", 100), trained("rpc", "fcn5", 269), trained("zero_copy", "lstm", 100), trained("rpc", "lstm", 120)]
+    launches = [
+        trained("zero_copy", "fcn5", 100),
+        trained("rpc", "fcn5", 269),
+        trained("zero_copy", "lstm", 100),
+        trained("rpc", "lstm", 120),
+    ]
     launches.append(trained("rpc", "vgg16", 900))
     gain = metrics["largest_throughput_gain"].block
     assert gain is not None and gain(launches) == pytest.approx(169)
@@ -114,7 +158,9 @@ def test_the_share_of_copied_sends_is_that_of_the_first_step_and_of_all_later_on
 
 
 def test_a_gain_is_one_of_the_same_launch(metrics: dict[str, Metric]) -> None:
-    rows = samples((0, "minibatch_rpc", 0, 0, 30), (0, "minibatch_zero_copy", 0, 30, 40), (0, "minibatch_copy", 0, 40, 60))
+    rows = samples(
+        (0, "minibatch_rpc", 0, 0, 30), (0, "minibatch_zero_copy", 0, 30, 40), (0, "minibatch_copy", 0, 40, 60)
+    )
     gains = [metrics[name].launch for name in ("gain_over_rpc", "gain_over_copy")]
     assert [gain and gain(record({**OWN, "arm": "fcn5"}), rows) for gain in gains] == [3.0, 2.0]
 
@@ -127,8 +173,16 @@ def test_every_claim_of_our_own_has_launches_on_all_its_sides(suite: Suite, size
             continue
         chosen = suite.experiment(form.experiment).size(size)
         assert chosen.launches >= 6
-        sides = [*({**form.select, **arm} for arm in form.arms), form.against, form.control.select if form.control else None]
+        sides = [
+            *({**form.select, **arm} for arm in form.arms),
+            form.against,
+            form.control.select if form.control else None,
+        ]
         sides += [] if form.arms else [form.select]
         for side in sides:
             assert side is None or any(matches(case, side) for case in chosen.cases), f"{form.id}: {side}"
-            assert form.nbytes is None or side is None or any(matches(case, side) and form.nbytes in case.sizes for case in chosen.cases), form.id
+            assert (
+                form.nbytes is None
+                or side is None
+                or any(matches(case, side) and form.nbytes in case.sizes for case in chosen.cases)
+            ), form.id

@@ -1,4 +1,5 @@
-"""The suite zou2017: rows as published, its lemmas against the derived figures, metrics on records made by hand, and the integer program."""
+"""The suite zou2017: rows as published, its lemmas against the derived figures, metrics on records made by hand, and
+the integer program."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ MODELS = runpy.run_path(str(ROOT / "suites" / "zou2017" / "models.py"))
 OWN = {"program": "own", "suite": "zou2017", "experiment": "overhead", "entry": "overhead", "arm": "slept"}
 SWEEP = {"workers": 4, "nbytes": 1 << 20, "compute_ms": 140, "first_share": 0}
 MEASURED = st.tuples(st.floats(1e-4, 10), st.integers(0, 1 << 30))
-TABLES = st.lists(st.dictionaries(st.sampled_from(["direct", "gemm", "fft", "winograd"]), MEASURED, min_size=1), min_size=1, max_size=5)
+TABLES = st.lists(
+    st.dictionaries(st.sampled_from(["direct", "gemm", "fft", "winograd"]), MEASURED, min_size=1),
+    min_size=1,
+    max_size=5,
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +66,10 @@ def test_a_wrong_lemma_is_seen_in_the_derived_rows(suite: Suite, metrics: dict[s
     rows = load_published(suite.folder)
     model = metrics["lemma_rows_off"].model
     assert model is not None and model({}, rows) == 0
-    wrong = {name: row.model_copy(update={"value": 3.15}) if name == "zou2017.speedup.r10.g4" else row for name, row in rows.items()}
+    wrong = {
+        name: row.model_copy(update={"value": 3.15}) if name == "zou2017.speedup.r10.g4" else row
+        for name, row in rows.items()
+    }
     assert model({}, wrong) == 1
 
 
@@ -95,8 +103,18 @@ def test_efficiency_is_held_against_the_overhead_ratio_of_one_worker(metrics: di
 
 
 def rounds(ranks: int, took_ms: float, **options: Any) -> Launch:
-    case = {**OWN, "experiment": "servers", "entry": "servers", "arm": "workers_4", "ranks": ranks, "transport": "tcp", "options": {**SWEEP, **options}}
-    return Launch(record(case), samples(*((rank, "round", number, 0, took_ms) for rank in range(ranks) for number in range(3))))
+    case = {
+        **OWN,
+        "experiment": "servers",
+        "entry": "servers",
+        "arm": "workers_4",
+        "ranks": ranks,
+        "transport": "tcp",
+        "options": {**SWEEP, **options},
+    }
+    return Launch(
+        record(case), samples(*((rank, "round", number, 0, took_ms) for rank in range(ranks) for number in range(3)))
+    )
 
 
 def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(metrics: dict[str, Metric]) -> None:
@@ -115,16 +133,29 @@ def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(me
 
 
 def test_launches_of_other_experiments_have_no_rounds(metrics: dict[str, Metric]) -> None:
-    trained = {"program": "train", "suite": "zou2017", "experiment": "training", "arm": "servers", "ranks": 2, "transport": "tcp", "collective": "ring"}
+    trained = {
+        "program": "train",
+        "suite": "zou2017",
+        "experiment": "training",
+        "arm": "servers",
+        "ranks": 2,
+        "transport": "tcp",
+        "collective": "ring",
+    }
     trained |= {"strategy": "parameter_server", "workload": "cd_dnn", "minibatch": 8, "steps": 1}
     for case in (trained, OWN | {"ranks": 1}):
         launch = Launch(record(case), samples((0, "round", 0, 0, 5)))
-        assert [metrics[name].launch(launch.record, launch.samples) for name in ("server_rate", "round_s")] == [None, None]  # type: ignore[misc]
+        assert [metrics[name].launch(launch.record, launch.samples) for name in ("server_rate", "round_s")] == [
+            None,
+            None,
+        ]  # type: ignore[misc]
 
 
 @settings(deadline=None, max_examples=60)
 @given(TABLES, st.floats(0, 1))
-def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(table: list[dict[str, tuple[float, int]]], share: float) -> None:
+def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(
+    table: list[dict[str, tuple[float, int]]], share: float
+) -> None:
     most = sum(max(nbytes for _, nbytes in found.values()) for found in table)
     bound = round(share * most)
     ours, theirs = MODELS["fastest"](table, bound), MODELS["by_brute_force"](table, bound)
@@ -167,19 +198,40 @@ def test_metrics_of_the_integer_program_read_medians_of_the_samples(metrics: dic
             rows += [(0, "conv.fft", layer, 0, quick, points << 10, points)]
     found = record(case), samples(*rows, (0, "conv.fft", 0, 0, 900, 1, 4, True))
     assert MODELS["tables"](*found)[4][0] == {"direct": (0.031, 0.0), "fft": (0.01, 4096.0)}
-    values = {name: launch(*found) for name, metric in metrics.items() if name.startswith("ilp_") and (launch := metric.launch)}
-    assert values == {"ilp_difference": 0, "ilp_changed_layers": 1, "ilp_fastest_share": 1, "ilp_minibatch": 16, "ilp_tight_minibatch": 16}
+    values = {
+        name: launch(*found)
+        for name, metric in metrics.items()
+        if name.startswith("ilp_") and (launch := metric.launch)
+    }
+    assert values == {
+        "ilp_difference": 0,
+        "ilp_changed_layers": 1,
+        "ilp_fastest_share": 1,
+        "ilp_minibatch": 16,
+        "ilp_tight_minibatch": 16,
+    }
 
 
 @pytest.mark.parametrize(
     ("points", "maps", "out", "side", "kernel", "stride", "pad"),
-    [(2, 3, 8, 35, (11, 11), 4, 2), (2, 16, 24, 13, (3, 3), 1, 1), (1, 8, 8, 17, (5, 5), 1, 2), (3, 4, 8, 8, (3, 3), 1, 0), (2, 4, 6, 9, (1, 7), 1, 3)],
+    [
+        (2, 3, 8, 35, (11, 11), 4, 2),
+        (2, 16, 24, 13, (3, 3), 1, 1),
+        (1, 8, 8, 17, (5, 5), 1, 2),
+        (3, 4, 8, 8, (3, 3), 1, 0),
+        (2, 4, 6, 9, (1, 7), 1, 3),
+    ],
 )
-def test_every_algorithm_convolves(points: int, maps: int, out: int, side: int, kernel: tuple[int, int], stride: int, pad: int) -> None:
+def test_every_algorithm_convolves(
+    points: int, maps: int, out: int, side: int, kernel: tuple[int, int], stride: int, pad: int
+) -> None:
     torch = pytest.importorskip("torch")
     algorithms = runpy.run_path(str(ROOT / "suites" / "zou2017" / "programs" / "algorithms.py"))
     random = torch.Generator().manual_seed(1)
-    images, weights = torch.randn(points, maps, side, side, generator=random), torch.randn(out, maps, *kernel, generator=random)
+    images, weights = (
+        torch.randn(points, maps, side, side, generator=random),
+        torch.randn(out, maps, *kernel, generator=random),
+    )
     shape = algorithms["Shape"](maps, out, kernel, stride, ((pad, pad), (pad, pad)))
     wanted = torch.nn.functional.conv2d(images, weights, stride=stride, padding=pad)
     fitting = {name: algorithm for name, algorithm in algorithms["ALGORITHMS"].items() if algorithm.fits(shape)}

@@ -1,4 +1,5 @@
-"""What the commands say, in this process: help with examples, doctor, init, records that cannot run here, logs that try to steer the terminal."""
+"""What the commands say, in this process: help with examples, doctor, init, records that cannot run here, logs that try
+to steer the terminal."""
 
 from __future__ import annotations
 
@@ -65,10 +66,16 @@ def test_doctor_names_everything_that_is_registered(folder: Path, capsys: pytest
 
 
 def _without(monkeypatch: pytest.MonkeyPatch, kind: registry.Kind, name: str) -> None:
-    monkeypatch.setitem(registry.TABLES[kind], name, dataclasses.replace(registry.entry(kind, name), requires=("no_such_library",), advice="install it"))
+    monkeypatch.setitem(
+        registry.TABLES[kind],
+        name,
+        dataclasses.replace(registry.entry(kind, name), requires=("no_such_library",), advice="install it"),
+    )
 
 
-def test_doctor_says_why_something_is_absent_and_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_why_something_is_absent_and_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     _without(monkeypatch, "transport", "gloo")
     assert main(["doctor"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if "no_such_library" in line)
@@ -81,7 +88,9 @@ def test_doctor_finds_a_folder_that_a_dead_supervisor_left(folder: Path) -> None
     assert [item["kind"] for item in found] == ["folder"] and "scaleproof run" in found[0]["advice"]
 
 
-def test_doctor_cleans_what_dead_launches_left_and_nothing_else(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_cleans_what_dead_launches_left_and_nothing_else(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     staged, launch = folder / "results" / "staging" / "0123456789abcdef", "fedcba9876543210"
     staged.mkdir(parents=True)
     segment, foreign = Path("/dev/shm") / f"scaleproof-{launch}", Path("/dev/shm") / f"scaleproof-tests-{launch[:3]}"
@@ -89,9 +98,12 @@ def test_doctor_cleans_what_dead_launches_left_and_nothing_else(folder: Path, ca
         segment.mkdir()
         foreign.touch()
         known = (
-            {"launch": name, "kind": kind, "what": str(path)} for name, kind, path in [(launch, "shared memory", segment), ("tests", "shared memory", foreign)]
+            {"launch": name, "kind": kind, "what": str(path)}
+            for name, kind, path in [(launch, "shared memory", segment), ("tests", "shared memory", foreign)]
         )
-        monkeypatch.setattr(doctor, "leftovers", lambda _results, found=list(known): found)  # other launches may live on this machine meanwhile
+        monkeypatch.setattr(
+            doctor, "leftovers", lambda _results, found=list(known): found
+        )  # other launches may live on this machine meanwhile
         assert main(["doctor", "--clean"]) == 0
         assert not staged.exists() and not segment.exists() and foreign.exists()
         assert str(segment) in capsys.readouterr().out
@@ -102,7 +114,10 @@ def test_doctor_cleans_what_dead_launches_left_and_nothing_else(folder: Path, ca
 def test_an_import_that_fails_is_found_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_library.py").write_text("raise ImportError('libfoo.so.1: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert doctor._import_error("broken_library") == "`import broken_library` fails: ImportError: libfoo.so.1: cannot open shared object file"
+    assert (
+        doctor._import_error("broken_library")
+        == "`import broken_library` fails: ImportError: libfoo.so.1: cannot open shared object file"
+    )
     assert doctor._import_error("json") == ""
 
 
@@ -151,11 +166,15 @@ def test_suites_are_looked_for_where_the_variable_says(folder: Path, monkeypatch
 
 
 def test_a_dry_run_shows_the_fields_that_differ(folder: Path) -> None:
-    (folder / "suites/x/suite.yaml").write_text(SUITE.replace("arms: [gloo]", "arms: [gloo], sweep: {ranks: [1, 2], sizes: [[8], [64]]}"))
+    (folder / "suites/x/suite.yaml").write_text(
+        SUITE.replace("arms: [gloo]", "arms: [gloo], sweep: {ranks: [1, 2], sizes: [[8], [64]]}")
+    )
     assert changing(load_suite("x").experiment("speed").size("ci").cases) == ["ranks", "sizes"]
 
 
-def test_a_report_names_suites_that_nobody_has_begun_in_one_line_and_gaps_of_the_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_names_suites_that_nobody_has_begun_in_one_line_and_gaps_of_the_others(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "suites" / "z").mkdir()
     (folder / "suites" / "z" / "suite.yaml").write_text(SUITE.replace("suite: x", "suite: z"))
     assert main(["collect", "x", "speed", "--size", "ci"]) == 0

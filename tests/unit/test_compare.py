@@ -35,15 +35,23 @@ def run(results: Path, *words: str) -> int:
 def test_a_slower_commit_is_worse_in_every_metric_by_its_direction(results: Path) -> None:
     found = compared(results)
     assert {row.metric: (row.finding, row.change) for row in found.rows} == {
-        "collective_latency": ("higher", "worse"), "algbw": ("lower", "worse"), "busbw": ("lower", "worse"),
-    }  # fmt: skip
+        "collective_latency": ("higher", "worse"),
+        "algbw": ("lower", "worse"),
+        "busbw": ("lower", "worse"),
+    }
     latency = found.rows[0]
-    assert latency.ratio == pytest.approx(1.5) and latency.low is not None and 1.4 < latency.low < 1.5 < (latency.high or 0) < 1.6
+    assert (
+        latency.ratio == pytest.approx(1.5)
+        and latency.low is not None
+        and 1.4 < latency.low < 1.5 < (latency.high or 0) < 1.6
+    )
     assert (latency.n, latency.floor, latency.nbytes, found.regressions) == ((8, 8), 0.05, 1024, 3)
     assert "one after the other, not interleaved" in said(found)["not_interleaved"] and "rank-sum" in latency.test
 
 
-def test_fail_on_regression_is_1_when_b_is_worse_and_0_when_it_is_better_or_the_same(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fail_on_regression_is_1_when_b_is_worse_and_0_when_it_is_better_or_the_same(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(results, OLD, NEW) == 0
     assert run(results, OLD, NEW, "--fail-on", "regression") == 1
     assert run(results, NEW, OLD, "--fail-on", "regression") == 0
@@ -56,10 +64,16 @@ def test_a_change_within_the_noise_floor_is_no_difference(tmp_path: Path) -> Non
     assert {row.change for row in found.rows} == {"no difference"} and found.regressions == 0
 
 
-def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_noise_floor_nothing_is_a_regression_and_ci_is_told(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (results / "machines" / "m" / "profile.json").unlink()
     found = compared(results)
-    assert found.rows[0].change == "worse" and found.regressions == 0 and said(found)["no_noise_floor"].endswith("`scaleproof calibrate`")
+    assert (
+        found.rows[0].change == "worse"
+        and found.regressions == 0
+        and said(found)["no_noise_floor"].endswith("`scaleproof calibrate`")
+    )
     assert run(results, OLD, NEW) == 0
     capsys.readouterr()
     assert run(results, OLD, NEW, "--fail-on", "regression") == 2
@@ -73,7 +87,16 @@ def test_every_metric_of_a_message_size_is_compared() -> None:
 
 
 def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tmp_path: Path) -> None:
-    fields = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "dnn_digits"}
+    fields = {
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 2,
+        "transport": "gloo",
+        "strategy": "sync",
+        "workload": "dnn_digits",
+    }
     training = parse_case({**fields, "data": "digits", "minibatch": 8, "steps": 4, "warmup": 0})
     launches(tmp_path, FAST, "a", case=training, code=code("0ld"))
     launches(tmp_path, SLOW, "b", at=1, case=training, code=code("new", digest="e"))
@@ -83,7 +106,11 @@ def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tm
 
 def test_single_launches_are_shown_and_inconclusive(results: Path) -> None:
     found = compared(results, "a00", "b00")
-    assert {row.change for row in found.rows} == {"inconclusive"} and found.rows[0].ratio == pytest.approx(1.5) and found.tests == 0
+    assert (
+        {row.change for row in found.rows} == {"inconclusive"}
+        and found.rows[0].ratio == pytest.approx(1.5)
+        and found.tests == 0
+    )
     assert "few_launches" in said(found)
     assert run(results, "a00", "b00", "--fail-on", "regression") == 0
 
@@ -92,7 +119,11 @@ def test_two_machines_are_labelled_and_count_only_when_asked(tmp_path: Path) -> 
     results = two_commits(tmp_path, SLOW, machine="m2")
     calibrate(results, "m2", 0.08)
     found = compared(results)
-    assert {row.change for row in found.rows} == {"different machines"} and found.regressions == 0 and "different_machines" in said(found)
+    assert (
+        {row.change for row in found.rows} == {"different machines"}
+        and found.regressions == 0
+        and "different_machines" in said(found)
+    )
     assert found.rows[0].finding == "higher" and found.rows[0].floor == 0.08
     assert run(results, OLD, NEW, "--fail-on", "regression") == 0
     assert run(results, OLD, NEW, "--fail-on", "regression", "--across-machines") == 1
@@ -110,7 +141,12 @@ def test_the_number_of_comparisons_raises_every_p(tmp_path: Path) -> None:
     assert alone.change == "worse" and alone.p_adjusted == alone.p_value
     among = compared(tmp_path, "@size:ci", "@size:smoke", metrics=LATENCY[1:])
     found = max(among.rows, key=lambda row: row.ratio or 0)
-    assert among.tests == 3 and found.finding == "inconclusive" and (found.p_adjusted or 0) > 0.05 > (found.p_value or 1) and "--metric" in found.why
+    assert (
+        among.tests == 3
+        and found.finding == "inconclusive"
+        and (found.p_adjusted or 0) > 0.05 > (found.p_value or 1)
+        and "--metric" in found.why
+    )
 
 
 def test_a_case_of_which_no_launch_ended_well_in_b_is_a_regression(results: Path) -> None:
@@ -137,30 +173,58 @@ def test_nothing_compared_is_no_success_for_ci(results: Path, capsys: pytest.Cap
 
 
 HERE: dict[str, Any] = {
-    "governor": "performance", "transparent_huge_pages": "never", "load": {"before": {"load_1min": 0.1}}, "variables": {"OMP_NUM_THREADS": "1"},
+    "governor": "performance",
+    "transparent_huge_pages": "never",
+    "load": {"before": {"load_1min": 0.1}},
+    "variables": {"OMP_NUM_THREADS": "1"},
     "cpu_flags": " ".join([f"flag{number}" for number in range(30)] + ["avx2"]),
-}  # fmt: skip
+}
 THERE = {
-    **HERE, "governor": "powersave", "load": {"before": {"load_1min": 2.5}}, "variables": {"OMP_NUM_THREADS": "2", "SCALEPROOF_LAUNCH": "x"},
+    **HERE,
+    "governor": "powersave",
+    "load": {"before": {"load_1min": 2.5}},
+    "variables": {"OMP_NUM_THREADS": "2", "SCALEPROOF_LAUNCH": "x"},
     "cpu_flags": HERE["cpu_flags"] + " avx512f",
-}  # fmt: skip
-RANK = {"libraries": {"libnccl.so.2.18.1": "2.18.1, build 1", "libz.so.1.2.13": "1.2.13, build 9"}, "thread_pools": {"openblas (libopen-12345678.so)": 1}}
-OTHER_RANK = {"libraries": {"libnccl.so.2.19.3": "2.19.3, build 2", "libz.so.1.2.13": "1.2.13, build 9"}, "thread_pools": {"openblas (libopen-87654321.so)": 2}}
+}
+RANK = {
+    "libraries": {"libnccl.so.2.18.1": "2.18.1, build 1", "libz.so.1.2.13": "1.2.13, build 9"},
+    "thread_pools": {"openblas (libopen-12345678.so)": 1},
+}
+OTHER_RANK = {
+    "libraries": {"libnccl.so.2.19.3": "2.19.3, build 2", "libz.so.1.2.13": "1.2.13, build 9"},
+    "thread_pools": {"openblas (libopen-87654321.so)": 2},
+}
 
 
 def test_what_differs_around_the_launches_is_told_and_warned_of(tmp_path: Path) -> None:
     launches(tmp_path, FAST, "a", code=code("0ld"), environment=HERE, facts={**RANK, "seeds": {"hash": 1}})
-    launches(tmp_path, FAST, "b", at=1, code=code("new", dirty=True, digest="e"), environment=THERE, facts={**OTHER_RANK, "seeds": {"hash": 2}})
+    launches(
+        tmp_path,
+        FAST,
+        "b",
+        at=1,
+        code=code("new", dirty=True, digest="e"),
+        environment=THERE,
+        facts={**OTHER_RANK, "seeds": {"hash": 2}},
+    )
     found = compared(tmp_path)
     assert {(row.part, row.name): (row.a, row.b) for row in found.environment} == {
-        ("code", "commit"): (("0ld",), ("new",)), ("code", "digest"): (("d",), ("e",)), ("code", "local changes"): (("no",), ("yes",)),
-        ("machine", "governor"): (("performance",), ("powersave",)), ("machine", "cpu_flags"): (("nothing else",), ("avx512f",)),
-        ("libraries", "libnccl"): (("2.18.1, build 1",), ("2.19.3, build 2",)), ("threads", "thread_pools.openblas (libopen)"): (("1",), ("2",)),
+        ("code", "commit"): (("0ld",), ("new",)),
+        ("code", "digest"): (("d",), ("e",)),
+        ("code", "local changes"): (("no",), ("yes",)),
+        ("machine", "governor"): (("performance",), ("powersave",)),
+        ("machine", "cpu_flags"): (("nothing else",), ("avx512f",)),
+        ("libraries", "libnccl"): (("2.18.1, build 1",), ("2.19.3, build 2",)),
+        ("threads", "thread_pools.openblas (libopen)"): (("1",), ("2",)),
         ("variables", "OMP_NUM_THREADS"): (("1",), ("2",)),
-    }  # fmt: skip
-    assert {row.part for row in found.environment if row.asked} == {"code"} and all(row.matters for row in found.environment)
+    }
+    assert {row.part for row in found.environment if row.asked} == {"code"} and all(
+        row.matters for row in found.environment
+    )
     assert "libnccl (2.18.1, build 1 in A, 2.19.3, build 2 in B)" in said(found)["unequal_libraries"]
-    assert {"unequal_machine", "unequal_threads", "unequal_variables", "local_changes"} <= said(found).keys() and "unequal_code" not in said(found)
+    assert {"unequal_machine", "unequal_threads", "unequal_variables", "local_changes"} <= said(
+        found
+    ).keys() and "unequal_code" not in said(found)
 
 
 def test_a_fact_that_only_some_launches_of_a_side_share_is_shown_with_all_its_values(tmp_path: Path) -> None:
@@ -185,7 +249,11 @@ def test_launches_with_warnings_of_their_own_are_counted(tmp_path: Path) -> None
 
 def test_a_set_against_itself_is_all_equal_and_says_so(results: Path) -> None:
     found = compared(results, OLD, OLD)
-    assert {row.change for row in found.rows} == {"no difference"} and found.pairs[0].paired and "8 launches" in said(found)["same_launches"]
+    assert (
+        {row.change for row in found.rows} == {"no difference"}
+        and found.pairs[0].paired
+        and "8 launches" in said(found)["same_launches"]
+    )
 
 
 def test_an_unknown_metric_is_one_line_with_the_nearest(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +261,9 @@ def test_an_unknown_metric_is_one_line_with_the_nearest(results: Path, capsys: p
     assert "unknown metric 'latency'" in capsys.readouterr().err
 
 
-def test_json_is_one_object_of_the_schema_with_all_that_the_text_says(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_object_of_the_schema_with_all_that_the_text_says(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(results, OLD, NEW, "--json") == 0
     out = capsys.readouterr()
     found = Comparison.model_validate_json(out.out)
@@ -221,7 +291,15 @@ main(["compare", "@commit:0ld", "@commit:new", "--results", results, "--json"])
 def test_equal_records_give_equal_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     results = tmp_path / "results"
     launches(results, FAST[:4], "a", code=code("0ld"), environment=HERE, facts=RANK)
-    launches(results, FAST[4:], "aa", first=4, code=code("0ld"), environment={**HERE, "governor": "schedutil", "numa": 2}, facts=OTHER_RANK)
+    launches(
+        results,
+        FAST[4:],
+        "aa",
+        first=4,
+        code=code("0ld"),
+        environment={**HERE, "governor": "schedutil", "numa": 2},
+        facts=OTHER_RANK,
+    )
     launches(results, SLOW, "b", at=1, code=code("new", digest="e"), environment=THERE, facts=OTHER_RANK)
     launches(results, FAST, "c", case=case(sizes=[2048]), code=code("0ld"))
     launches(results, FAST, "d", case=case(sizes=[4096]), code=code("0ld"))

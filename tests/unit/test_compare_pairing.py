@@ -19,7 +19,16 @@ def small(**fields: Any) -> Any:
 
 
 def train(**fields: Any) -> Any:
-    base = {"program": "train", "suite": "s", "experiment": "e", "arm": "plain", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "dnn_digits"}
+    base = {
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "plain",
+        "ranks": 2,
+        "transport": "gloo",
+        "strategy": "sync",
+        "workload": "dnn_digits",
+    }
     return parse_case({**base, "minibatch": 8, "steps": 2, **fields})
 
 
@@ -42,15 +51,37 @@ def test_arms_are_paired_over_what_arms_vary_and_the_fields_are_named(tmp_path: 
     assert paired(tmp_path, "@arm:plain", "@arm:other") == ([["arm", "transport", "collective"]], [])
 
 
-@pytest.mark.parametrize("field", [{"ranks": 4}, {"dtype": "float64"}, {"handicap": 0.5}, {"tracing": "full"}, {"sizes": [2048]}, {"threads_per_rank": 2}])
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"ranks": 4},
+        {"dtype": "float64"},
+        {"handicap": 0.5},
+        {"tracing": "full"},
+        {"sizes": [2048]},
+        {"threads_per_rank": 2},
+    ],
+)
 def test_what_measures_something_else_is_never_paired_silently(field: dict[str, Any], tmp_path: Path) -> None:
     launches(tmp_path, FAST[:1], "a", case=small())
     launches(tmp_path, FAST[:1], "b", case=small(arm="other", **field))
     pairs, reasons = paired(tmp_path, "@arm:plain", "@arm:other")
-    assert pairs == [] and len(reasons) == 2 and all(f"differs in {next(iter(field))} (" in reason for reason in reasons)
+    assert (
+        pairs == [] and len(reasons) == 2 and all(f"differs in {next(iter(field))} (" in reason for reason in reasons)
+    )
 
 
-@pytest.mark.parametrize("field", [{"data": "digits"}, {"width": 0.5}, {"image_side": 8}, {"minibatch": 16}, {"workload": "vgg_digits"}, {"compute": "none"}])
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"data": "digits"},
+        {"width": 0.5},
+        {"image_side": 8},
+        {"minibatch": 16},
+        {"workload": "vgg_digits"},
+        {"compute": "none"},
+    ],
+)
 def test_other_data_networks_and_batches_are_never_paired_silently(field: dict[str, Any], tmp_path: Path) -> None:
     for name, fields in (("a", {}), ("b", field)):
         launches(tmp_path, (1.0,), name, case=train(arm=name, **fields), status="failed")
@@ -89,7 +120,10 @@ def test_several_cases_that_fit_are_no_pair(tmp_path: Path) -> None:
 def test_a_program_that_the_other_side_lacks_is_named(tmp_path: Path) -> None:
     launches(tmp_path, FAST[:1], "a", case=small())
     launches(tmp_path, (1.0,), "b", case=train(arm="b"), status="failed")
-    assert paired(tmp_path, "@arm:plain", "@arm:b")[1] == ["B has no case of program 'collective'", "A has no case of program 'train'"]
+    assert paired(tmp_path, "@arm:plain", "@arm:b")[1] == [
+        "B has no case of program 'collective'",
+        "A has no case of program 'train'",
+    ]
 
 
 def test_traced_launches_are_compared_with_nothing(tmp_path: Path) -> None:

@@ -89,7 +89,9 @@ def test_a_folder_misspelt_names_the_one_beside_it(results: Path) -> None:
 def test_launches_of_the_calibration_are_chosen_by_name_only(tmp_path: Path) -> None:
     launches(tmp_path, FAST[:1], "a")
     launches(tmp_path, FAST[:1], "b", case=case(suite="calibration"))
-    assert chosen("", tmp_path) == ["a00"] and chosen("@suite:calibration", tmp_path) == ["b00"] == chosen("b00", tmp_path)
+    assert chosen("", tmp_path) == ["a00"] and chosen("@suite:calibration", tmp_path) == ["b00"] == chosen(
+        "b00", tmp_path
+    )
 
 
 def test_a_folder_whose_name_has_an_at_sign_is_a_folder(tmp_path: Path) -> None:

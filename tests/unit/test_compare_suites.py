@@ -38,11 +38,16 @@ def suites_with(folder: Path, models: str) -> Path:
 
 def test_metrics_that_a_suite_adds_are_compared(results: Path, tmp_path: Path) -> None:
     found = compared(results, metrics=("loudness", "at_size"), suites=suites_with(tmp_path, OWN))
-    assert [(row.metric, row.nbytes, row.unit, row.change) for row in found.rows] == [("loudness", None, "dB", "worse"), ("at_size", 1024, "s", "worse")]
+    assert [(row.metric, row.nbytes, row.unit, row.change) for row in found.rows] == [
+        ("loudness", None, "dB", "worse"),
+        ("at_size", 1024, "s", "worse"),
+    ]
     assert "suite_missing" not in said(found)
 
 
-def test_a_metric_without_a_clock_needs_no_noise_floor_and_one_with_a_clock_cannot_get_one(results: Path, tmp_path: Path) -> None:
+def test_a_metric_without_a_clock_needs_no_noise_floor_and_one_with_a_clock_cannot_get_one(
+    results: Path, tmp_path: Path
+) -> None:
     suites = suites_with(tmp_path, OWN)
     found = compared(results, metrics=("loudness", "at_size"), suites=suites)
     assert [(row.floor, row.regression) for row in found.rows] == [(0.0, True), (None, False)]

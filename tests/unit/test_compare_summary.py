@@ -1,4 +1,5 @@
-"""What a comparison says to continuous integration: the outcome, the Markdown of a job's summary, and what its launches could have found at all."""
+"""What a comparison says to continuous integration: the outcome, the Markdown of a job's summary, and what its launches
+could have found at all."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def run(results: Path, *words: str) -> int:
     return main(["compare", OLD, NEW, "--results", str(results), "--fail-on", "regression", *words])
 
 
-def test_a_regression_stands_in_the_summary_with_its_numbers_and_in_the_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_regression_stands_in_the_summary_with_its_numbers_and_in_the_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results, file = two_commits(tmp_path / "results", SLOW), tmp_path / "summary.md"
     file.write_text("of an earlier step\n")
     assert run(results, "--json", "--summary", str(file)) == 1
@@ -42,14 +45,19 @@ def test_a_runner_of_another_kind_is_said_and_fails_nothing(tmp_path: Path) -> N
     calibrate(results, "m2")
     assert run(results) == 0
     text = summary(compared(results))
-    assert text.startswith("### Scaleproof: other machine\n\nA and B ran on different machines") and "**regression**" not in text
+    assert (
+        text.startswith("### Scaleproof: other machine\n\nA and B ran on different machines")
+        and "**regression**" not in text
+    )
 
 
 def test_what_cannot_be_decided_is_said_in_the_summary_too(tmp_path: Path) -> None:
     results, file = two_commits(tmp_path / "results", SLOW), tmp_path / "summary.md"
     (results / "machines" / "m" / "profile.json").unlink()
     assert run(results, "--summary", str(file)) == 2
-    assert file.read_text().startswith("### Scaleproof: undecided\n\nalgbw, busbw, collective\\_latency got significantly worse, but no noise floor is known")
+    assert file.read_text().startswith(
+        "### Scaleproof: undecided\n\nalgbw, busbw, collective\\_latency got significantly worse, but no noise floor is known"
+    )
 
 
 def test_a_floor_of_another_metric_decides_nothing(tmp_path: Path) -> None:
@@ -74,12 +82,17 @@ def test_names_from_suites_are_not_read_as_markdown_or_html(tmp_path: Path) -> N
     launches(tmp_path, FAST, "a", case=hostile, code=code("0ld"))
     launches(tmp_path, SLOW, "b", at=1, case=hostile, code=code("new"))
     calibrate(tmp_path)
-    (row,) = [line for line in summary(compared(tmp_path)).splitlines() if "collective_latency" in line and line.startswith("|")]
+    (row,) = [
+        line
+        for line in summary(compared(tmp_path)).splitlines()
+        if "collective_latency" in line and line.startswith("|")
+    ]
     assert "&lt;img src=x&gt; \\| \\*\\*\\[b\\](c)\\*\\* ## d" in row
 
 
 def test_more_rows_than_a_lone_change_can_stand_out_from_are_warned_of(tmp_path: Path) -> None:
-    """8 and 8 launches side by side give p = 2 / 12870 at least, so 3 rows are few; 6 blocks give 2 / 64, too much for any row beside others."""
+    """8 and 8 launches side by side give p = 2 / 12870 at least, so 3 rows are few; 6 blocks give 2 / 64, too much for
+    any row beside others."""
     assert "too_many_rows" not in said(compared(two_commits(tmp_path / "eight", FAST)))
     few = tmp_path / "five"
     for place in range(3):
@@ -88,4 +101,6 @@ def test_more_rows_than_a_lone_change_can_stand_out_from_are_warned_of(tmp_path:
         launches(few, SLOW[:6] if place == 0 else FAST[:6], f"b{place}", case=chosen, code=code("new", digest="e"))
     found = compared(few)
     assert found.pairs[0].paired and found.tests == 9 and "9 of 9 rows" in said(found)["too_many_rows"]
-    assert "too_many_rows" not in said(compared(few, metrics=("collective_latency",), a=f"{found.pairs[0].case_a}@commit:0ld"))
+    assert "too_many_rows" not in said(
+        compared(few, metrics=("collective_latency",), a=f"{found.pairs[0].case_a}@commit:0ld")
+    )

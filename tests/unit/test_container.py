@@ -1,4 +1,5 @@
-"""The container recipe is made of what this clone has: its commands were run in a bare Debian 12 by hand, these tests see when they no longer can be."""
+"""The container recipe is made of what this clone has: its commands were run in a bare Debian 12 by hand, these tests
+see when they no longer can be."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from tools.setup import machine
 
 ROOT = Path(__file__).parents[2]
 RECIPE = re.sub(r"\\\n\s*", "", (ROOT / "containers" / "Dockerfile").read_text())
-IGNORED = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith(("#", "!"))]
+IGNORED = [
+    line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith(("#", "!"))
+]
 LINES = [line for line in RECIPE.splitlines() if line and not line.startswith("#")]
 
 
@@ -24,7 +27,12 @@ def of(word: str) -> list[str]:
 
 def ignored(path: str) -> bool:
     """Whether the build leaves it out."""
-    return any(fnmatch(path, pattern) or path.startswith(f"{pattern}/") or fnmatch(Path(path).name, pattern.removeprefix("**/")) for pattern in IGNORED)
+    return any(
+        fnmatch(path, pattern)
+        or path.startswith(f"{pattern}/")
+        or fnmatch(Path(path).name, pattern.removeprefix("**/"))
+        for pattern in IGNORED
+    )
 
 
 def test_what_it_copies_is_there_and_not_left_out() -> None:
@@ -38,12 +46,18 @@ def test_what_it_copies_is_there_and_not_left_out() -> None:
 def test_it_leaves_out_what_a_clone_made_and_nothing_that_is_kept_in_git() -> None:
     kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     assert [path for path in filter(None, kept) if ignored(path) and not path.startswith("results/reference/")] == []
-    made = [line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line and not line.startswith("!")]
+    made = [
+        line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line and not line.startswith("!")
+    ]
     assert [name for name in made if not ignored(name.replace("*", "x"))] == []
 
 
 def test_it_installs_what_set_up_asks_for_and_runs_it() -> None:
-    (installed,) = [re.split(r"\s+", found[1].strip()) for line in of("RUN") if (found := re.search(r"--no-install-recommends\s+([^&]+)", line))]
+    (installed,) = [
+        re.split(r"\s+", found[1].strip())
+        for line in of("RUN")
+        if (found := re.search(r"--no-install-recommends\s+([^&]+)", line))
+    ]
     assert {package.name for package in machine.ALWAYS} <= set(installed)
     assert {"openssh-client", "openssh-server"} <= set(installed), "the remote shell of the manifests"
     targets = [target for line in of("RUN") for target in re.findall(r"(?:^|&& )(?:\w+=\S+ )?make (\w+)", line)]

@@ -77,16 +77,22 @@ def test_stored_costs_are_read_back_and_another_form_is_named(results: Path, tmp
         read_costs(tmp_path, costs.machine)
 
 
-def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_stores_and_prints_and_the_page_shows_what_was_fitted(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     suites = results.parent / "suites"
     assert main(["fit", "example", "--results", str(results), "--suites", str(suites)]) == 0
     printed = capsys.readouterr().out
-    assert str(costs_file(results, "madeup")) in printed and "all-reduce, 2 ranks" in printed and "no ping-pong" in printed
+    assert (
+        str(costs_file(results, "madeup")) in printed and "all-reduce, 2 ranks" in printed and "no ping-pong" in printed
+    )
     page = (build(results, tmp_path, "smoke", [example(results)]).parent / "costs.html").read_text()
     assert page.count("<figure") == 5 and "assumed" in page and "madeup" in page
 
 
-def test_an_experiment_without_messages_or_all_reduces_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment_without_messages_or_all_reduces_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "suites" / "example"
     folder.mkdir(parents=True)
     matrix = "[{arms: [tcp], set: {ranks: 2, program: collective, operation: broadcast}}]"
@@ -97,7 +103,9 @@ def test_an_experiment_without_messages_or_all_reduces_is_one_line(tmp_path: Pat
     assert "no finished ping-pong or all-reduce" in capsys.readouterr().err
 
 
-def test_costs_of_a_larger_size_are_kept_until_the_code_changes(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_costs_of_a_larger_size_are_kept_until_the_code_changes(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["fit", "example", "--results", str(results), "--suites", str(results.parent / "suites")]
     larger = fit_costs(example(results), "costs", "smoke", Store(results))[0].model_copy(update={"size": "full"})
     write_costs(results, larger)
@@ -122,7 +130,9 @@ def test_a_machine_without_costs_says_what_to_type(tmp_path: Path, capsys: pytes
         (["example", "--size", "full"], "no finished ping-pong or all-reduce of example costs at size full"),
     ],
 )
-def test_what_cannot_be_fitted_is_one_line(results: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_fitted_is_one_line(
+    results: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["fit", *words, "--results", str(results), "--suites", str(results.parent / "suites")]) == 2
     assert message in capsys.readouterr().err
 

@@ -1,4 +1,5 @@
-"""The suite crosscheck without any tool: what it reads of their output, its arithmetic, and claims that find their arms."""
+"""The suite crosscheck without any tool: what it reads of their output, its arithmetic, and claims that find their
+arms."""
 
 from __future__ import annotations
 
@@ -60,14 +61,20 @@ def programs(suite: Suite, name: str) -> Any:
         ("osu_latency", "ERROR: no such device\n", []),
     ],
 )
-def test_tables_of_mpi_benchmarks_are_read_in_s_and_gb_per_s(suite: Suite, tool: str, printed: str, rows: list[tuple[int, float]]) -> None:
+def test_tables_of_mpi_benchmarks_are_read_in_s_and_gb_per_s(
+    suite: Suite, tool: str, printed: str, rows: list[tuple[int, float]]
+) -> None:
     found = list(programs(suite, "mpi_bench").rows(tool, printed))
     assert [size for size, _ in found] == [size for size, _ in rows]
     assert [value for _, value in found] == pytest.approx([value for _, value in rows])
 
 
-@pytest.mark.parametrize(("entry", "options"), [("iperf3", {}), ("mpi_bench", {"tool": "osu_bw"}), ("whole_launch", {"tool": "hyperfine"})])
-def test_without_the_tool_a_case_is_not_runnable_and_says_what_to_type(suite: Suite, monkeypatch: pytest.MonkeyPatch, entry: str, options: Any) -> None:
+@pytest.mark.parametrize(
+    ("entry", "options"), [("iperf3", {}), ("mpi_bench", {"tool": "osu_bw"}), ("whole_launch", {"tool": "hyperfine"})]
+)
+def test_without_the_tool_a_case_is_not_runnable_and_says_what_to_type(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch, entry: str, options: Any
+) -> None:
     case = record({**OWN, "entry": entry, "options": options}).case
     monkeypatch.setenv("PATH", "/nowhere")
     found = obstacle(case, str(suite.folder / "programs"))
@@ -84,14 +91,32 @@ def test_a_stream_is_timed_from_the_senders_first_to_the_receivers_last(metrics:
 
 
 def test_half_a_round_trip_is_a_mean_of_the_timed_ones(metrics: dict[str, Metric]) -> None:
-    transfer = record({"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "mpi", "launcher": "mpirun", "sizes": [8]})
+    transfer = record(
+        {
+            "program": "transfer",
+            "suite": "s",
+            "experiment": "e",
+            "arm": "a",
+            "transport": "mpi",
+            "launcher": "mpirun",
+            "sizes": [8],
+        }
+    )
     nan = float("nan")
-    rows = samples((0, "transfer", 0, 0, 90, 8, nan, True), (0, "transfer", 1, 100, 102, 8), (0, "transfer", 2, 110, 114, 8))
+    rows = samples(
+        (0, "transfer", 0, 0, 90, 8, nan, True), (0, "transfer", 1, 100, 102, 8), (0, "transfer", 2, 110, 114, 8)
+    )
     assert metrics["one_way_mean"].size(transfer, rows, 8) == pytest.approx(1.5e-3)  # type: ignore[misc]
 
 
 def paced(pace_0: float, samples_0: int) -> Any:
-    return record({**OWN, "entry": "paced", "options": {"pace_ms_0": pace_0, "pace_ms_1": 10, "samples_0": samples_0, "samples_1": 16, "steps": 2}})
+    return record(
+        {
+            **OWN,
+            "entry": "paced",
+            "options": {"pace_ms_0": pace_0, "pace_ms_1": 10, "samples_0": samples_0, "samples_1": 16, "steps": 2},
+        }
+    )
 
 
 def paced_rows(pace_0: float, samples_0: float) -> list[tuple[Any, ...]]:

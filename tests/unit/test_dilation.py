@@ -25,9 +25,21 @@ NOWHERE = Path("no such machine")
 
 def case_of(**fields: Any) -> TrainCase:
     values = {
-        "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 8, "transport": "tcp", "collective": "ring", "strategy": "sync",
-        "workload": "vgg_a", "minibatch": 16, "steps": 2, "compute": "replay", "fabric": "netns", "link_mbit": 10_000.0,
-    }  # fmt: skip
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "program": "train",
+        "ranks": 8,
+        "transport": "tcp",
+        "collective": "ring",
+        "strategy": "sync",
+        "workload": "vgg_a",
+        "minibatch": 16,
+        "steps": 2,
+        "compute": "replay",
+        "fabric": "netns",
+        "link_mbit": 10_000.0,
+    }
     case = parse_case(values | fields)
     assert isinstance(case, TrainCase)
     return case
@@ -81,7 +93,10 @@ def test_memory_asks_for_a_shrink_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_no_knobs_make_bearable_is_refused_with_advice() -> None:
-    with pytest.raises(SpecError, match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or fabric: simulated"):
+    with pytest.raises(
+        SpecError,
+        match=r"even with dilation 64 and shrink \d+ the ranks ask for .*; take fewer ranks, slower links, or fabric: simulated",
+    ):
         choose(case_of(), offer_of(case_of(), NOWHERE), capacity(messages=10.0))
 
 
@@ -94,11 +109,16 @@ def test_a_case_that_asks_for_more_than_there_is_does_not_run_here() -> None:
     heavy = case_of()
     why, advice = too_much(heavy, capacity(gbytes=0.1), NOWHERE) or ("", "")
     assert why.startswith("its ranks ask for ") and "`scaleproof dilate s e`" in advice
-    assert too_much(heavy, None, NOWHERE) is None and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1), NOWHERE) is None
+    assert (
+        too_much(heavy, None, NOWHERE) is None
+        and too_much(case_of(fabric="simulated"), capacity(gbytes=0.1), NOWHERE) is None
+    )
     assert too_much(case_of(shrink=1024, dilation=8), capacity(gbytes=0.1), NOWHERE) is None
     # Beyond what leaves cores to spare, but not beyond what can be carried at all.
     slow_links = replace_rates(capacity(gbytes=20.0), 0.1e9)
-    assert too_much(heavy, slow_links, NOWHERE) is None and not asked(offer_of(heavy, NOWHERE), slow_links, 1, 1).carried
+    assert (
+        too_much(heavy, slow_links, NOWHERE) is None and not asked(offer_of(heavy, NOWHERE), slow_links, 1, 1).carried
+    )
 
 
 def test_what_links_carry_within_little_of_a_step_runs_whatever_it_asks_for_meanwhile() -> None:
@@ -135,8 +155,9 @@ def test_a_suite_is_answered_with_the_numbers_to_write(tmp_path: Path, capsys: p
     assert main(["dilate", str(folder), "--size", "ci", "--results", str(tmp_path / "results")]) == 1
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if " heavy " in line or " light " in line]
     assert [line[line.index("vgg_a") + 1 : line.index("vgg_a") + 7] for line in lines] == [
-        ["ethernet_10g", "1", "1", "100%", "503%", "3.0%"], ["ethernet_10g", "8", "16", "100%", "4%", "0.4%"],
-    ]  # fmt: skip
+        ["ethernet_10g", "1", "1", "100%", "503%", "3.0%"],
+        ["ethernet_10g", "8", "16", "100%", "4%", "0.4%"],
+    ]
 
 
 def replace_rates(found: Capacity, nbytes: float) -> Capacity:

@@ -41,7 +41,9 @@ def in_conda_words(requirement: str) -> str:
 
 def test_conda_has_what_pip_has_but_for_the_listed_differences():
     listed = {pip for pip, _, _ in differences() if pip}
-    assert {in_conda_words(text) for text in pip_wanted() - listed} == conda_wanted() - {conda for _, conda, _ in differences() if conda}
+    assert {in_conda_words(text) for text in pip_wanted() - listed} == conda_wanted() - {
+        conda for _, conda, _ in differences() if conda
+    }
 
 
 def test_every_listed_difference_is_one_and_has_a_reason():

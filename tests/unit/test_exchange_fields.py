@@ -1,4 +1,5 @@
-"""How a case's calls are made: channels, order, what a forward pass waits for, nodes of a hierarchical collective; refused where nothing has it."""
+"""How a case's calls are made: channels, order, what a forward pass waits for, nodes of a hierarchical collective;
+refused where nothing has it."""
 
 from __future__ import annotations
 
@@ -13,9 +14,19 @@ from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import FieldError, SpecError
 
 CASE: dict[str, Any] = {
-    "program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 4, "transport": "tcp", "collective": "ring", "strategy": "sync_overlap",
-    "workload": "dnn_digits", "minibatch": 64, "steps": 2, "fabric": "simulated",
-}  # fmt: skip
+    "program": "train",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "ranks": 4,
+    "transport": "tcp",
+    "collective": "ring",
+    "strategy": "sync_overlap",
+    "workload": "dnn_digits",
+    "minibatch": 64,
+    "steps": 2,
+    "fabric": "simulated",
+}
 
 
 @pytest.mark.parametrize(
@@ -23,16 +34,28 @@ CASE: dict[str, Any] = {
     [
         ({"channels": 2, "fabric": "netns"}, "channels", "on fabric 'netns' strategies make one call after the other"),
         ({"bucket_order": "front_first", "fabric": "host"}, "bucket_order", "'simulated' has it"),
-        ({"forward_waits": "layer", "strategy": "distributed_update"}, "forward_waits", "not for strategy 'distributed_update'"),
+        (
+            {"forward_waits": "layer", "strategy": "distributed_update"},
+            "forward_waits",
+            "not for strategy 'distributed_update'",
+        ),
         ({"channels": 2, "strategy": "parameter_server"}, "channels", "not for strategy 'parameter_server'"),
         ({"channels": 2, "transport": "horovod", "collective": "native", "fusion_mib": 64}, "channels", "fuses"),
-        ({"bucket_order": "front_first", "communication": "main"}, "bucket_order", "the main thread makes one call after the other"),
+        (
+            {"bucket_order": "front_first", "communication": "main"},
+            "bucket_order",
+            "the main thread makes one call after the other",
+        ),
         ({"channels": 2, "forward_waits": "layer"}, "channels", "leave out forward_waits"),
         ({"collective": "hierarchical"}, "collective", "set nodes, or use 'ring'"),
         ({"collective": "hierarchical", "nodes": 4}, "collective", "as many ranks on each, at least two"),
         ({"collective": "hierarchical", "nodes": 3}, "collective", "not for 4 ranks on 3"),
         ({"collective": "hierarchical", "nodes": 1, "fabric": "netns"}, "collective", "several nodes"),
-        ({"collective": "hierarchical", "nodes": 2, "strategy": "hybrid"}, "collective", "groups of ranks, which know no nodes"),
+        (
+            {"collective": "hierarchical", "nodes": 2, "strategy": "hybrid"},
+            "collective",
+            "groups of ranks, which know no nodes",
+        ),
     ],
 )
 def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field: str, why: str) -> None:
@@ -59,7 +82,9 @@ def test_what_is_there_is_another_case(fields: dict[str, Any]) -> None:
 
 
 def test_cases_that_do_not_name_them_keep_their_identity() -> None:
-    assert not {"channels", "bucket_order", "forward_waits"} & set(parse_case(CASE).canonical().replace('"', " ").split())
+    assert not {"channels", "bucket_order", "forward_waits"} & set(
+        parse_case(CASE).canonical().replace('"', " ").split()
+    )
 
 
 @pytest.mark.parametrize("fields", [{"channels": 2}, {"communication": "main"}, {"forward_waits": "layer"}])

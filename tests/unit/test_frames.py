@@ -25,7 +25,9 @@ class Choosy:
         self.inner.close()
 
 
-@pytest.mark.parametrize("takes", [[HEADER.size], [HEADER.size, 1], [1, HEADER.size - 1], [HEADER.size - 1, 1], [HEADER.size + 1], [3, 3]])
+@pytest.mark.parametrize(
+    "takes", [[HEADER.size], [HEADER.size, 1], [1, HEADER.size - 1], [HEADER.size - 1, 1], [HEADER.size + 1], [3, 3]]
+)
 def test_a_header_is_sent_once_however_little_the_socket_takes(takes: list[int]) -> None:
     left, right = socket.socketpair()
     sender, receiver = Connection(1, Choosy(left, takes)), Connection(0, right)  # type: ignore[arg-type]

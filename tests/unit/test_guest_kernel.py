@@ -137,7 +137,11 @@ def test_modules_load_after_what_they_depend_on_and_built_in_ones_are_left_out(t
     module(tmp_path, "ib-core", "")
     module(tmp_path, "udp_tunnel", "ib-core")
     (tmp_path / "modules.builtin").write_text("kernel/fs/overlay.ko\n")
-    assert [path.stem for path in dict.fromkeys(stock._with_dependencies(tmp_path))] == ["ib-core", "udp_tunnel", "rdma-rxe"]
+    assert [path.stem for path in dict.fromkeys(stock._with_dependencies(tmp_path))] == [
+        "ib-core",
+        "udp_tunnel",
+        "rdma-rxe",
+    ]
     monkeypatch.setattr(stock, "MODULES", ("absent",))
     with pytest.raises(SetupError, match="no module absent"):
         list(stock._with_dependencies(tmp_path))

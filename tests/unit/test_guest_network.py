@@ -1,4 +1,5 @@
-"""Nodes and their wire without booting any: plan, shaping, command lines, what a capture counts, where ranks stand, how a level of evidence reads."""
+"""Nodes and their wire without booting any: plan, shaping, command lines, what a capture counts, where ranks stand, how
+a level of evidence reads."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ from scaleproof.spec.case import parse_case
 TRANSFER = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [8]}
 
 
-@pytest.mark.parametrize(("ranks", "nodes", "placed"), [(2, 1, [[0, 1]]), (2, 2, [[0], [1]]), (5, 2, [[0, 1, 2], [3, 4]]), (4, 4, [[0], [1], [2], [3]])])
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "placed"),
+    [(2, 1, [[0, 1]]), (2, 2, [[0], [1]]), (5, 2, [[0, 1, 2], [3, 4]]), (4, 4, [[0], [1], [2], [3]])],
+)
 def test_ranks_fill_nodes_in_order_and_no_node_stays_empty(ranks, nodes, placed):
     assert [ranks_of(node, nodes, ranks) for node in range(nodes)] == placed
 
@@ -55,7 +59,14 @@ def test_addresses_are_distinct_over_many_nodes():
         (None, 0, []),
         (None, 2.5, ["root handle 1: netem delay 2.5ms limit 100000"]),
         (100, 0, ["root handle 2: tbf rate 100000000bit burst 65536 limit 4194304"]),
-        (1000, 1, ["root handle 1: netem delay 1ms limit 100000", "parent 1:1 handle 2: tbf rate 1000000000bit burst 500000 limit 4194304"]),
+        (
+            1000,
+            1,
+            [
+                "root handle 1: netem delay 1ms limit 100000",
+                "parent 1:1 handle 2: tbf rate 1000000000bit burst 500000 limit 4194304",
+            ],
+        ),
     ],
 )
 def test_what_a_node_sends_is_delayed_and_then_shaped(mbit, delay_ms, lines):
@@ -77,7 +88,9 @@ def ethernet(protocol: int, body: bytes) -> bytes:
 
 
 def ipv4(protocol: int, ports: tuple[int, int], body: bytes, sender: int = 1) -> bytes:
-    transport = struct.pack(">HHHH", *ports, 8 + len(body), 0) if protocol == 17 else struct.pack(">HH", *ports) + bytes(16)
+    transport = (
+        struct.pack(">HHHH", *ports, 8 + len(body), 0) if protocol == 17 else struct.pack(">HH", *ports) + bytes(16)
+    )
     head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(transport) + len(body), 0, 0, 64, protocol, 0)
     return ethernet(0x0800, head + bytes([10, 77, 0, sender, 10, 77, 0, 3]) + transport + body)
 
@@ -89,7 +102,9 @@ def roce(opcode: int, number: int, headers: int, payload: int, padding: int = 0)
 
 def pcap(path: Path, frames: list[bytes]) -> Path:
     head = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 96, 1)
-    path.write_bytes(head + b"".join(struct.pack("<IIII", 0, 0, min(len(frame), 96), len(frame)) + frame[:96] for frame in frames))
+    path.write_bytes(
+        head + b"".join(struct.pack("<IIII", 0, 0, min(len(frame), 96), len(frame)) + frame[:96] for frame in frames)
+    )
     return path
 
 
@@ -100,15 +115,25 @@ def test_a_capture_counts_operations_messages_and_payload(tmp_path):
     assert found["frames"] == 8 and found["bytes"] == sum(map(len, frames))
     assert found["roce"] == {
         "operations": {
-            "ACKNOWLEDGE": 1, "READ_REQUEST": 1, "READ_RESPONSE_ONLY": 1, "SEND_ONLY": 1,
-            "WRITE_FIRST": 1, "WRITE_LAST_WITH_IMM": 1, "WRITE_MIDDLE": 1, "WRITE_ONLY": 1,
+            "ACKNOWLEDGE": 1,
+            "READ_REQUEST": 1,
+            "READ_RESPONSE_ONLY": 1,
+            "SEND_ONLY": 1,
+            "WRITE_FIRST": 1,
+            "WRITE_LAST_WITH_IMM": 1,
+            "WRITE_MIDDLE": 1,
+            "WRITE_ONLY": 1,
         },
-        "messages": 4, "payload_bytes": 2 * 4096 + 101 + 300 + 8 + 64, "again": 0,
-    }  # fmt: skip
+        "messages": 4,
+        "payload_bytes": 2 * 4096 + 101 + 300 + 8 + 64,
+        "again": 0,
+    }
 
 
 def test_what_is_sent_again_counts_once_as_payload(tmp_path):
-    found = capture.count(pcap(tmp_path / "wire.pcap", [roce(10, 7, 16, 512), roce(10, 7, 16, 512), roce(17, 7, 4, 0), roce(17, 7, 4, 0)]))
+    found = capture.count(
+        pcap(tmp_path / "wire.pcap", [roce(10, 7, 16, 512), roce(10, 7, 16, 512), roce(17, 7, 4, 0), roce(17, 7, 4, 0)])
+    )
     assert (found["roce"]["payload_bytes"], found["roce"]["again"]) == (512, 1)
 
 
@@ -131,10 +156,25 @@ def test_what_is_no_capture_is_refused(tmp_path):
 
 
 def test_a_rank_on_a_node_maps_in_its_memory_and_binds_its_nodes_address(tmp_path, monkeypatch):
-    assert (location.node(), location.mapped(tmp_path), location.address("127.0.0.1"), location.to_supervisor_ns()) == (None, tmp_path, "127.0.0.1", 0)
-    for name, value in {"SCALEPROOF_NODE": "1", "SCALEPROOF_ADDRESS": "10.77.0.2", "SCALEPROOF_CLOCK_NS": "-5", "TMPDIR": "/dev/shm/x"}.items():
+    assert (location.node(), location.mapped(tmp_path), location.address("127.0.0.1"), location.to_supervisor_ns()) == (
+        None,
+        tmp_path,
+        "127.0.0.1",
+        0,
+    )
+    for name, value in {
+        "SCALEPROOF_NODE": "1",
+        "SCALEPROOF_ADDRESS": "10.77.0.2",
+        "SCALEPROOF_CLOCK_NS": "-5",
+        "TMPDIR": "/dev/shm/x",
+    }.items():
         monkeypatch.setenv(name, value)
-    assert (location.node(), location.mapped(tmp_path), location.address("127.0.0.1"), location.to_supervisor_ns()) == (1, Path("/dev/shm/x/mapped"), "10.77.0.2", -5)
+    assert (location.node(), location.mapped(tmp_path), location.address("127.0.0.1"), location.to_supervisor_ns()) == (
+        1,
+        Path("/dev/shm/x/mapped"),
+        "10.77.0.2",
+        -5,
+    )
     assert location.namespace().startswith("node1/")
 
 
@@ -147,7 +187,18 @@ def test_processes_of_nodes_are_what_their_nodes_tell(tmp_path):
 
 
 def test_a_rank_of_a_dead_node_failed_as_its_keeper_says():
-    sign = ended_badly(1, {"pid": 0, "exit_code": None, "signal": 9, "at_ns": 5, "code": "rank_killed", "message": "node 1 was killed by SIGKILL"}, None)
+    sign = ended_badly(
+        1,
+        {
+            "pid": 0,
+            "exit_code": None,
+            "signal": 9,
+            "at_ns": 5,
+            "code": "rank_killed",
+            "message": "node 1 was killed by SIGKILL",
+        },
+        None,
+    )
     assert sign is not None
     assert (sign.code, sign.rank, sign.message) == ("rank_killed", 1, "node 1 was killed by SIGKILL")
 

@@ -13,18 +13,37 @@ from scaleproof.spec import registry
 
 ROOT = Path(__file__).parents[2]
 HARNESS = ROOT / "harness" / "scaleproof"
-# From the lowest room to the highest: a room imports its own and lower ones. `rank` hosts the programs, so they share a floor.
+# From the lowest room to the highest: a room imports its own and lower ones. `rank` hosts the programs, so they share a
+# floor.
 FLOORS = [
-    {"spec"}, {"stats"}, {"record"}, {"fabric"}, {"workloads"}, {"transports"}, {"remote"}, {"collectives"}, {"strategies"},
-    {"rank", "programs"}, {"launch"}, {"simulate"}, {"claims"}, {"calibrate", "compare"}, {"results"}, {"report"}, {"commands", "cli", "doctor", "__main__"},
-]  # fmt: skip
+    {"spec"},
+    {"stats"},
+    {"record"},
+    {"fabric"},
+    {"workloads"},
+    {"transports"},
+    {"remote"},
+    {"collectives"},
+    {"strategies"},
+    {"rank", "programs"},
+    {"launch"},
+    {"simulate"},
+    {"claims"},
+    {"calibrate", "compare"},
+    {"results"},
+    {"report"},
+    {"commands", "cli", "doctor", "__main__"},
+]
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
 # Data that lower rooms receive from `rank`: they import these for types only, under TYPE_CHECKING.
 HANDED_DOWN = {"context", "recorder", "board", "rendezvous"}
-# The table of networks imports no framework; `spec` asks it when it checks a case, and reaches it by name, inside functions.
+# The table of networks imports no framework; `spec` asks it when it checks a case, and reaches it by name, inside
+# functions.
 BY_NAME = {("spec", "scaleproof.workloads.networks")}
 LONGEST_FILE, LONGEST_FUNCTION = 330, 60
-PYTHON = sorted(path for folder in ("harness", "tools", "benchmarks", "suites") for path in (ROOT / folder).rglob("*.py"))
+PYTHON = sorted(
+    path for folder in ("harness", "tools", "benchmarks", "suites") for path in (ROOT / folder).rglob("*.py")
+)
 
 
 def room_of(path: Path) -> str:
@@ -33,7 +52,12 @@ def room_of(path: Path) -> str:
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, bool]]:
     """Imported modules, wherever in the file, and whether for types only."""
-    typed = {id(inner) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) for inner in ast.walk(node)}
+    typed = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, id(node) in typed) for alias in node.names)
@@ -95,17 +119,21 @@ def test_every_registered_name_has_its_file():
     for kind, table in registry.TABLES.items():
         for name, entry in table.items():
             module = entry.target.partition(":")[0]
-            assert (HARNESS.parent / module.replace(".", "/")).with_suffix(".py").exists(), f"{kind} {name}: no {module}"
+            assert (HARNESS.parent / module.replace(".", "/")).with_suffix(".py").exists(), (
+                f"{kind} {name}: no {module}"
+            )
 
 
 def test_the_snakefile_is_short_and_rules_are_flat():
     assert len((ROOT / "Snakefile").read_text().splitlines()) < 60
     for path in (ROOT / "workflows").glob("*.smk"):
         text = path.read_text()
-        assert path.name == "common.smk" or not any(line.startswith(("def ", "import ")) for line in text.splitlines()), (
-            f"{path.name}: helpers go to common.smk"
+        assert path.name == "common.smk" or not any(
+            line.startswith(("def ", "import ")) for line in text.splitlines()
+        ), f"{path.name}: helpers go to common.smk"
+        assert len(re.findall(r"^ *log:$", text, re.M)) == len(re.findall(r"^ *rule\b.*:$", text, re.M)), (
+            f"{path.name}: every rule has a log"
         )
-        assert len(re.findall(r"^ *log:$", text, re.M)) == len(re.findall(r"^ *rule\b.*:$", text, re.M)), f"{path.name}: every rule has a log"
 
 
 @pytest.mark.parametrize("path", PYTHON, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,4 +1,5 @@
-"""The checks of graphs: each defect is seen by its check and by no other, and statistics agree with SciPy and with known laws."""
+"""The checks of graphs: each defect is seen by its check and by no other, and statistics agree with SciPy and with
+known laws."""
 
 from __future__ import annotations
 
@@ -27,7 +28,12 @@ def sound() -> WebGraph:
     anywhere = generator.choice(NODES, len(source), p=weight / weight.sum())
     local = host[source] * size + generator.permutation(anywhere) % size
     local = np.concatenate(
-        [generator.choice(np.flatnonzero(host == k), int((host[source] == k).sum()), p=weight[host == k] / weight[host == k].sum()) for k in range(20)]
+        [
+            generator.choice(
+                np.flatnonzero(host == k), int((host[source] == k).sum()), p=weight[host == k] / weight[host == k].sum()
+            )
+            for k in range(20)
+        ]
     )
     target = np.where(inside, local, anywhere)
     lost = np.setdiff1d(np.arange(NODES), target)
@@ -43,7 +49,11 @@ def findings(graph: WebGraph, nodes: int = NODES, *, large_scale: bool = False) 
 
 
 def loud(graph: WebGraph, nodes: int = NODES, *, large_scale: bool = False) -> set[str]:
-    return {f"{found.check} {found.name}" for found in findings(graph, nodes, large_scale=large_scale) if found.outcome in ("warn", "fail")}
+    return {
+        f"{found.check} {found.name}"
+        for found in findings(graph, nodes, large_scale=large_scale)
+        if found.outcome in ("warn", "fail")
+    }
 
 
 def test_a_web_like_graph_has_no_warning_and_every_check(sound: WebGraph) -> None:
@@ -58,12 +68,19 @@ def test_isolated_nodes_are_seen(sound: WebGraph) -> None:
 
 def test_a_graph_without_dangling_nodes_is_seen(sound: WebGraph) -> None:
     silent = np.setdiff1d(np.arange(NODES), sound.source)
-    filled = replace(sound, source=np.concatenate([sound.source, silent]), target=np.concatenate([sound.target, silent - silent % 300 + 1]))
+    filled = replace(
+        sound,
+        source=np.concatenate([sound.source, silent]),
+        target=np.concatenate([sound.target, silent - silent % 300 + 1]),
+    )
     assert loud(filled) == {"D4 dangling nodes", "D5 largest strong component"}  # from everywhere a way leads back
 
 
 def test_a_single_host_is_seen(sound: WebGraph) -> None:
-    assert loud(replace(sound, host=np.zeros(NODES, int))) == {"D8 largest host", "D11 links inside hosts above the null"}
+    assert loud(replace(sound, host=np.zeros(NODES, int))) == {
+        "D8 largest host",
+        "D11 links inside hosts above the null",
+    }
 
 
 def test_the_degree_preserving_shuffle_loses_its_structure(sound: WebGraph) -> None:
@@ -76,10 +93,16 @@ def test_sorted_ids_repeated_arcs_and_loops_are_seen(sound: WebGraph) -> None:
     into = np.bincount(sound.target, minlength=NODES)
     place = np.argsort(np.argsort(into, kind="stable"), kind="stable")
     assert "D10 order of ids" in loud(replace(sound, source=place[sound.source], target=place[sound.target]))
-    twice = replace(sound, source=np.concatenate([sound.source, sound.source[:3000]]), target=np.concatenate([sound.target, sound.target[:3000]]))
+    twice = replace(
+        sound,
+        source=np.concatenate([sound.source, sound.source[:3000]]),
+        target=np.concatenate([sound.target, sound.target[:3000]]),
+    )
     assert "D7 repeated arcs" in loud(twice)
     loops = np.arange(1000)
-    assert "D7 self loops" in loud(replace(sound, source=np.concatenate([sound.source, loops]), target=np.concatenate([sound.target, loops])))
+    assert "D7 self loops" in loud(
+        replace(sound, source=np.concatenate([sound.source, loops]), target=np.concatenate([sound.target, loops]))
+    )
 
 
 def test_in_degrees_without_a_heavy_tail_are_seen(sound: WebGraph) -> None:
@@ -97,7 +120,9 @@ def test_a_wrong_number_of_nodes_fails(sound: WebGraph) -> None:
 
 
 def test_a_missing_recipe_warns(sound: WebGraph) -> None:
-    assert [finding.name for finding in findings(replace(sound, recipe="")) if finding.outcome == "warn"] == ["provenance"]
+    assert [finding.name for finding in findings(replace(sound, recipe="")) if finding.outcome == "warn"] == [
+        "provenance"
+    ]
 
 
 def test_an_arc_to_no_node_fails(sound: WebGraph) -> None:
@@ -110,9 +135,13 @@ def test_an_arc_to_no_node_fails(sound: WebGraph) -> None:
 def test_statistics_agree_with_scipy() -> None:
     generator = np.random.default_rng(5)
     values = np.sort(generator.standard_normal(500))
-    assert statistics.ks_distance(values, statistics.normal_cdf(values)) == pytest.approx(stats.kstest(values, "norm").statistic)
+    assert statistics.ks_distance(values, statistics.normal_cdf(values)) == pytest.approx(
+        stats.kstest(values, "norm").statistic
+    )
     first, second = generator.integers(9, size=400), generator.integers(9, size=400)
-    assert statistics.rank_correlation(first, first + second) == pytest.approx(stats.spearmanr(first, first + second).statistic)
+    assert statistics.rank_correlation(first, first + second) == pytest.approx(
+        stats.spearmanr(first, first + second).statistic
+    )
     assert stats.kstwobign.sf(statistics.ks_limit(400) * 20) == pytest.approx(statistics.FALSE_ALARM, rel=1e-3)
 
 

@@ -1,4 +1,5 @@
-"""The checks of the training data: what is right passes, each thing that can be wrong is seen, and what must not be timed is refused."""
+"""The checks of the training data: what is right passes, each thing that can be wrong is seen, and what must not be
+timed is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +23,16 @@ SEED = 20
 
 
 def case_of(**fields: Any) -> TrainCase:
-    base = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 3, "minibatch": 64}
+    base = {
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 1,
+        "strategy": "local_only",
+        "steps": 3,
+        "minibatch": 64,
+    }
     case = parse_case({**base, **fields})
     assert isinstance(case, TrainCase)
     return case
@@ -44,10 +54,16 @@ def found_in(rows: Digits) -> list[Finding]:
 
 
 def outcomes(findings: list[Finding]) -> dict[str, str]:
-    return {f"{finding.check} {finding.name}": finding.outcome for finding in findings if finding.outcome not in ("pass", "not applicable")}
+    return {
+        f"{finding.check} {finding.name}": finding.outcome
+        for finding in findings
+        if finding.outcome not in ("pass", "not applicable")
+    }
 
 
-@pytest.mark.parametrize("case", [DIGITS, SYNTHETIC, TOKENS, REVERSAL, TOPICS], ids=["digits", "synthetic", "tokens", "reversal", "topics"])
+@pytest.mark.parametrize(
+    "case", [DIGITS, SYNTHETIC, TOKENS, REVERSAL, TOPICS], ids=["digits", "synthetic", "tokens", "reversal", "topics"]
+)
 def test_every_check_is_made_and_sound_data_pass(case: TrainCase) -> None:
     record: list[dict[str, Any]] = []
     checked_data(case, check_workload(case), SEED, 0, record)
@@ -142,8 +158,9 @@ def test_synthetic_data_of_another_distribution_warn(monkeypatch: pytest.MonkeyP
     rows.batch(0).labels[:] //= 4
     rows.batch(1).labels[:] //= 4
     assert set(outcomes(training_inputs(SYNTHETIC, network, rows, SEED))) == {
-        "D12 synthetic inputs against the normal distribution", "D12 synthetic labels against the uniform distribution",
-    }  # fmt: skip
+        "D12 synthetic inputs against the normal distribution",
+        "D12 synthetic labels against the uniform distribution",
+    }
 
 
 def test_a_repeated_synthetic_sample_warns() -> None:

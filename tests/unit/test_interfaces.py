@@ -15,7 +15,10 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "ports", lambda: [Port("mlx5_0", 1, "ACTIVE", "InfiniBand", 1, (), (), False)])
 
 
-@pytest.mark.parametrize(("interface", "said"), [("lo0", "did you mean 'lo'?"), ("mlx5_9:1", "did you mean 'mlx5_0:1'?"), ("rxe0:1:900", "mlx5_0:1")])
+@pytest.mark.parametrize(
+    ("interface", "said"),
+    [("lo0", "did you mean 'lo'?"), ("mlx5_9:1", "did you mean 'mlx5_0:1'?"), ("rxe0:1:900", "mlx5_0:1")],
+)
 def test_the_nearest_name_is_told_on_the_host(interface: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     device(monkeypatch)
     obstacle = Host(interface).obstacle()
@@ -28,10 +31,15 @@ def test_the_nearest_name_is_told_on_the_host(interface: str, said: str, monkeyp
 def test_all_names_are_told_when_none_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     device(monkeypatch)
     obstacle = Host("zzzz").obstacle()
-    assert obstacle is not None and "known: " in obstacle[0] and "lo" in obstacle[0] and obstacle[0].endswith("mlx5_0:1")
+    assert (
+        obstacle is not None and "known: " in obstacle[0] and "lo" in obstacle[0] and obstacle[0].endswith("mlx5_0:1")
+    )
 
 
 @pytest.mark.parametrize("interface", ["nope0", "rxe0:1:900"])
 def test_nodes_of_guests_name_their_only_interface(interface: str) -> None:
     obstacle = Guests(interface).obstacle()
-    assert obstacle == (f"nodes of fabric guests have no interface {interface!r}", "leave `interface` out, or name 'eth0'")
+    assert obstacle == (
+        f"nodes of fabric guests have no interface {interface!r}",
+        "leave `interface` out, or name 'eth0'",
+    )

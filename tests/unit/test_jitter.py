@@ -22,7 +22,9 @@ def test_what_was_drawn_is_found_again():
     found = spread(launches(Jitter(step_sigma=0.03, rank_sigma=0.08, straggler_share=0.02, straggler_factor=3.0)))
     assert found is not None
     assert found.step_sigma == pytest.approx(0.03, rel=0.05) and found.rank_sigma == pytest.approx(0.08, rel=0.25)
-    assert found.straggler_share == pytest.approx(0.02, rel=0.25) and found.straggler_factor == pytest.approx(3.0, rel=0.05)
+    assert found.straggler_share == pytest.approx(0.02, rel=0.25) and found.straggler_factor == pytest.approx(
+        3.0, rel=0.05
+    )
     assert found.beyond == pytest.approx(0.05, abs=0.01)
 
 
@@ -39,9 +41,20 @@ def test_even_steps_have_no_spread():
 
 def test_it_is_kept_for_the_machine_and_another_form_is_named(tmp_path: Path):
     fitted = FittedJitter(
-        machine="m", code="c", fitted_at="now", suite="s", experiment="e", size="smoke", steps=9, step_sigma=0.1, rank_sigma=None, straggler_share=0.0,
-        straggler_factor=1.0, beyond=0.05, runs=("a",),
-    )  # fmt: skip
+        machine="m",
+        code="c",
+        fitted_at="now",
+        suite="s",
+        experiment="e",
+        size="smoke",
+        steps=9,
+        step_sigma=0.1,
+        rank_sigma=None,
+        straggler_share=0.0,
+        straggler_factor=1.0,
+        beyond=0.05,
+        runs=("a",),
+    )
     assert read_jitter(tmp_path, "m") is None
     path = write_jitter(tmp_path, fitted)
     assert read_jitter(tmp_path, "m") == fitted and fitted.jitter == Jitter(0.1)

@@ -20,7 +20,10 @@ def test_a_job_that_is_no_longer_running_is_named_with_its_state(monkeypatch, st
     assert found(monkeypatch, f"JobId=7 JobName=x JobState={state} Reason=TimeLimit") == f"Slurm ends job 7 ({state})"
 
 
-@pytest.mark.parametrize(("end", "said"), [("2020-01-01T00:00:00", "Slurm ends job 7 (TIMEOUT)"), ("2999-01-01T00:00:00", ""), ("Unknown", "")])
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [("2020-01-01T00:00:00", "Slurm ends job 7 (TIMEOUT)"), ("2999-01-01T00:00:00", ""), ("Unknown", "")],
+)
 def test_a_job_whose_time_is_over_starts_nothing_though_slurm_still_says_running(monkeypatch, end, said):
     assert found(monkeypatch, f"JobId=7 JobState=RUNNING EndTime={end} Reason=None") == said
 

@@ -36,17 +36,28 @@ experiments:
         matrix: [{arms: [gloo, tcp]}, {arms: [alone], sweep: {ranks: [1, 2]}}]
 """
 SPEEDUP: dict[str, Any] = {
-    "id": "mine.own.speedup", "origin": "own", "statement": "s", "unit": "x", "direction": "higher", "experiment": "speed", "metric": "speedup",
-    "select": {"transport": "gloo"}, "against": {"ranks": 1}, "rule": {"name": "at_least", "value": 1.5},
-}  # fmt: skip
+    "id": "mine.own.speedup",
+    "origin": "own",
+    "statement": "s",
+    "unit": "x",
+    "direction": "higher",
+    "experiment": "speed",
+    "metric": "speedup",
+    "select": {"transport": "gloo"},
+    "against": {"ranks": 1},
+    "rule": {"name": "at_least", "value": 1.5},
+}
 Length = Callable[[PlannedLaunch], float]
 
 
 Change = Callable[[PlannedLaunch], dict[str, Any] | None]
 
 
-def judged(tmp_path: Path, claim: dict[str, Any], length: Length, change: Change = lambda launch: {}, matrix: str = "") -> ClaimResult:
-    """The claim after launches whose steps take `length` ms; `change` gives fields of a record, None for a launch that is missing."""
+def judged(
+    tmp_path: Path, claim: dict[str, Any], length: Length, change: Change = lambda launch: {}, matrix: str = ""
+) -> ClaimResult:
+    """The claim after launches whose steps take `length` ms; `change` gives fields of a record, None for a launch that
+    is missing."""
     suite = a_suite(tmp_path, claim, matrix)
     store = Store(tmp_path / "results")
     for launch in plan(suite, "speed", "smoke"):
@@ -107,21 +118,30 @@ def test_efficiency_divides_by_the_ranks(tmp_path: Path) -> None:
 
 
 def test_missing_launches_are_counted_and_leave_the_verdict_open(tmp_path: Path) -> None:
-    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {})
+    result = judged(
+        tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {}
+    )
     assert (result.verdict, result.n) == ("inconclusive", 5)
     assert "5 of 6 planned launches finished" in result.reason
 
 
 def test_only_blocks_with_both_sides_are_paired(tmp_path: Path) -> None:
     missing = {("gloo", 0), (None, 5)}
-    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if (launch.case.transport, launch.plan_index) in missing else {})
+    result = judged(
+        tmp_path,
+        SPEEDUP,
+        one_rank_takes_twice_as_long,
+        lambda launch: None if (launch.case.transport, launch.plan_index) in missing else {},
+    )
     assert (result.n, len(result.runs)) == (4, 8)
     assert result.ours == pytest.approx(2)
 
 
 def test_launches_of_other_code_are_left_out_and_counted(tmp_path: Path) -> None:
     old = {"machine": "other", "started_at": "2025-01-01T00:00:00Z"}
-    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: old if launch.plan_index == 0 else {})
+    result = judged(
+        tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: old if launch.plan_index == 0 else {}
+    )
     assert result.n == 5
     assert "4 launches of other machines or code versions left out" in result.reason
 
@@ -129,24 +149,41 @@ def test_launches_of_other_code_are_left_out_and_counted(tmp_path: Path) -> None
 def test_failed_launches_are_no_result(tmp_path: Path) -> None:
     failure = Failure(code="rank_killed", rank=1, message="m", step=1, operation="forward", advice="a")
     failed = {"status": "failed", "failure": failure}
-    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: failed if launch.case.transport == "gloo" else {})
+    result = judged(
+        tmp_path,
+        SPEEDUP,
+        one_rank_takes_twice_as_long,
+        lambda launch: failed if launch.case.transport == "gloo" else {},
+    )
     assert (result.verdict, result.ours) == ("inconclusive", None)
     assert result.reason == "none of 6 planned launches finished, 6 failed"
 
 
 def test_what_could_not_run_here_says_why(tmp_path: Path) -> None:
-    failure = Failure(code="not_runnable", rank=-1, message="torch is not installed", step=-1, operation="", advice="type `make env`")
+    failure = Failure(
+        code="not_runnable", rank=-1, message="torch is not installed", step=-1, operation="", advice="type `make env`"
+    )
     absent = {"status": "not_runnable", "failure": failure}
-    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: absent if launch.case.transport == "gloo" else {})
+    result = judged(
+        tmp_path,
+        SPEEDUP,
+        one_rank_takes_twice_as_long,
+        lambda launch: absent if launch.case.transport == "gloo" else {},
+    )
     assert (result.verdict, result.reason) == ("not runnable here", "torch is not installed; type `make env`")
 
 
 def test_a_control_without_the_effect_leaves_the_verdict(tmp_path: Path) -> None:
     claim = {
-        **SPEEDUP, "id": "mine.own.exposed", "metric": "exposed_communication_s", "unit": "s", "direction": "lower",
-        "select": {"strategy": "local_only", "ranks": 2}, "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0},
+        **SPEEDUP,
+        "id": "mine.own.exposed",
+        "metric": "exposed_communication_s",
+        "unit": "s",
+        "direction": "lower",
+        "select": {"strategy": "local_only", "ranks": 2},
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0},
         "control": {"statement": "exchange", "select": {"transport": "tcp"}},
-    }  # fmt: skip
+    }
     del claim["against"]
     result = judged(tmp_path, claim, lambda launch: 100)
     assert result.verdict == "reproduced"
@@ -175,10 +212,18 @@ def test_losses_are_compared_with_the_launch_of_the_same_seed(tmp_path: Path) ->
 
 
 def test_an_infinite_difference_survives_the_way_to_disk(tmp_path: Path) -> None:
-    claim = {**SPEEDUP, "metric": "max_loss_difference", "unit": "1", "direction": "lower", "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1}}
+    claim = {
+        **SPEEDUP,
+        "metric": "max_loss_difference",
+        "unit": "1",
+        "direction": "lower",
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1},
+    }
     result = judged(tmp_path, claim, lambda launch: 100)
     assert result.interval is not None
-    broken = result.model_copy(update={"ours": math.inf, "interval": result.interval.model_copy(update={"high": math.inf})})
+    broken = result.model_copy(
+        update={"ours": math.inf, "interval": result.interval.model_copy(update={"high": math.inf})}
+    )
     write_claims(tmp_path / "claims.json", [broken])
     assert read_claims(tmp_path / "claims.json") == [broken]
 
@@ -188,18 +233,41 @@ def test_each_level_of_evidence_has_a_result_of_its_own(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
     for launch in plan(suite, "speed", "smoke"):
         for evidence, length in (("measured", 100), ("emulated", 50)):
-            commit(store, launch, length, {"evidence": evidence, "launch": f"{launch.case.case_id}{launch.plan_index}{evidence}"})
-    assert [(result.evidence, result.n) for result in judge_suite(suite, "smoke", Store(tmp_path / "results"))] == [("emulated", 6), ("measured", 6)]
+            commit(
+                store,
+                launch,
+                length,
+                {"evidence": evidence, "launch": f"{launch.case.case_id}{launch.plan_index}{evidence}"},
+            )
+    assert [(result.evidence, result.n) for result in judge_suite(suite, "smoke", Store(tmp_path / "results"))] == [
+        ("emulated", 6),
+        ("measured", 6),
+    ]
 
 
 ROW: dict[str, Any] = {
-    "id": "mine.row", "paper": "p", "statement": "s", "metric": "speedup", "unit": "x", "direction": "higher", "x": {}, "value": 2, "baseline": None,
-    "where": None, "source": "made up for this test", "provenance": "paper", "gate": True,
-}  # fmt: skip
+    "id": "mine.row",
+    "paper": "p",
+    "statement": "s",
+    "metric": "speedup",
+    "unit": "x",
+    "direction": "higher",
+    "x": {},
+    "value": 2,
+    "baseline": None,
+    "where": None,
+    "source": "made up for this test",
+    "provenance": "paper",
+    "gate": True,
+}
 SERVED: dict[str, Any] = {
-    "id": "mine.row", "experiment": "speed", "metric": "speedup", "select": {"transport": "gloo"}, "against": {"ranks": 1},
+    "id": "mine.row",
+    "experiment": "speed",
+    "metric": "speedup",
+    "select": {"transport": "gloo"},
+    "against": {"ranks": 1},
     "rule": {"name": "within", "tolerance": 0.1},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +280,9 @@ SERVED: dict[str, Any] = {
         ({"gate": False}, "context", None),
     ],
 )
-def test_provenance_says_whether_a_row_is_judged(tmp_path: Path, row: dict[str, Any], kind: str, verdict: str | None) -> None:
+def test_provenance_says_whether_a_row_is_judged(
+    tmp_path: Path, row: dict[str, Any], kind: str, verdict: str | None
+) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, **row}]}))
     result = judged(tmp_path, {**SERVED, "kind": kind}, one_rank_takes_twice_as_long)
@@ -235,7 +305,13 @@ def only_gloo(launch: PlannedLaunch) -> dict[str, Any] | None:
     return {} if launch.case.transport == "gloo" else None
 
 
-ORDER: dict[str, Any] = {**SPEEDUP, "metric": "step_s", "direction": "lower", "against": {"transport": "tcp"}, "rule": {"name": "ordering"}}
+ORDER: dict[str, Any] = {
+    **SPEEDUP,
+    "metric": "step_s",
+    "direction": "lower",
+    "against": {"transport": "tcp"},
+    "rule": {"name": "ordering"},
+}
 
 
 def gloo_is_faster(share: float) -> Length:
@@ -244,12 +320,26 @@ def gloo_is_faster(share: float) -> Length:
 
 
 def calibrated(tmp_path: Path, share: float, machine: str = "m") -> None:
-    floor = Floor(metric="step_s", program="train", nbytes=None, share=share, spread=share / 2, launches_per_arm=6, comparisons=50, taken="made up")
-    write_profile(tmp_path / "results", MachineProfile(machine=machine, code="d", measured_at="2026-01-01T00:00:00Z", floors=(floor,)))
+    floor = Floor(
+        metric="step_s",
+        program="train",
+        nbytes=None,
+        share=share,
+        spread=share / 2,
+        launches_per_arm=6,
+        comparisons=50,
+        taken="made up",
+    )
+    write_profile(
+        tmp_path / "results",
+        MachineProfile(machine=machine, code="d", measured_at="2026-01-01T00:00:00Z", floors=(floor,)),
+    )
 
 
 @pytest.mark.parametrize(("floor", "verdict"), [(0.02, "reproduced"), (0.08, "inconclusive")])
-def test_an_ordering_below_the_noise_floor_of_the_records_machine_is_none(tmp_path: Path, floor: float, verdict: str) -> None:
+def test_an_ordering_below_the_noise_floor_of_the_records_machine_is_none(
+    tmp_path: Path, floor: float, verdict: str
+) -> None:
     calibrated(tmp_path, floor)
     result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
     assert (result.verdict, result.noise_floor) == (verdict, floor)
@@ -273,7 +363,9 @@ def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
 
 def test_a_profile_without_the_metric_is_said(tmp_path: Path) -> None:
     calibrated(tmp_path, 0.02)
-    result = judged(tmp_path, {**ORDER, "metric": "throughput", "direction": "higher"}, gloo_is_faster(0.05), without_alone)
+    result = judged(
+        tmp_path, {**ORDER, "metric": "throughput", "direction": "higher"}, gloo_is_faster(0.05), without_alone
+    )
     assert (result.verdict, result.noise_floor) == ("reproduced", None)
     assert "this machine's profile has no noise floor of throughput: significance alone decided" in result.warnings
 
@@ -304,7 +396,9 @@ def test_some_oversubscribed_launches_are_left_out_and_named(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("repetitions", "counted"), [(4, 2), (6, None)])
-def test_launches_that_saturated_the_cores_are_excluded_and_counted(tmp_path: Path, repetitions: int, counted: int | None) -> None:
+def test_launches_that_saturated_the_cores_are_excluded_and_counted(
+    tmp_path: Path, repetitions: int, counted: int | None
+) -> None:
     def saturated(launch: PlannedLaunch) -> dict[str, Any]:
         crowded = launch.plan_index < repetitions and launch.case.ranks == 2
         return {"warnings": [Warning(code="saturated", message="m", advice="a")] if crowded else []}
@@ -315,7 +409,12 @@ def test_launches_that_saturated_the_cores_are_excluded_and_counted(tmp_path: Pa
 
 
 def test_equality_may_use_oversubscribed_launches(tmp_path: Path) -> None:
-    claim = {**SPEEDUP, "metric": "max_loss_difference", "unit": "1", "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0.001}}
+    claim = {
+        **SPEEDUP,
+        "metric": "max_loss_difference",
+        "unit": "1",
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0.001},
+    }
     result = judged(tmp_path, claim, one_rank_takes_twice_as_long, crowded)
     assert result.verdict == "reproduced"
     assert "6 of 12 launches were oversubscribed: 2 ranks with 1 thread on 1 cores" in result.warnings
@@ -324,7 +423,13 @@ def test_equality_may_use_oversubscribed_launches(tmp_path: Path) -> None:
 @pytest.mark.parametrize("field", ["tracing: full", "handicap: 0.5"])
 def test_traced_and_slowed_launches_feed_only_claims_that_name_them(tmp_path: Path, field: str) -> None:
     matrix, (name, value) = "{arms: [gloo], set: {" + field + "}}, ", field.split(": ")
-    claim = {**ORDER, "metric": "final_loss", "unit": "nat", "select": {"transport": "gloo"}, "rule": {"name": "at_most", "value": 2}}
+    claim = {
+        **ORDER,
+        "metric": "final_loss",
+        "unit": "nat",
+        "select": {"transport": "gloo"},
+        "rule": {"name": "at_most", "value": 2},
+    }
     del claim["against"]
     plain = judged(tmp_path, claim, lambda launch: 100, only_gloo, matrix=matrix)
     assert (plain.verdict, plain.n) == ("reproduced", 6)
@@ -337,32 +442,42 @@ def test_traced_and_slowed_launches_feed_only_claims_that_name_them(tmp_path: Pa
 def test_outliers_are_warned_of_and_stay_in(tmp_path: Path) -> None:
     claim = {**ORDER, "rule": {"name": "at_most", "value": 2}}
     del claim["against"]
-    result = judged(tmp_path, claim, lambda launch: 500 if launch.plan_index == 3 else 100 + launch.plan_index, only_gloo)
+    result = judged(
+        tmp_path, claim, lambda launch: 500 if launch.plan_index == 3 else 100 + launch.plan_index, only_gloo
+    )
     assert result.n == 6
     (line,) = result.warnings
     assert line.startswith("1 of 6 launches outside Tukey's fences, kept: ") and line.endswith("(0.5)")
 
 
 def test_few_launches_are_warned_of(tmp_path: Path) -> None:
-    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {})
+    result = judged(
+        tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {}
+    )
     assert {"5 of 6 planned launches finished", "only 5 launches a side: no 95 % interval"} <= set(result.warnings)
     assert any(warning.endswith("type scaleproof calibrate") for warning in result.warnings)
 
 
 RANKS = "{arms: [tcp], set: {ranks: 1}}, {arms: [tcp], set: {ranks: 4}}, "
 MONOTONE: dict[str, Any] = {
-    **ORDER, "select": {"transport": "tcp"}, "rule": {"name": "monotone", "along": "ranks", "trend": "falling"},
-}  # fmt: skip
+    **ORDER,
+    "select": {"transport": "tcp"},
+    "rule": {"name": "monotone", "along": "ranks", "trend": "falling"},
+}
 del MONOTONE["against"]
 
 
-@pytest.mark.parametrize(("length", "verdict"), [({1: 400, 2: 200, 4: 100}, "reproduced"), ({1: 400, 2: 200, 4: 200}, "inconclusive")])
+@pytest.mark.parametrize(
+    ("length", "verdict"), [({1: 400, 2: 200, 4: 100}, "reproduced"), ({1: 400, 2: 200, 4: 200}, "inconclusive")]
+)
 def test_a_trend_along_ranks_is_judged_step_by_step(tmp_path: Path, length: dict[int, float], verdict: str) -> None:
     def alternating(launch: PlannedLaunch) -> float:
         """Noise by which equal levels are not told apart."""
         return length[launch.case.ranks] * (1 + 0.01 * ((launch.plan_index + launch.case.ranks // 2) % 2))
 
-    result = judged(tmp_path, MONOTONE, alternating, lambda launch: {} if launch.case.transport == "tcp" else None, RANKS)
+    result = judged(
+        tmp_path, MONOTONE, alternating, lambda launch: {} if launch.case.transport == "tcp" else None, RANKS
+    )
     assert result.verdict == verdict
     assert "ranks=1 to ranks=2" in result.rule and "ranks=2 to ranks=4" in result.rule
     assert (result.n, len(result.runs)) == (6, 18)
@@ -370,10 +485,17 @@ def test_a_trend_along_ranks_is_judged_step_by_step(tmp_path: Path, length: dict
 
 
 def test_an_order_of_three_arms_is_claimed_best_first(tmp_path: Path) -> None:
-    claim = {**ORDER, "select": {"ranks": 2}, "arms": [{"transport": "gloo"}, {"transport": "tcp"}, {"strategy": "local_only"}]}
+    claim = {
+        **ORDER,
+        "select": {"ranks": 2},
+        "arms": [{"transport": "gloo"}, {"transport": "tcp"}, {"strategy": "local_only"}],
+    }
     del claim["against"]
     length = {"gloo": 100, "tcp": 200, None: 300}
-    assert judged(tmp_path, claim, lambda launch: length[launch.case.transport] + launch.plan_index).verdict == "reproduced"
+    assert (
+        judged(tmp_path, claim, lambda launch: length[launch.case.transport] + launch.plan_index).verdict
+        == "reproduced"
+    )
 
 
 def test_an_order_with_an_arm_missing_is_inconclusive(tmp_path: Path) -> None:
@@ -389,7 +511,12 @@ def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="rule 'ordering' compares: give 'against' or 'arms'"):
         judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
     with pytest.raises(SpecError, match="no case has the field 'rank'"):
-        judged(tmp_path, {**MONOTONE, "rule": {"name": "monotone", "along": "rank", "trend": "rising"}}, lambda launch: 100, lambda launch: None)
+        judged(
+            tmp_path,
+            {**MONOTONE, "rule": {"name": "monotone", "along": "rank", "trend": "rising"}},
+            lambda launch: 100,
+            lambda launch: None,
+        )
 
 
 def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
@@ -404,9 +531,17 @@ def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("failing", "score"), [(1, "0.207 s"), (2, "none")])
-def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(tmp_path: Path, failing: int, score: str) -> None:
+def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(
+    tmp_path: Path, failing: int, score: str
+) -> None:
     matrix = "{arms: [gloo], set: {data: digits, workload: dnn_digits, evaluate_every: 1}}, "
-    claim = {**ORDER, "metric": "time_to_quality", "unit": "s", "select": {"data": "digits"}, "rule": {"name": "at_most", "value": 1}}
+    claim = {
+        **ORDER,
+        "metric": "time_to_quality",
+        "unit": "s",
+        "select": {"data": "digits"},
+        "rule": {"name": "at_most", "value": 1},
+    }
     del claim["against"]
 
     def learned(launch: PlannedLaunch) -> dict[str, Any] | None:
@@ -415,4 +550,7 @@ def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(
     result = judged(tmp_path, claim, lambda launch: 100 + launch.plan_index, learned, matrix)
     assert (result.verdict, result.n) == ("inconclusive", 6 - failing)
     assert f"MLPerf score {score} (data digits): " in result.reason and f"{failing} " in result.reason
-    assert f"{failing} of 6 launches are not in the number: no time_to_quality, or no counterpart in their block" in result.warnings
+    assert (
+        f"{failing} of 6 launches are not in the number: no time_to_quality, or no counterpart in their block"
+        in result.warnings
+    )

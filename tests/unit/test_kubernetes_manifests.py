@@ -68,55 +68,100 @@ def test_it_has_the_published_form_of_its_kind_and_its_pods_that_of_kubernetes(
     check(found, "", FORMS[kind])
     for replica in replicas(found).values():
         check(replica["template"], "io.k8s.api.core.v1.PodTemplateSpec")
-    assert f"{kind}-{found['apiVersion'].removeprefix('kubeflow.org/')}.json" == FORMS[kind], "the form is of the version that the object names"
+    assert f"{kind}-{found['apiVersion'].removeprefix('kubeflow.org/')}.json" == FORMS[kind], (
+        "the form is of the version that the object names"
+    )
 
 
 def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = rendered(capsys, suite, "--kind", "mpijob")
-    for place, name in ((found["spec"], "slotsPerWorkers"), (replicas(found)["Worker"], "replica"), (replicas(found)["Worker"]["template"]["spec"], "volume")):
+    for place, name in (
+        (found["spec"], "slotsPerWorkers"),
+        (replicas(found)["Worker"], "replica"),
+        (replicas(found)["Worker"]["template"]["spec"], "volume"),
+    ):
         place[name] = 1
         with pytest.raises(AssertionError, match=name):
             check(found, "", FORMS["mpijob"])
         del place[name]
 
 
-def test_pods_cores_kind_and_deadline_follow_from_the_experiment(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_cores_kind_and_deadline_follow_from_the_experiment(
+    suite: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = rendered(capsys, suite, "--kind", "mpijob", "--nodes", "4", "--gpus", "1")
     worker = replicas(found)["Worker"]
     assert (found["spec"]["slotsPerWorker"], worker["replicas"]) == (2, 4), "6 ranks on 4 nodes"
     resources = worker["template"]["spec"]["containers"][0]["resources"]
-    assert resources["limits"] == resources["requests"] and resources["limits"]["cpu"] == 6 and resources["limits"]["nvidia.com/gpu"] == 1
+    assert (
+        resources["limits"] == resources["requests"]
+        and resources["limits"]["cpu"] == 6
+        and resources["limits"]["nvidia.com/gpu"] == 1
+    )
     assert found["spec"]["runPolicy"]["activeDeadlineSeconds"] == 20 * 60
     assert worker["template"]["spec"]["nodeSelector"] == {"scaleproof/kind": "big"}
-    spread = worker["template"]["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
+    spread = worker["template"]["spec"]["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ][0]
     assert spread["labelSelector"]["matchLabels"].items() <= worker["template"]["metadata"]["labels"].items()
 
 
 def test_the_first_pod_runs_the_experiment_on_all_of_them(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
-    master = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", "3", "--name", "job"))["Master"]["template"]["spec"]["containers"][0]
+    master = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", "3", "--name", "job"))["Master"][
+        "template"
+    ]["spec"]["containers"][0]
     words = shlex.split(master["args"][0].splitlines()[-1].removeprefix("exec "))
     hosts = parse(words[words.index("--hosts") + 1])
-    assert [(host.name, host.slots) for host in hosts] == [("job-master-0", 2), ("job-worker-0", 2), ("job-worker-1", 2)]
+    assert [(host.name, host.slots) for host in hosts] == [
+        ("job-master-0", 2),
+        ("job-worker-0", 2),
+        ("job-worker-1", 2),
+    ]
     launcher = replicas(rendered(capsys, suite, "--kind", "mpijob"))["Launcher"]["template"]["spec"]["containers"][0]
-    assert launcher["args"][0].rstrip().endswith("scaleproof run own over_nodes --size ci --results /results --launcher mpirun --hosts /etc/mpi/hostfile")
+    assert (
+        launcher["args"][0]
+        .rstrip()
+        .endswith(
+            "scaleproof run own over_nodes --size ci --results /results --launcher mpirun --hosts /etc/mpi/hostfile"
+        )
+    )
 
 
-def test_the_first_pod_waits_for_the_others_shells(suite: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_first_pod_waits_for_the_others_shells(
+    suite: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Its command with stand-ins: a host that answers at the third call, and one that never does."""
     (tmp_path / "bin").mkdir()
     ssh = 'for word; do host=$last; last=$word; done\necho "$host" >> calls; test "$host" = job-worker-0 && test "$(grep -c "$host" calls)" -ge 3'
     for name, text in {"ssh": ssh, "scaleproof": 'echo "$@" > ran; env >> ran', "sleep": "exit 0"}.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    env = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "PET_NNODES": "9", "OMPI_MCA_orte_default_hostfile": "x", "RANK": "0", "KEPT": "1"}
+    env = {
+        "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+        "PET_NNODES": "9",
+        "OMPI_MCA_orte_default_hostfile": "x",
+        "RANK": "0",
+        "KEPT": "1",
+    }
     for nodes, code in (("2", 0), ("3", 2)):
-        container = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", nodes, "--name", "job"))["Master"]["template"]["spec"]["containers"][0]
-        ended = subprocess.run([*container["command"], *container["args"]], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+        container = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", nodes, "--name", "job"))[
+            "Master"
+        ]["template"]["spec"]["containers"][0]
+        ended = subprocess.run(
+            [*container["command"], *container["args"]],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert (ended.returncode, (tmp_path / "ran").exists()) == (code, not code), ended.stderr
         if code == 0:
             ran = (tmp_path / "ran").read_text().splitlines()
             assert (tmp_path / "calls").read_text().split() == ["job-worker-0"] * 3 and "--launcher torchrun" in ran[0]
-            assert {"PET_NNODES", "OMPI_MCA_orte_default_hostfile", "RANK", "KEPT"} & {line.partition("=")[0] for line in ran} == {"KEPT"}
+            assert {"PET_NNODES", "OMPI_MCA_orte_default_hostfile", "RANK", "KEPT"} & {
+                line.partition("=")[0] for line in ran
+            } == {"KEPT"}
             (tmp_path / "ran").unlink()
     assert "no remote shell on job-worker-1 after 10 minutes" in ended.stderr
 
@@ -131,7 +176,9 @@ def test_the_first_pod_waits_for_the_others_shells(suite: str, capsys: pytest.Ca
         (("--kind", "mpijob", "--image", "a image"), "'a image' is no name of an image"),
     ],
 )
-def test_what_kubernetes_would_refuse_is_one_line(suite: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str) -> None:
+def test_what_kubernetes_would_refuse_is_one_line(
+    suite: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
     assert run(suite, *words) == 2
     told = capsys.readouterr()
     assert said in told.err and told.err.count("\n") == 1 and told.out == ""

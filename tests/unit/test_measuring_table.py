@@ -7,11 +7,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "measuring.md").read_text()
-ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in TEXT.splitlines() if re.match(r"\| (P?\d+) \|", line)]
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in TEXT.splitlines()
+    if re.match(r"\| (P?\d+) \|", line)
+]
 
 
 def test_all_rules_and_pains_have_their_row() -> None:
-    rules, pains = [str(number) for number in range(1, 13)], [f"P{number}" for number in [*range(1, 25), *range(26, 31), *range(34, 39)]]
+    rules, pains = (
+        [str(number) for number in range(1, 13)],
+        [f"P{number}" for number in [*range(1, 25), *range(26, 31), *range(34, 39)]],
+    )
     assert [row[0] for row in ROWS] == [*rules, *pains]
 
 

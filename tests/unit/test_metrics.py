@@ -17,9 +17,16 @@ from scaleproof.core.record_schema import Check
 from scaleproof.spec.errors import SpecError
 
 COLLECTIVE: dict[str, Any] = {
-    "program": "collective", "suite": "s", "experiment": "e", "arm": "a",
-    "ranks": 4, "transport": "tcp", "collective": "ring", "sizes": [4000], "iterations": 2,
-}  # fmt: skip
+    "program": "collective",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "ranks": 4,
+    "transport": "tcp",
+    "collective": "ring",
+    "sizes": [4000],
+    "iterations": 2,
+}
 
 
 def two_ranks(communication: tuple[float, float] | None) -> pd.DataFrame:
@@ -49,8 +56,17 @@ def test_the_parts_of_a_step_add_up_to_it() -> None:
     split = step_split(record(TRAIN), two_ranks((50, 85)))
     assert split is not None
     assert sum(split.values()) == pytest.approx(0.1)
-    # Rank 0 communicates alone from 70 to 85 ms; rank 1 comes to the exchange 10 ms after it, which rank 0 hides behind its backward pass.
-    expected = {"input": 0.005, "forward": 0.025, "backward": 0.04, "update": 0.01, "exposed_transfer": 0.015, "imbalance": 0, "other": 0.005}
+    # Rank 0 communicates alone from 70 to 85 ms; rank 1 comes to the exchange 10 ms after it, which rank 0 hides behind
+    # its backward pass.
+    expected = {
+        "input": 0.005,
+        "forward": 0.025,
+        "backward": 0.04,
+        "update": 0.01,
+        "exposed_transfer": 0.015,
+        "imbalance": 0,
+        "other": 0.005,
+    }
     assert split == pytest.approx(expected)
 
 
@@ -66,7 +82,12 @@ def test_buckets_under_way_together_are_exposed_once() -> None:
 
 def test_step_time_is_the_slowest_ranks() -> None:
     rows = samples(
-        (0, "step", 0, 0, 100), (1, "step", 0, 0, 130), (0, "step", 1, 130, 230), (1, "step", 1, 130, 250), (0, "step", 2, 250, 350), (1, "step", 2, 250, 340)
+        (0, "step", 0, 0, 100),
+        (1, "step", 0, 0, 130),
+        (0, "step", 1, 130, 230),
+        (1, "step", 1, 130, 250),
+        (0, "step", 2, 250, 350),
+        (1, "step", 2, 250, 340),
     )
     assert PER_LAUNCH["step_s"](record(TRAIN), rows) == pytest.approx(0.12)
 
@@ -89,19 +110,30 @@ def test_a_transfer_is_half_a_round_trip_per_size() -> None:
     table = by_size(record(case), samples((0, "transfer", 0, 0, 4, 10), (0, "transfer", 0, 4, 14, 1000)))
     assert list(table["time_s"]) == [0.002, 0.005]
     assert METRICS["transfer_bandwidth"].size is not None
-    assert METRICS["transfer_bandwidth"].size(record(case), samples((0, "transfer", 0, 4, 14, 1000)), 1000) == pytest.approx(0.0002)
+    assert METRICS["transfer_bandwidth"].size(
+        record(case), samples((0, "transfer", 0, 4, 14, 1000)), 1000
+    ) == pytest.approx(0.0002)
 
 
 @pytest.mark.parametrize(("sent", "expected"), [(24_000, 1.0), (32_000, 4 / 3)])
 def test_bytes_are_counted_over_timed_and_verified_calls(sent: int, expected: float) -> None:
-    checks = [Check(rank=rank, name=f"all_reduce.4000.{salt}", passed=True, detail="") for rank in range(4) for salt in (1, 2)]
+    checks = [
+        Check(rank=rank, name=f"all_reduce.4000.{salt}", passed=True, detail="") for rank in range(4) for salt in (1, 2)
+    ]
     rows = [(rank, "all_reduce", call, 0, 1, 4000) for rank in range(4) for call in range(2)]
-    found = bytes_per_rank_ratio(record(COLLECTIVE, transport={"traffic": [{"nbytes": sent, "messages": 1}] * 4}, checks=checks), samples(*rows))
+    found = bytes_per_rank_ratio(
+        record(COLLECTIVE, transport={"traffic": [{"nbytes": sent, "messages": 1}] * 4}, checks=checks), samples(*rows)
+    )
     assert found == pytest.approx(expected)
 
 
 def trained(loss: float, parameter: float) -> Launch:
-    rows = samples((0, "loss", 0, 0, 0, 0, 2.0), (0, "loss", 1, 0, 0, 0, loss), (1, "loss", 0, 0, 0, 0, 2.0), (1, "loss", 1, 0, 0, 0, loss))
+    rows = samples(
+        (0, "loss", 0, 0, 0, 0, 2.0),
+        (0, "loss", 1, 0, 0, 0, loss),
+        (1, "loss", 0, 0, 0, 0, 2.0),
+        (1, "loss", 1, 0, 0, 0, loss),
+    )
     return Launch(record(TRAIN), rows, lambda: np.array([parameter, -4.0], dtype=np.float32))
 
 
@@ -120,7 +152,10 @@ def test_trainings_are_the_same_within_rounding_only() -> None:
     ("text", "message"),
     [
         ("", "has no list METRICS"),
-        ("from scaleproof.claims.metrics import Metric\nMETRICS = [Metric('throughput', 'x', None)]", "'throughput' is already one of the harness's"),
+        (
+            "from scaleproof.claims.metrics import Metric\nMETRICS = [Metric('throughput', 'x', None)]",
+            "'throughput' is already one of the harness's",
+        ),
     ],
 )
 def test_a_suite_adds_metrics_but_replaces_none(tmp_path: Path, text: str, message: str) -> None:
@@ -141,7 +176,9 @@ def test_the_first_call_of_a_size_is_in_no_other_number() -> None:
 
 def test_first_steps_and_exchanges_are_counted_above_steady_ones() -> None:
     rows: list[Any] = [(rank, "step", 0, 0, 150 + 10 * rank, 0, float("nan"), True) for rank in range(2)]
-    rows += [(rank, "communication", 0, start, start + 30, 8, float("nan"), True) for rank in range(2) for start in (50, 80)]
+    rows += [
+        (rank, "communication", 0, start, start + 30, 8, float("nan"), True) for rank in range(2) for start in (50, 80)
+    ]
     for number in (1, 2):
         rows += [row for rank in range(2) for row in step(rank, number, 200 * number, (50, 60))]
         rows += [(rank, "communication", number, 200 * number + 60, 200 * number + 75) for rank in range(2)]

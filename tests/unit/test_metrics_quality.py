@@ -14,8 +14,18 @@ DIGITS = {**TRAIN, "data": "digits", "workload": "dnn_digits", "evaluate_every":
 
 def rows(*accuracies: float) -> Any:
     """Rank 1 touches the data at 100 ms in its warm-up, rank 0 at 120 ms; evaluations follow every 1000 ms."""
-    touched: list[Any] = [(1, "input", 0, 100, 110, 0, float("nan"), True), (0, "input", 0, 120, 130), (0, "input", 1, 500, 510)]
-    return samples(*touched, *((0, "test_accuracy", step, 1000 * (step + 1), 1000 * (step + 1), 0, value) for step, value in enumerate(accuracies)))
+    touched: list[Any] = [
+        (1, "input", 0, 100, 110, 0, float("nan"), True),
+        (0, "input", 0, 120, 130),
+        (0, "input", 1, 500, 510),
+    ]
+    return samples(
+        *touched,
+        *(
+            (0, "test_accuracy", step, 1000 * (step + 1), 1000 * (step + 1), 0, value)
+            for step, value in enumerate(accuracies)
+        ),
+    )
 
 
 def test_it_runs_from_the_first_touch_of_the_data_to_the_first_evaluation_at_the_target() -> None:
@@ -38,5 +48,19 @@ def test_ranks_are_on_one_clock() -> None:
 
 def test_times_rates_and_what_comes_from_them_are_timing() -> None:
     timing = {name for name, metric in METRICS.items() if metric.timing}
-    assert {"step_s", "throughput", "busbw", "speedup", "parallel_efficiency", "rank_spread", "time_to_quality"} <= timing
-    assert not timing & {"test_accuracy", "final_loss", "bytes_per_rank_ratio", "training_difference", "same_convergence"}
+    assert {
+        "step_s",
+        "throughput",
+        "busbw",
+        "speedup",
+        "parallel_efficiency",
+        "rank_spread",
+        "time_to_quality",
+    } <= timing
+    assert not timing & {
+        "test_accuracy",
+        "final_loss",
+        "bytes_per_rank_ratio",
+        "training_difference",
+        "same_convergence",
+    }

@@ -20,7 +20,14 @@ from tests.unit.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "suites" / "micro"
-TRANSFER = {"program": "transfer", "suite": "micro", "experiment": "costs", "arm": "tcp", "transport": "tcp", "sizes": [4, 1024]}
+TRANSFER = {
+    "program": "transfer",
+    "suite": "micro",
+    "experiment": "costs",
+    "arm": "tcp",
+    "transport": "tcp",
+    "sizes": [4, 1024],
+}
 MIB = 1 << 20
 
 
@@ -35,7 +42,16 @@ def metrics() -> dict[str, Metric]:
 
 
 def windows(flows: str, ranks: int) -> dict[str, Any]:
-    case = {"program": "own", "entry": "windows", "suite": "micro", "experiment": "e", "arm": "a", "transport": "shm", "ranks": ranks, "sizes": [100]}
+    case = {
+        "program": "own",
+        "entry": "windows",
+        "suite": "micro",
+        "experiment": "e",
+        "arm": "a",
+        "transport": "shm",
+        "ranks": ranks,
+        "sizes": [100],
+    }
     return {**case, "options": {"flows": flows, "window": 4}}
 
 
@@ -43,10 +59,15 @@ def test_every_claim_finds_its_arms_where_all_transports_are(suite: Suite) -> No
     for claim in load_claims(suite):
         for size in ("small", "full"):
             cases = suite.experiment(str(claim.form.experiment)).size(size).cases
-            for side in [{**claim.form.select, **arm} for arm in claim.form.arms] or [claim.form.select, claim.form.against or {}]:
+            for side in [{**claim.form.select, **arm} for arm in claim.form.arms] or [
+                claim.form.select,
+                claim.form.against or {},
+            ]:
                 found = [case for case in cases if matches(case, side)]
                 assert found, (claim.form.id, size)
-                assert claim.form.nbytes is None or all(claim.form.nbytes in case.sizes for case in found if hasattr(case, "sizes")), claim.form.id
+                assert claim.form.nbytes is None or all(
+                    claim.form.nbytes in case.sizes for case in found if hasattr(case, "sizes")
+                ), claim.form.id
 
 
 def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:
@@ -59,7 +80,12 @@ def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite)
     from suites.micro.bench.launches import PROGRAMS, points
 
     arms = suite.experiment("costs").arms
-    wanted = {f"bench_{program}_{arm}.py" for program in PROGRAMS for arm in arms if any(points(suite, size, program, arm) for size in SIZES)}
+    wanted = {
+        f"bench_{program}_{arm}.py"
+        for program in PROGRAMS
+        for arm in arms
+        if any(points(suite, size, program, arm) for size in SIZES)
+    }
     there = {path.name for path in (FOLDER / "bench").glob("bench_*.py")}
     assert there == {name.replace("-", "_").replace("+", "_") for name in wanted}
 
@@ -68,12 +94,22 @@ def test_full_goes_from_4_bytes_to_1_gib(suite: Suite) -> None:
     for name in ("costs", "collectives", "bandwidth", "bidirectional"):
         sizes = {size for case in suite.experiment(name).size("full").cases for size in case.sizes}
         assert (min(sizes), max(sizes)) == (4, 1 << 30), name
-    assert {case.operation for name in ("costs", "collectives") for case in suite.experiment(name).size("full").cases if case.program == "collective"} == {
-        "all_reduce", "reduce_scatter", "all_gather", "broadcast",
-    }  # fmt: skip
+    assert {
+        case.operation
+        for name in ("costs", "collectives")
+        for case in suite.experiment(name).size("full").cases
+        if case.program == "collective"
+    } == {
+        "all_reduce",
+        "reduce_scatter",
+        "all_gather",
+        "broadcast",
+    }
 
 
-@pytest.mark.parametrize(("nbytes", "count"), [(4, 200), (64 << 10, 200), (MIB, 64), (16 * MIB, 5), (1 << 30, 5), (0, 200)])
+@pytest.mark.parametrize(
+    ("nbytes", "count"), [(4, 200), (64 << 10, 200), (MIB, 64), (16 * MIB, 5), (1 << 30, 5), (0, 200)]
+)
 def test_large_messages_get_as_many_iterations_as_their_budget_allows(nbytes: int, count: int) -> None:
     case = parse_case({**TRANSFER, "iterations": 200, "budget_mib": 64})
     assert case.program == "transfer" and repetitions(case, nbytes) == count
@@ -96,7 +132,9 @@ def test_flows_are_named_in_the_mistake() -> None:
 
 def test_rates_count_only_windows_while_every_flow_was_under_way(metrics: dict[str, Metric]) -> None:
     """Rank 1 sends from 0 to 40 ms, rank 2 from 10 to 100: what counts ended between 10 and 40."""
-    rows = [(1, "window", k, 10 * k, 10 * k + 10, 100, 4) for k in range(4)] + [(2, "window", k, 10 + 30 * k, 40 + 30 * k, 100, 4) for k in range(3)]
+    rows = [(1, "window", k, 10 * k, 10 * k + 10, 100, 4) for k in range(4)] + [
+        (2, "window", k, 10 + 30 * k, 40 + 30 * k, 100, 4) for k in range(3)
+    ]
     found, launch = samples(*rows), record(windows("incast", 3))
     assert value(metrics, "message_rate", launch, found) == pytest.approx((3 * 4 + 4) / 0.030)
     assert value(metrics, "window_bandwidth", launch, found) == pytest.approx(16 * 100 / 0.030 / 1e9)
@@ -111,20 +149,29 @@ def test_a_sender_that_got_nothing_through_counts_against_fairness(metrics: dict
 
 def test_processor_time_is_told_for_both_sides(metrics: dict[str, Metric]) -> None:
     rows = samples(
-        (0, "window", 0, 0, 10, 100, 4), (0, "window", 1, 10, 20, 100, 4, True), (0, "processor", 0, 0, 10, 100, 2e-6), (1, "processor", 0, 0, 10, 100, 6e-6)
+        (0, "window", 0, 0, 10, 100, 4),
+        (0, "window", 1, 10, 20, 100, 4, True),
+        (0, "processor", 0, 0, 10, 100, 2e-6),
+        (1, "processor", 0, 0, 10, 100, 6e-6),
     )
     launch = record(windows("one_way", 2))
-    found = [value(metrics, name, launch, rows) for name in ("cpu_per_byte", "sender_cpu_per_byte", "receiver_cpu_per_byte")]
+    found = [
+        value(metrics, name, launch, rows) for name in ("cpu_per_byte", "sender_cpu_per_byte", "receiver_cpu_per_byte")
+    ]
     assert found == pytest.approx([20.0, 5.0, 15.0])  # ns a byte: 400 bytes in the timed window
     assert value(metrics, "sender_cpu_per_byte", record(windows("both_ways", 2)), rows) is None
-    incast = samples((1, "window", 0, 0, 10, 100, 4), (0, "processor", 0, 0, 10, 100, 6e-6), (1, "processor", 0, 0, 10, 100, 2e-6))
+    incast = samples(
+        (1, "window", 0, 0, 10, 100, 4), (0, "processor", 0, 0, 10, 100, 6e-6), (1, "processor", 0, 0, 10, 100, 2e-6)
+    )
     assert value(metrics, "receiver_cpu_per_byte", record(windows("incast", 3)), incast) == pytest.approx(15.0)
 
 
 def test_the_fits_of_a_launch_are_those_of_its_times(metrics: dict[str, Metric]) -> None:
     sizes = [4**k for k in range(1, 13)]
     sent = samples(*((0, "transfer", 0, 0, 2 * (0.01 + 1e-6 * size), size) for size in sizes))
-    reduced = [(rank, "all_reduce", 0, 0, 0.02 + 1e-6 * size + 0.5e-6 * size / 2, size) for size in sizes for rank in range(2)]
+    reduced = [
+        (rank, "all_reduce", 0, 0, 0.02 + 1e-6 * size + 0.5e-6 * size / 2, size) for size in sizes for rank in range(2)
+    ]
     transfer = record({**TRANSFER, "sizes": sizes})
     call = record({**TRANSFER, "program": "collective", "collective": "ring", "ranks": 2, "sizes": sizes})
     assert metrics["line_r_squared"].launch(transfer, sent) == pytest.approx(1, abs=1e-3)  # type: ignore[misc]
@@ -138,9 +185,21 @@ def test_the_fits_of_a_launch_are_those_of_its_times(metrics: dict[str, Metric])
 
 
 def test_a_copy_stands_beside_a_message(metrics: dict[str, Metric]) -> None:
-    copy = record({"program": "own", "entry": "copy", "suite": "micro", "experiment": "costs", "arm": "copy", "ranks": 1, "sizes": [1000]})
+    copy = record(
+        {
+            "program": "own",
+            "entry": "copy",
+            "suite": "micro",
+            "experiment": "costs",
+            "arm": "copy",
+            "ranks": 1,
+            "sizes": [1000],
+        }
+    )
     assert value(metrics, "one_way_rate", copy, samples((0, "copy", 0, 0, 0, 1000, 1e-7)), 1000) == pytest.approx(10.0)
-    assert value(metrics, "one_way_rate", record(TRANSFER), samples((0, "transfer", 0, 0, 1, 1024)), 1024) == pytest.approx(1024 / 0.0005 / 1e9)
+    assert value(
+        metrics, "one_way_rate", record(TRANSFER), samples((0, "transfer", 0, 0, 1, 1024)), 1024
+    ) == pytest.approx(1024 / 0.0005 / 1e9)
 
 
 def value(metrics: dict[str, Metric], name: str, launch: Any, rows: Any, nbytes: int = 100) -> float | None:

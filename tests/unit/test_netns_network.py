@@ -1,4 +1,5 @@
-"""A cluster's network without building one: interfaces, ways, buckets, what is refused, what a record says of its links."""
+"""A cluster's network without building one: interfaces, ways, buckets, what is refused, what a record says of its
+links."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from scaleproof.core import location
 from scaleproof.core.atomic_write import write_json
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.fabric import probe
-from scaleproof.fabric.netns.netns import Netns, core_quota, netns, netns_coordinator, netns_node, node_shell, veth_links
+from scaleproof.fabric.netns.netns import (
+    Netns,
+    core_quota,
+    netns,
+    netns_coordinator,
+    netns_node,
+    node_shell,
+    veth_links,
+)
 from scaleproof.fabric.netns.netns_coordinator import NamespaceKeeper, keep
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.fabric.netns.rate_probes import lookers
@@ -31,11 +40,25 @@ from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, rea
 from scaleproof.spec.errors import FieldError, SpecError
 
 MB = 10**6
-CASE = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [8], "fabric": "netns"}
+CASE = {
+    "program": "transfer",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "transport": "tcp",
+    "collective": "ring",
+    "sizes": [8],
+    "fabric": "netns",
+}
 
 
 def ring(nodes: int) -> Cluster:
-    return Cluster("ring", nodes, (), tuple(Link((f"node{node}", f"node{(node + 1) % nodes}"), 100.0, 0.5) for node in range(nodes)))
+    return Cluster(
+        "ring",
+        nodes,
+        (),
+        tuple(Link((f"node{node}", f"node{(node + 1) % nodes}"), 100.0, 0.5) for node in range(nodes)),
+    )
 
 
 TRUNK = Link(("left", "right"), 50.0, 1.0)
@@ -85,7 +108,12 @@ def test_nodes_pass_on_where_nothing_else_leads():
 
 
 def test_nodes_that_look_at_their_ways_at_once_share_no_link():
-    thin = Cluster("thin", 4, ("left", "right"), (*(Link((f"node{node}", "left" if node % 2 else "right"), 100.0, 0.0) for node in range(4)), TRUNK))
+    thin = Cluster(
+        "thin",
+        4,
+        ("left", "right"),
+        (*(Link((f"node{node}", "left" if node % 2 else "right"), 100.0, 0.0) for node in range(4)), TRUNK),
+    )
     assert lookers(network_of(thin)) == {0, 1}, "one way through the trunk in each direction"
     assert lookers(network_of(ring(4))) == set(range(4))
     found = {mbit: lookers(network_of(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)}
@@ -95,8 +123,12 @@ def test_nodes_that_look_at_their_ways_at_once_share_no_link():
 def test_a_slow_way_shares_no_link_with_a_fast_one():
     """Nodes 1 and 4 stream over b to c, node 4 slowly for its own link's sake."""
     at, rates = "abcbac", (100.0, 12.0, 12.0, 12.0, 5.0, 100.0)
-    edges = [Link((f"node{node}", location), mbit, 0.0) for node, (location, mbit) in enumerate(zip(at, rates, strict=True))]
-    network = network_of(Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0))))
+    edges = [
+        Link((f"node{node}", location), mbit, 0.0) for node, (location, mbit) in enumerate(zip(at, rates, strict=True))
+    ]
+    network = network_of(
+        Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0)))
+    )
     chosen = lookers(network)
     assert 1 in chosen and 4 not in chosen
     directed = [set(network.steps(node, (node + 1) % 6)) for node in chosen]
@@ -105,7 +137,17 @@ def test_a_slow_way_shares_no_link_with_a_fast_one():
 
 def test_switches_are_taken_before_other_nodes():
     """node0 to node1 over two switches, though node2 links both."""
-    edges = [Link((one, other), None, 0.0) for one, other in (("node0", "a"), ("a", "b"), ("b", "c"), ("c", "node1"), ("node0", "node2"), ("node2", "node1"))]
+    edges = [
+        Link((one, other), None, 0.0)
+        for one, other in (
+            ("node0", "a"),
+            ("a", "b"),
+            ("b", "c"),
+            ("c", "node1"),
+            ("node0", "node2"),
+            ("node2", "node1"),
+        )
+    ]
     network = network_of(Cluster("x", 3, ("a", "b", "c"), tuple(edges)))
     assert walk(network, 0, 1) == ["node0", "a", "b", "c", "node1"]
     assert network.transit() == set()
@@ -133,7 +175,10 @@ def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
     [
         (star("s", 2, 1e-3, 0.0), "node0 and switch has 0.001 Mbit/s after dilation and shrink; 0.01 is the least"),
         (star("wide", PORTS + 1, None, 0.0), "switch switch has 1024 links, and a bridge 1023 ports"),
-        (Cluster("cut", 2, (), (Link(("node0", "node2"), 1.0, 0.0), Link(("node2", "node1"), 1.0, 0.0))), "node0 has no way to node1 over the 2 nodes in use"),
+        (
+            Cluster("cut", 2, (), (Link(("node0", "node2"), 1.0, 0.0), Link(("node2", "node1"), 1.0, 0.0))),
+            "node0 has no way to node1 over the 2 nodes in use",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_told_in_one_line(cluster, said):
@@ -197,17 +242,44 @@ def test_a_plan_comes_back_as_it_was_written(tmp_path):
 
 
 def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
-    fields = {"suite": "s", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "sizes": [8]}
+    fields = {
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "program": "collective",
+        "ranks": 2,
+        "transport": "tcp",
+        "collective": "ring",
+        "sizes": [8],
+    }
     case = parse_case({**fields, "fabric": "netns", "node_cores": 0.5, "link_mbit": 100, "dilation": 4})
     InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).cores == 0.125
 
 
 def test_sockets_hold_as_large_a_part_of_a_shrunken_message(tmp_path):
-    assert netns_node.buffers(1) == {"ipv4/tcp_wmem": f"4096 {16 << 10} {4 << 20}", "ipv4/tcp_rmem": f"4096 {128 << 10} {6 << 20}"}
-    assert netns_node.buffers(64) == {"ipv4/tcp_wmem": f"4096 {16 << 10} {64 << 10}", "ipv4/tcp_rmem": f"4096 {96 << 10} {96 << 10}"}
-    assert netns_node.buffers(1e6) == {"ipv4/tcp_wmem": f"4096 {16 << 10} {16 << 10}", "ipv4/tcp_rmem": f"4096 {32 << 10} {32 << 10}"}
-    fields = {"suite": "s", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "sizes": [4096]}
+    assert netns_node.buffers(1) == {
+        "ipv4/tcp_wmem": f"4096 {16 << 10} {4 << 20}",
+        "ipv4/tcp_rmem": f"4096 {128 << 10} {6 << 20}",
+    }
+    assert netns_node.buffers(64) == {
+        "ipv4/tcp_wmem": f"4096 {16 << 10} {64 << 10}",
+        "ipv4/tcp_rmem": f"4096 {96 << 10} {96 << 10}",
+    }
+    assert netns_node.buffers(1e6) == {
+        "ipv4/tcp_wmem": f"4096 {16 << 10} {16 << 10}",
+        "ipv4/tcp_rmem": f"4096 {32 << 10} {32 << 10}",
+    }
+    fields = {
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "program": "collective",
+        "ranks": 2,
+        "transport": "tcp",
+        "collective": "ring",
+        "sizes": [4096],
+    }
     case = parse_case({**fields, "fabric": "netns", "link_mbit": 100, "shrink": 8})
     InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).shrink == 8
@@ -289,7 +361,8 @@ def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cores", "limit", "told"), [(0.04, "1000 25000", 0.04), (0.07, "1000 14286", 0.07), (1e-4, "1000 1000000", 1e-3), (2, "20000 10000", 2)]
+    ("cores", "limit", "told"),
+    [(0.04, "1000 25000", 0.04), (0.07, "1000 14286", 0.07), (1e-4, "1000 1000000", 1e-3), (2, "20000 10000", 2)],
 )
 def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, told):
     (tmp_path / "cgroup.controllers").write_text("cpu")
@@ -307,9 +380,13 @@ def test_version_two_groups_get_a_quota_per_period(tmp_path):
     assert core_quota.left("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
 
 
-def of_rank(rank: int, asked: int, sent: dict[str, int], received: dict[str, int] | None = None, node: str = "node0/1") -> RankNetwork:
+def of_rank(
+    rank: int, asked: int, sent: dict[str, int], received: dict[str, int] | None = None, node: str = "node0/1"
+) -> RankNetwork:
     zero = dict.fromkeys(("rx_bytes", "rx_packets", "tx_bytes", "tx_packets"), 0)
-    after = {name: {**zero, "tx_bytes": count, "rx_bytes": (received or {}).get(name, 0)} for name, count in sent.items()}
+    after = {
+        name: {**zero, "tx_bytes": count, "rx_bytes": (received or {}).get(name, 0)} for name, count in sent.items()
+    }
     return RankNetwork(rank=rank, namespace=node, asked_bytes=asked, before=dict.fromkeys(sent, zero), after=after)
 
 
@@ -321,7 +398,10 @@ def of_rank(rank: int, asked: int, sent: dict[str, int], received: dict[str, int
         ([of_rank(0, 8 * MB, {"eth0": 0}, {"eth0": 8 * MB})], None),
         ([of_rank(0, 8 * MB, {"eth0": MB, "eth1": 2 * MB})], None),
         ([of_rank(0, 1000, {"eth0": 0})], None),
-        ([of_rank(0, 4 * MB, {"eth0": 3 * MB, "lo": 9 * MB}), of_rank(1, 4 * MB, {"eth0": 3 * MB, "lo": 9 * MB})], None),
+        (
+            [of_rank(0, 4 * MB, {"eth0": 3 * MB, "lo": 9 * MB}), of_rank(1, 4 * MB, {"eth0": 3 * MB, "lo": 9 * MB})],
+            None,
+        ),
     ],
 )
 def test_bytes_that_do_not_pass_a_nodes_links_are_seen(parts, moved):
@@ -330,7 +410,10 @@ def test_bytes_that_do_not_pass_a_nodes_links_are_seen(parts, moved):
 
 
 def test_a_link_is_judged_by_what_was_set_on_its_own_way():
-    found = [{"rtt_ms": 2.2, "set_rtt_ms": 2.0, "mbit": 47.0, "set_mbit": 50.0}, {"rtt_ms": 0.1, "set_rtt_ms": 0.0, "mbit": 47.0, "set_mbit": 100.0}]
+    found = [
+        {"rtt_ms": 2.2, "set_rtt_ms": 2.0, "mbit": 47.0, "set_mbit": 50.0},
+        {"rtt_ms": 0.1, "set_rtt_ms": 0.0, "mbit": 47.0, "set_mbit": 100.0},
+    ]
     [warning] = link_warnings({"found": found})
     assert "node 1 47 Mbit/s, 100 set" in warning.message and "node 0" not in warning.message
 
@@ -372,7 +455,9 @@ def test_a_trial_that_takes_too_long_is_no_verdict_for_ever(monkeypatch):
         busy.setattr(netns.subprocess, "run", slow)
         hindrance = Netns("eth0").obstacle()
     assert hindrance is not None and "not done within 20 s" in hindrance[0] and "try again" in hindrance[1]
-    monkeypatch.setattr(netns.subprocess, "run", lambda command, **options: subprocess.CompletedProcess(command, 0, "", ""))
+    monkeypatch.setattr(
+        netns.subprocess, "run", lambda command, **options: subprocess.CompletedProcess(command, 0, "", "")
+    )
     assert Netns("eth0").obstacle() is None
     netns._failure.cache_clear()
 

@@ -39,12 +39,26 @@ esac
 
 
 def case(**fields: Any) -> Any:
-    base = {"program": "collective", "suite": "tests", "experiment": "nodes", "arm": "a", "transport": "tcp", "collective": "ring", "sizes": [64]}
+    base = {
+        "program": "collective",
+        "suite": "tests",
+        "experiment": "nodes",
+        "arm": "a",
+        "transport": "tcp",
+        "collective": "ring",
+        "sizes": [64],
+    }
     return parse_case({**base, "ranks": 4, **fields})
 
 
 def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> Answer:
-    own = {"host": name, "boot": boot or name, "machine": "m", "cores": [*range(cores)], "interfaces": {"lo": "127.0.0.1", "eth0": f"10.0.0.{name[1:]}"}}
+    own = {
+        "host": name,
+        "boot": boot or name,
+        "machine": "m",
+        "cores": [*range(cores)],
+        "interfaces": {"lo": "127.0.0.1", "eth0": f"10.0.0.{name[1:]}"},
+    }
     return Answer(**{**own, "own": "eth0", "code": "", "shared": True, **more})
 
 
@@ -71,16 +85,25 @@ def test_a_list_may_be_longer_than_a_name_of_a_file():
 
 def test_a_hosts_file_may_be_one_of_open_mpi(tmp_path):
     (tmp_path / "hosts").write_text("# all of them\na slots=4\nb:2  # the slow one\n\nc\n")
-    assert [(host.name, host.slots) for host in host_list.parse(str(tmp_path / "hosts"))] == [("a", 4), ("b", 2), ("c", None)]
+    assert [(host.name, host.slots) for host in host_list.parse(str(tmp_path / "hosts"))] == [
+        ("a", 4),
+        ("b", 2),
+        ("c", None),
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a:0", "'0' is no number of slots"), ("a:two", "'two' is no number of slots"), ("a:1,,b", "has an empty place"), ("", "names no host"),
-        ("a:1,b:1,a:2", "host 'a' stands there twice"), ("a;reboot:1", "is no host"), ("-oProxyCommand=x:1", "is no host"),
+        ("a:0", "'0' is no number of slots"),
+        ("a:two", "'two' is no number of slots"),
+        ("a:1,,b", "has an empty place"),
+        ("", "names no host"),
+        ("a:1,b:1,a:2", "host 'a' stands there twice"),
+        ("a;reboot:1", "is no host"),
+        ("-oProxyCommand=x:1", "is no host"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_host_is_one_line_that_names_it(text, said):
     with pytest.raises(SpecError, match=re.escape(said)) as wrong:
         host_list.parse(text)
@@ -114,8 +137,16 @@ def test_without_hosts_and_without_a_job_there_is_this_machine_alone():
 
 def test_variables_stand_for_options_and_options_go_first(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
-    found = given(Asked(interface="ib0"), {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"})
-    assert found is not None and (found.starter, found.launcher, found.interface, len(found.hosts)) == ("ssh", "torchrun", "ib0", 2)
+    found = given(
+        Asked(interface="ib0"),
+        {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"},
+    )
+    assert found is not None and (found.starter, found.launcher, found.interface, len(found.hosts)) == (
+        "ssh",
+        "torchrun",
+        "ib0",
+        2,
+    )
 
 
 def test_what_was_given_can_be_typed_again(monkeypatch):
@@ -139,7 +170,11 @@ def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
     found = given(Asked(), {"SLURM_JOB_ID": "17"})
     assert found is not None and (found.kind, found.launcher, found.cluster) == ("slurm", "srun", "lab")
     assert found.job is not None and (found.job.id, found.job.partition, found.job.restarts) == ("17", "long", 2)
-    assert [(host.name, host.slots, host.switch) for host in found.hosts] == [("n1", 2, "top.left"), ("n2", 3, "top.right"), ("n3", 3, "top.right")]
+    assert [(host.name, host.slots, host.switch) for host in found.hosts] == [
+        ("n1", 2, "top.left"),
+        ("n2", 3, "top.right"),
+        ("n3", 3, "top.right"),
+    ]
 
 
 @pytest.mark.parametrize(("around", "alone"), [({"SLURMD_NODENAME": "n1"}, True), ({}, False)])
@@ -148,7 +183,9 @@ def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(sc
     one = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
     (tmp_path / "scontrol").write_text(SCONTROL.format(job=one))
     found = given(Asked(), {"SLURM_JOB_ID": "17", **around})
-    assert (found is None) == alone and (alone or (found is not None and found.launcher == "srun" and len(found.hosts) == 1))
+    assert (found is None) == alone and (
+        alone or (found is not None and found.launcher == "srun" and len(found.hosts) == 1)
+    )
 
 
 def test_nodes_on_which_srun_could_start_nothing_are_taken_from_its_words():
@@ -159,15 +196,35 @@ def test_nodes_on_which_srun_could_start_nothing_are_taken_from_its_words():
 def test_a_remote_line_means_the_same_to_any_login_shell(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "reach")
     [(words, _)] = ssh.commands(["elsewhere"], ["echo", "two words"])
-    assert words[:2] == ["reach", "elsewhere"] and words[2].startswith("exec /bin/sh -c '") and "2>/dev/null" not in words[2].partition("'")[0]
-    assert subprocess.run(["/bin/bash", "-c", words[2]], capture_output=True, text=True, check=True).stdout == "two words --node 0\n"
+    assert (
+        words[:2] == ["reach", "elsewhere"]
+        and words[2].startswith("exec /bin/sh -c '")
+        and "2>/dev/null" not in words[2].partition("'")[0]
+    )
+    assert (
+        subprocess.run(["/bin/bash", "-c", words[2]], capture_output=True, text=True, check=True).stdout
+        == "two words --node 0\n"
+    )
 
 
 def test_srun_gets_nothing_of_the_step_around_it():
-    left = slurm.scrubbed({"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "SLURM_NTASKS": "1", "SLURM_CPU_BIND": "quiet", "PMIX_RANK": "0", "PATH": "/bin"})
+    left = slurm.scrubbed(
+        {
+            "SLURM_JOB_ID": "1",
+            "SLURM_CONF": "/etc/x",
+            "SLURM_NTASKS": "1",
+            "SLURM_CPU_BIND": "quiet",
+            "PMIX_RANK": "0",
+            "PATH": "/bin",
+        }
+    )
     assert left == {"SLURM_JOB_ID": "1", "SLURM_CONF": "/etc/x", "PATH": "/bin"}
     [(words, numbers)] = commands(["n1", "n3"], ["agent"], "17")
-    assert numbers == [0, 1] and {"--nodelist=n1,n3", "--overlap", "--ntasks-per-node=1", "--jobid=17"} <= set(words) and words[-1] == "agent"
+    assert (
+        numbers == [0, 1]
+        and {"--nodelist=n1,n3", "--overlap", "--ntasks-per-node=1", "--jobid=17"} <= set(words)
+        and words[-1] == "agent"
+    )
 
 
 def test_answers_that_run_into_each_other_are_told_apart_and_half_ones_waited_for():
@@ -203,8 +260,9 @@ def test_nodes_of_one_boot_share_its_cores_and_are_evidence_of_an_emulated_netwo
     apart, together = ground(answer("n1"), answer("n2")), ground(answer("n1", "b"), answer("n2", "b"))
     sites = [found.site(case(ranks=4)) for found in (apart, together)]
     assert [(site.evidence, site.cores, site.oversubscribed(1)) for site in sites if isinstance(site, Site)] == [
-        ("measured", 4, False), ("emulated", 2, True),
-    ]  # fmt: skip
+        ("measured", 4, False),
+        ("emulated", 2, True),
+    ]
 
 
 def test_after_a_loss_cases_go_on_that_keep_their_number_of_nodes_and_others_wait():
@@ -217,8 +275,17 @@ def test_after_a_loss_cases_go_on_that_keep_their_number_of_nodes_and_others_wai
 def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
     first, later = ground(answer("n1"), answer("n2")), ground(answer("n7"), answer("n5"))
     assert first.machine == later.machine == first.without("n1").machine
-    assert first.machine != ground(answer("n1"), answer("n2"), answer("n3")).machine != ground(answer("n1"), answer("n2", machine="x")).machine
-    assert machine_of(case(), first) == first.machine != machine_of(case(fabric="netns"), first) == machine_of(case(), None)
+    assert (
+        first.machine
+        != ground(answer("n1"), answer("n2"), answer("n3")).machine
+        != ground(answer("n1"), answer("n2", machine="x")).machine
+    )
+    assert (
+        machine_of(case(), first)
+        == first.machine
+        != machine_of(case(fabric="netns"), first)
+        == machine_of(case(), None)
+    )
 
 
 def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
@@ -232,23 +299,48 @@ def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
 def test_a_record_names_the_node_whose_loss_ended_it():
     from tests.unit.records import record
 
-    failure = {"code": "node_lost", "rank": 2, "message": "node n3: its connection closed", "step": 0, "operation": "", "advice": ""}
+    failure = {
+        "code": "node_lost",
+        "rank": 2,
+        "message": "node n3: its connection closed",
+        "step": 0,
+        "operation": "",
+        "advice": "",
+    }
     assert lost_node(record(status="failed", failure=failure)) == "n3"
     assert lost_node(record()) == ""
 
 
 def test_secrets_and_what_a_node_has_for_itself_stay_here():
-    variables = {"OMP_NUM_THREADS": "1", "HF_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "x", "SLURM_NTASKS": "1", "TMPDIR": "/x", "SCALEPROOF_NODE": "0"}
+    variables = {
+        "OMP_NUM_THREADS": "1",
+        "HF_TOKEN": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "SLURM_NTASKS": "1",
+        "TMPDIR": "/x",
+        "SCALEPROOF_NODE": "0",
+    }
     assert carried(variables) == {"OMP_NUM_THREADS": "1"}
-    assert for_starter("srun", {"HF_TOKEN": "x", "TOKENIZERS_PARALLELISM": "0", "SLURM_JOB_ID": "7"}) == {"TOKENIZERS_PARALLELISM": "0", "SLURM_JOB_ID": "7"}
-    assert for_starter("ssh", {"SSH_ASKPASS": "/x", "STS_SESSION_TOKEN": "x"}) == {"SSH_ASKPASS": "/x", "STS_SESSION_TOKEN": "x"}
+    assert for_starter("srun", {"HF_TOKEN": "x", "TOKENIZERS_PARALLELISM": "0", "SLURM_JOB_ID": "7"}) == {
+        "TOKENIZERS_PARALLELISM": "0",
+        "SLURM_JOB_ID": "7",
+    }
+    assert for_starter("ssh", {"SSH_ASKPASS": "/x", "STS_SESSION_TOKEN": "x"}) == {
+        "SSH_ASKPASS": "/x",
+        "STS_SESSION_TOKEN": "x",
+    }
 
 
 def test_torchrun_meets_at_the_first_node_and_restarts_nothing():
-    words = {kind: torchrun("id", 1, [[0, 1], [2]], ["10.0.0.1", "10.0.0.2"], 4000, kind, ["worker"]) for kind in ("static", "c10d")}
+    words = {
+        kind: torchrun("id", 1, [[0, 1], [2]], ["10.0.0.1", "10.0.0.2"], 4000, kind, ["worker"])
+        for kind in ("static", "c10d")
+    }
     assert {"--nnodes=2", "--nproc-per-node=1", "--max-restarts=0"} <= set(words["static"]) & set(words["c10d"])
     assert {"--node-rank=1", "--master-addr=10.0.0.1", "--master-port=4000"} <= set(words["static"])
-    assert {"--rdzv-backend=c10d", "--rdzv-endpoint=10.0.0.1:4000", "--rdzv-id=id", "--rdzv-conf=is_host=0"} <= set(words["c10d"])
+    assert {"--rdzv-backend=c10d", "--rdzv-endpoint=10.0.0.1:4000", "--rdzv-id=id", "--rdzv-conf=is_host=0"} <= set(
+        words["c10d"]
+    )
 
 
 def test_mpirun_runs_on_the_first_node_and_reaches_others_by_errands():

@@ -44,10 +44,13 @@ def test_messages_and_their_bytes_arrive_as_they_were_sent(pair):
 @pytest.mark.parametrize(
     ("sent", "said"),
     [
-        (struct.pack("<II", LONGEST_JSON + 1, 0), "announced a message"), (struct.pack("<II", 2, PIECE + 1), "announced a message"),
-        (struct.pack("<II", 2, 0) + b"[]", "no message"), (struct.pack("<II", 2, 0) + b"{]", "no JSON"), (b"\0\0", "closed"),
+        (struct.pack("<II", LONGEST_JSON + 1, 0), "announced a message"),
+        (struct.pack("<II", 2, PIECE + 1), "announced a message"),
+        (struct.pack("<II", 2, 0) + b"[]", "no message"),
+        (struct.pack("<II", 2, 0) + b"{]", "no JSON"),
+        (b"\0\0", "closed"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_message_ends_the_link(pair, sent, said):
     link, other = pair
     other.sendall(sent)
@@ -68,13 +71,26 @@ def test_silence_ends_the_link(monkeypatch):
     other.close()
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "rendezvous/../x", ".hidden", "a/b", "", "rendezvous/.draft", "x\n"])
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "rendezvous/../x", ".hidden", "a/b", "", "rendezvous/.draft", "x\n"]
+)
 def test_no_name_leads_out_of_the_folder(name):
     assert not is_safe(name)
 
 
 @pytest.mark.parametrize(
-    "name", ["rank-0.json", "exit-0.json", "launch.json", "board", "launcher.log", "nodes.json", "processes-0.json", "../x", "profile.json"]
+    "name",
+    [
+        "rank-0.json",
+        "exit-0.json",
+        "launch.json",
+        "board",
+        "launcher.log",
+        "nodes.json",
+        "processes-0.json",
+        "../x",
+        "profile.json",
+    ],
 )
 def test_a_node_may_write_nothing_of_others(tmp_path, name):
     with pytest.raises(ValueError, match="not its own"):
@@ -84,18 +100,26 @@ def test_a_node_may_write_nothing_of_others(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["a b.npy", "plot: x=1, y=2.png", "größe.txt", "params.npy"])
 def test_what_a_program_leaves_may_have_any_name(tmp_path, name):
-    assert Inbox(tmp_path, 1, (2, 3)).file({"name": name, **WHOLE}, b"x") == name and (tmp_path / name).read_bytes() == b"x"
+    assert (
+        Inbox(tmp_path, 1, (2, 3)).file({"name": name, **WHOLE}, b"x") == name
+        and (tmp_path / name).read_bytes() == b"x"
+    )
 
 
 def test_a_file_in_pieces_is_seen_when_it_is_whole(tmp_path):
     inbox = Inbox(tmp_path, 1, (2, 3))
-    assert inbox.file({"name": "params.npy", "first": True, "last": False}, b"one") == "" and not (tmp_path / "params.npy").exists()
+    assert (
+        inbox.file({"name": "params.npy", "first": True, "last": False}, b"one") == ""
+        and not (tmp_path / "params.npy").exists()
+    )
     assert inbox.file({"name": "params.npy", "first": False, "last": True}, b"two") == "params.npy"
     assert (tmp_path / "params.npy").read_bytes() == b"onetwo"
 
 
 def test_a_report_names_its_artifacts_where_they_lie_here(tmp_path):
-    Inbox(tmp_path, 0, (0,)).file({"name": "rank-0.json", **WHOLE}, json.dumps({"artifacts": {"p": "/dev/shm/there/p.npy"}}).encode())
+    Inbox(tmp_path, 0, (0,)).file(
+        {"name": "rank-0.json", **WHOLE}, json.dumps({"artifacts": {"p": "/dev/shm/there/p.npy"}}).encode()
+    )
     assert json.loads((tmp_path / "rank-0.json").read_text())["artifacts"] == {"p": str(tmp_path / "p.npy")}
 
 
@@ -122,7 +146,15 @@ def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
     courier.last()
     found = [_named(*link.receive()) for _ in range(8)]
     assert found[0] == "rendezvous/key" and found[-1] == "exit-1.json"
-    assert set(found) == {"rendezvous/key", "line", "rank-1.log", "rank-1.events", "rank-1.json", "params.npy", "exit-1.json"}
+    assert set(found) == {
+        "rendezvous/key",
+        "line",
+        "rank-1.log",
+        "rank-1.events",
+        "rank-1.json",
+        "params.npy",
+        "exit-1.json",
+    }
 
 
 def _named(told: dict[str, object], body: bytes) -> str:

@@ -1,4 +1,5 @@
-"""Launches on other nodes, or on nodes that are differently far apart, are told by name wherever they are set side by side."""
+"""Launches on other nodes, or on nodes that are differently far apart, are told by name wherever they are set side by
+side."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def test_other_nodes_and_switches_are_told_by_name() -> None:
     (nodes, told), (switches, spread) = unlike([("A", [on("n0", "n1"), on("n0", "n1")]), ("B", [on("n0", "n2")])])
     assert (nodes, told) == ("different_nodes", "launches ran on different nodes: A on c/n0, c/n1; B on c/n0, c/n2")
     assert switches == "different_switches"
-    assert spread == "their nodes are spread over switches differently: A on top.left (n0, n1); B on top.left (n0), top.right (n2)"
+    assert (
+        spread
+        == "their nodes are spread over switches differently: A on top.left (n0, n1); B on top.left (n0), top.right (n2)"
+    )
 
 
 def test_nodes_within_a_side_are_told_with_their_launches() -> None:
@@ -50,10 +54,17 @@ def test_nodes_within_a_side_are_told_with_their_launches() -> None:
         (on("n0", "n1"), record(machine="other", case=case(fabric="netns", transport="tcp")), []),
     ],
     ids=[
-        "order", "as far apart", "over the top", "fewer of the same", "fewer, one of them another", "no allocation", "of the nodes' kind", "elsewhere",
+        "order",
+        "as far apart",
+        "over the top",
+        "fewer of the same",
+        "fewer, one of them another",
+        "no allocation",
+        "of the nodes' kind",
+        "elsewhere",
         "made for it",
     ],
-)  # fmt: skip
+)
 def test_what_counts_as_other_ground(one: Record, other: Record, found: list[str]) -> None:
     assert codes([one], [other]) == codes([other], [one]) == found
 
@@ -83,7 +94,10 @@ def test_a_comparison_warns_of_other_nodes(tmp_path: Path) -> None:
 
 
 def test_a_comparison_on_the_same_nodes_does_not(tmp_path: Path) -> None:
-    assert not {"different_nodes", "different_switches"} & placed_commits(tmp_path, placed("n0", "n1"), placed("n1", "n0")).keys()
+    assert (
+        not {"different_nodes", "different_switches"}
+        & placed_commits(tmp_path, placed("n0", "n1"), placed("n1", "n0")).keys()
+    )
 
 
 def test_a_verdict_from_launches_on_other_nodes_says_so(tmp_path: Path) -> None:
@@ -98,4 +112,6 @@ def test_a_verdict_from_launches_on_other_nodes_says_so(tmp_path: Path) -> None:
 
     assert stood(9) == []
     [line] = stood(4)
-    assert line.startswith("different_nodes: launches ran on different nodes: c/n0, c/n1 (8 launches) or on c/n0, c/n2 (4 launches); ")
+    assert line.startswith(
+        "different_nodes: launches ran on different nodes: c/n0, c/n1 (8 launches) or on c/n0, c/n2 (4 launches); "
+    )

@@ -61,12 +61,18 @@ def test_block_k_holds_repetition_k_of_every_case_in_an_order_of_its_own(suite: 
 
 def test_the_order_is_the_same_whenever_it_is_asked_for_and_differs_between_sizes_and_experiments(suite: Suite) -> None:
     assert plan(suite, "e", "small") == plan(suite, "e", "small")
-    arms = {(name, size): [launch.case.arm for launch in plan(suite, name, size)][:24] for name in ("e", "f") for size in ("small", "full")}
+    arms = {
+        (name, size): [launch.case.arm for launch in plan(suite, name, size)][:24]
+        for name in ("e", "f")
+        for size in ("small", "full")
+    }
     assert len({tuple(order) for order in arms.values()}) == 4
 
 
 def test_arms_are_paired_on_equal_seeds_and_repetitions_are_not(suite: Suite) -> None:
-    seeds = {index: {launch.seed for launch in plan(suite, "e", "small") if launch.plan_index == index} for index in range(7)}
+    seeds = {
+        index: {launch.seed for launch in plan(suite, "e", "small") if launch.plan_index == index} for index in range(7)
+    }
     assert all(len(found) == 1 for found in seeds.values()) and len(set.union(*seeds.values())) == 7
     assert all(0 <= launch.seed < 2**31 for launch in plan(suite, "e", "small"))
 
@@ -95,4 +101,11 @@ experiments:
         matrix: [{arms: [a], set: {interface: matrix, ranks: 4}, sweep: {ranks: [5], label: [{threads_per_rank: 6}]}}]
 """)
     case = plan(load_suite(tmp_path / "p"), "e", "ci")[0].case
-    assert (case.iterations, case.warmup, case.interface, case.ranks, case.threads_per_rank, case.sizes) == (2, 3, "matrix", 5, 6, (1024,))
+    assert (case.iterations, case.warmup, case.interface, case.ranks, case.threads_per_rank, case.sizes) == (
+        2,
+        3,
+        "matrix",
+        5,
+        6,
+        (1024,),
+    )

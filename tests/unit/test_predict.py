@@ -32,48 +32,113 @@ NO_FIT = Fit(r_squared=1.0, median_error=0.0, worst_error=0.0, worst_nbytes=0)
 
 
 def case_of(**fields: Any) -> AnyCase:
-    common = {"program": "collective", "suite": "x", "experiment": "e", "arm": "a", "fabric": "simulated", "transport": "tcp", "collective": "ring", "ranks": 4}
+    common = {
+        "program": "collective",
+        "suite": "x",
+        "experiment": "e",
+        "arm": "a",
+        "fabric": "simulated",
+        "transport": "tcp",
+        "collective": "ring",
+        "ranks": 4,
+    }
     return parse_case({**common, "sizes": [1024, 1 << 20], **fields})
 
 
 def training(**fields: Any) -> AnyCase:
-    common = {"program": "train", "strategy": "sync_overlap", "workload": "dnn_digits", "minibatch": 64, "steps": 2, "warmup": 1, "sizes": None}
-    return parse_case({name: value for name, value in {**case_of().model_dump(include={"suite", "experiment", "arm", "fabric", "transport", "collective"}),
-                                                      "ranks": 4, **common, **fields}.items() if value is not None})  # fmt: skip
+    common = {
+        "program": "train",
+        "strategy": "sync_overlap",
+        "workload": "dnn_digits",
+        "minibatch": 64,
+        "steps": 2,
+        "warmup": 1,
+        "sizes": None,
+    }
+    return parse_case(
+        {
+            name: value
+            for name, value in {
+                **case_of().model_dump(include={"suite", "experiment", "arm", "fabric", "transport", "collective"}),
+                "ranks": 4,
+                **common,
+                **fields,
+            }.items()
+            if value is not None
+        }
+    )
 
 
 def parameter(value: float, launches: int = 6) -> Parameter:
-    return Parameter(value=value, low=value / 2, high=value * 2) if launches >= 6 else Parameter(value=value, low=None, high=None)
+    return (
+        Parameter(value=value, low=value / 2, high=value * 2)
+        if launches >= 6
+        else Parameter(value=value, low=None, high=None)
+    )
 
 
 def line(*parts: tuple[int | None, float, float], launches: int = 6) -> LineCost:
     segments = tuple(
-        SegmentCost(upto_nbytes=upto, alpha_s=parameter(alpha, launches), beta_s_per_byte=parameter(beta, launches)) for upto, alpha, beta in parts
+        SegmentCost(upto_nbytes=upto, alpha_s=parameter(alpha, launches), beta_s_per_byte=parameter(beta, launches))
+        for upto, alpha, beta in parts
     )
     return LineCost(launches=launches, segments=segments, fit=NO_FIT, aicc={}, points=())
 
 
-def fitted(transport: str, fabric: str, transfer: LineCost | None, gamma: float | None, mbit: float | None = None, launches: int = 6) -> TransportCost:
+def fitted(
+    transport: str,
+    fabric: str,
+    transfer: LineCost | None,
+    gamma: float | None,
+    mbit: float | None = None,
+    launches: int = 6,
+) -> TransportCost:
     """`launches`: of the all-reduces."""
-    rounds = RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=parameter(gamma, launches), fit=NO_FIT, points=()) if gamma else None
+    rounds = (
+        RoundsCost(algorithm="ring", assumed=False, gamma_s_per_byte=parameter(gamma, launches), fit=NO_FIT, points=())
+        if gamma
+        else None
+    )
     return TransportCost(
-        arm=transport, transport=transport, library="", fabric=fabric, nodes=1, link_mbit=mbit, link_delay_ms=0.0, interface="lo", evidence="measured",
-        transfer=transfer, all_reduces=(AllReduceCost(ranks=2, call=line((None, 2e-4, 1e-9), launches=launches), rounds=rounds),), runs=(),
-    )  # fmt: skip
+        arm=transport,
+        transport=transport,
+        library="",
+        fabric=fabric,
+        nodes=1,
+        link_mbit=mbit,
+        link_delay_ms=0.0,
+        interface="lo",
+        evidence="measured",
+        transfer=transfer,
+        all_reduces=(AllReduceCost(ranks=2, call=line((None, 2e-4, 1e-9), launches=launches), rounds=rounds),),
+        runs=(),
+    )
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     """tcp fitted on the host in two pieces and over a link of 100 Mbit/s, horovod's calls alone."""
     transports = (
-        fitted("tcp", "host", line((65536, 1e-5, 2e-9), (None, 5e-5, 1e-9)), 3e-10), fitted("tcp", "netns", line((None, 4e-5, 8e-8)), 1e-10, 100.0),
+        fitted("tcp", "host", line((65536, 1e-5, 2e-9), (None, 5e-5, 1e-9)), 3e-10),
+        fitted("tcp", "netns", line((None, 4e-5, 8e-8)), 1e-10, 100.0),
         fitted("horovod", "host", None, None),
-    )  # fmt: skip
+    )
     return stored(tmp_path, *transports)
 
 
 def stored(folder: Path, *transports: TransportCost) -> Path:
-    write_costs(folder, Costs(machine=machine_id(), code="", fitted_at="", suite="micro", experiment="costs", size="smoke", transports=transports))
+    write_costs(
+        folder,
+        Costs(
+            machine=machine_id(),
+            code="",
+            fitted_at="",
+            suite="micro",
+            experiment="costs",
+            size="smoke",
+            transports=transports,
+        ),
+    )
     return folder
 
 
@@ -81,23 +146,45 @@ def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> P
     from scaleproof.workloads.networks import network_of
 
     def time(seconds: float) -> Spread:
-        return Spread(median=seconds, low=seconds * low, high=seconds * high, n=n) if n >= 6 else Spread(median=seconds, n=n)
+        return (
+            Spread(median=seconds, low=seconds * low, high=seconds * high, n=n)
+            if n >= 6
+            else Spread(median=seconds, n=n)
+        )
 
     layers = tuple(
-        LayerTimes(name=layer.name, mac=layer.mac, forward_s=time(1e-3), backward_s=time(2e-3), weight_s=time(1e-3)) for layer in network_of(case).layers
+        LayerTimes(name=layer.name, mac=layer.mac, forward_s=time(1e-3), backward_s=time(2e-3), weight_s=time(1e-3))
+        for layer in network_of(case).layers
     )
     return Profile(
-        workload="dnn_digits", batch=16, framework="torch", threads=1, node=machine_id(), taken="made up", layers=layers, update_s=time(1e-3)
-    )  # fmt: skip
+        workload="dnn_digits",
+        batch=16,
+        framework="torch",
+        threads=1,
+        node=machine_id(),
+        taken="made up",
+        layers=layers,
+        update_s=time(1e-3),
+    )
 
 
 def test_a_machines_own_costs_are_taken_where_they_were_fitted(results: Path) -> None:
     found = cost_model(case_of(), results, machine_id())
-    assert (found.upto_nbytes, [one.value for one in found.alphas], found.gamma.value) == ((65536, None), [1e-5, 5e-5], 3e-10)
+    assert (found.upto_nbytes, [one.value for one in found.alphas], found.gamma.value) == (
+        (65536, None),
+        [1e-5, 5e-5],
+        3e-10,
+    )
     assert found.goodput == WIRE and "fabric host" in found.source
-    assert [one.partition(" costs")[0] for one in found.assumed] == ["a message between nodes"], "this machine's loopback stands for a network"
+    assert [one.partition(" costs")[0] for one in found.assumed] == ["a message between nodes"], (
+        "this machine's loopback stands for a network"
+    )
     sizes = np.array([1.0, 65536.0, 65537.0])
-    assert list(found.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [2e-9, 2e-9, 1e-9]
+    assert list(found.central().alpha(sizes)) == [1e-5, 1e-5, 5e-5] and list(found.central().beta(sizes)) == [
+        2e-9,
+        2e-9,
+        1e-9,
+    ]
 
 
 def test_costs_of_the_same_slow_link_come_first(results: Path) -> None:
@@ -106,9 +193,14 @@ def test_costs_of_the_same_slow_link_come_first(results: Path) -> None:
 
 
 def test_a_library_without_sends_gives_what_a_ring_would_need(results: Path) -> None:
-    """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1 ns a byte."""
+    """Two messages of half the array with two ranks: a call of 0.2 ms and 1 ns a byte is two messages of 0.1 ms and 1
+    ns a byte."""
     found = cost_model(case_of(transport="horovod", collective="native"), results, machine_id())
-    assert (found.alphas[0].value, found.betas[0].value, found.gamma.value) == (pytest.approx(1e-4), pytest.approx(1e-9), 0.0)
+    assert (found.alphas[0].value, found.betas[0].value, found.gamma.value) == (
+        pytest.approx(1e-4),
+        pytest.approx(1e-9),
+        0.0,
+    )
     assert any("run as a ring" in one for one in found.assumed) and any("whole calls" in one for one in found.assumed)
 
 
@@ -123,30 +215,50 @@ def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results:
 
 
 def test_a_fit_to_too_few_launches_is_not_taken_for_certain(tmp_path: Path) -> None:
-    sparse = stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9), launches=5), 3e-10), fitted("horovod", "host", None, None, launches=1))
+    sparse = stored(
+        tmp_path,
+        fitted("tcp", "host", line((None, 1e-5, 2e-9), launches=5), 3e-10),
+        fitted("horovod", "host", None, None, launches=1),
+    )
     for fields in ({}, {"transport": "horovod", "collective": "native"}):
         found = cost_model(case_of(**fields), sparse, machine_id())
-        assert found.source.startswith("stated") and any("fitted to fewer than 6 launches here" in one for one in found.assumed)
+        assert found.source.startswith("stated") and any(
+            "fitted to fewer than 6 launches here" in one for one in found.assumed
+        )
         with pytest.raises(SpecError, match="was fitted to fewer than 6 launches here; type "):
             cost_model(case_of(costs="fitted", **fields), sparse, machine_id())
 
 
 def test_a_gamma_without_an_interval_is_stated(tmp_path: Path) -> None:
-    found = cost_model(case_of(), stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9)), 3e-10, launches=1)), machine_id())
-    assert found.alphas[0].value == 1e-5 and found.gamma.low is not None and any("gamma is stated" in one for one in found.assumed)
+    found = cost_model(
+        case_of(), stored(tmp_path, fitted("tcp", "host", line((None, 1e-5, 2e-9)), 3e-10, launches=1)), machine_id()
+    )
+    assert (
+        found.alphas[0].value == 1e-5
+        and found.gamma.low is not None
+        and any("gamma is stated" in one for one in found.assumed)
+    )
 
 
 def test_a_slowed_prediction_never_falls_back_to_stated_costs(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="'tcp' was not fitted on this machine, and stated costs are of hardware at full speed"):
+    with pytest.raises(
+        SpecError, match="'tcp' was not fitted on this machine, and stated costs are of hardware at full speed"
+    ):
         cost_model(case_of(shrink=4), tmp_path, machine_id())
 
 
 def test_messages_to_several_peers_over_sockets_are_named_as_an_assumption(results: Path) -> None:
     def named(**fields: Any) -> bool:
-        return any("sockets take it before that" in one for one in cost_model(case_of(**fields), results, machine_id()).assumed)
+        return any(
+            "sockets take it before that" in one for one in cost_model(case_of(**fields), results, machine_id()).assumed
+        )
 
     assert named(collective="halving_doubling") and named(transport="grpc", collective="tree")
-    assert not named() and not named(collective="halving_doubling", ranks=2) and not named(transport="shm", collective="tree")
+    assert (
+        not named()
+        and not named(collective="halving_doubling", ranks=2)
+        and not named(transport="shm", collective="tree")
+    )
 
 
 def test_a_profile_of_few_processes_is_named_as_an_assumption(results: Path) -> None:
@@ -177,13 +289,19 @@ def test_a_drawn_profile_moves_as_a_whole(results: Path) -> None:
     given = profile(training())
     found = drawn_profile(given, 3)
     assert found is not None
-    factors = {round(own.forward_s.median / other.forward_s.median, 9) for own, other in zip(found.layers, given.layers, strict=True)}
+    factors = {
+        round(own.forward_s.median / other.forward_s.median, 9)
+        for own, other in zip(found.layers, given.layers, strict=True)
+    }
     assert len(factors) == 1 and factors != {1.0}
     assert drawn_profile(given, None) is given
 
 
 def test_a_case_without_a_profile_says_what_to_type(results: Path) -> None:
-    with pytest.raises(SpecError, match="this machine has no profile of dnn_digits.*type `scaleproof profile --workload dnn_digits --batch 16`"):
+    with pytest.raises(
+        SpecError,
+        match="this machine has no profile of dnn_digits.*type `scaleproof profile --workload dnn_digits --batch 16`",
+    ):
         Predictor(results).inputs(training())
     assert inputs_of(training(compute="none"), results).profile is None
 
@@ -192,23 +310,43 @@ def test_other_inputs_are_another_prediction(results: Path) -> None:
     case = training()
     write(profile(case), results / "machines" / machine_id())
     before = Predictor(results).inputs(case)
-    assert Predictor(results).inputs(case) == before != replace(inputs_of(case, results), profile=profile(case, low=0.5)).digest
+    assert (
+        Predictor(results).inputs(case)
+        == before
+        != replace(inputs_of(case, results), profile=profile(case, low=0.5)).digest
+    )
     write(profile(case, high=2.0), results / "machines" / machine_id())
     assert Predictor(results).inputs(case) != before
 
 
 def test_what_no_simulation_can_be_made_of_is_said_before_one_is(results: Path) -> None:
     with pytest.raises(SpecError, match="strategy 'tensorflow_parameter_server' is not simulated; "):
-        Predictor(results).inputs(training(strategy="tensorflow_parameter_server", transport="tensorflow-grpc", collective="native", compute="none"))
+        Predictor(results).inputs(
+            training(
+                strategy="tensorflow_parameter_server", transport="tensorflow-grpc", collective="native", compute="none"
+            )
+        )
     elsewhere = {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
-    with pytest.raises(SpecError, match="layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups"):
+    with pytest.raises(
+        SpecError, match="layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups"
+    ):
         Predictor(results).inputs(training(strategy="hybrid", ranks=16, groups=1, **elsewhere))
     with pytest.raises(SpecError, match="nodes asked for, the description has"):
         Predictor(results).inputs(case_of(ranks=4096, cluster="dgx1v_like"))
 
 
 def test_a_suites_own_program_is_not_simulated(results: Path) -> None:
-    case = parse_case({"program": "own", "suite": "x", "experiment": "e", "arm": "a", "entry": "mine", "ranks": 2, "fabric": "simulated"})
+    case = parse_case(
+        {
+            "program": "own",
+            "suite": "x",
+            "experiment": "e",
+            "arm": "a",
+            "entry": "mine",
+            "ranks": 2,
+            "fabric": "simulated",
+        }
+    )
     with pytest.raises(SpecError, match="program 'own' is not simulated; "):
         Predictor(results).inputs(case)
 

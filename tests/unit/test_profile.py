@@ -35,9 +35,21 @@ def network(name: str) -> Network:
 
 def replayed(**fields: Any) -> TrainCase:
     values = {
-        "suite": "test", "experiment": "test", "arm": "test", "program": "train", "ranks": 2, "strategy": "sync_overlap", "transport": "tcp",
-        "collective": "ring", "workload": "vgg_a", "image_side": 32, "width": 0.25, "minibatch": 8, "steps": 1, "compute": "replay",
-    }  # fmt: skip
+        "suite": "test",
+        "experiment": "test",
+        "arm": "test",
+        "program": "train",
+        "ranks": 2,
+        "strategy": "sync_overlap",
+        "transport": "tcp",
+        "collective": "ring",
+        "workload": "vgg_a",
+        "image_side": 32,
+        "width": 0.25,
+        "minibatch": 8,
+        "steps": 1,
+        "compute": "replay",
+    }
     case = parse_case(values | fields)
     assert isinstance(case, TrainCase)
     return case
@@ -45,8 +57,13 @@ def replayed(**fields: Any) -> TrainCase:
 
 def measured(case: TrainCase, node: str = MACHINE) -> Profile:
     """A file as `scaleproof profile` writes it, with times that were never measured."""
-    layers = [layer.model_copy(update={"forward_s": Spread(median=1e-3, low=9e-4, high=2e-3, n=6)}) for layer in reckoned(case).layers]
-    return reckoned(case).model_copy(update={"framework": "torch", "threads": 1, "node": node, "layers": tuple(layers), "taken": "in a test"})
+    layers = [
+        layer.model_copy(update={"forward_s": Spread(median=1e-3, low=9e-4, high=2e-3, n=6)})
+        for layer in reckoned(case).layers
+    ]
+    return reckoned(case).model_copy(
+        update={"framework": "torch", "threads": 1, "node": node, "layers": tuple(layers), "taken": "in a test"}
+    )
 
 
 def reckoned(case: TrainCase) -> Profile:
@@ -54,8 +71,13 @@ def reckoned(case: TrainCase) -> Profile:
     return peak_profile(found, case.minibatch // case.ranks, NODE, 0.5, image_side=case.image_side, width=case.width)
 
 
-@pytest.mark.parametrize(("name", "forward_gflop", "training_gflop"), [("vgg_a", 15.218, 45.481), ("overfeat_fast", 5.603, 16.590), ("cd_dnn", 0.0902, 0.2688)])
-def test_times_are_the_papers_counts_over_the_rate_that_compute_reaches(name: str, forward_gflop: float, training_gflop: float) -> None:
+@pytest.mark.parametrize(
+    ("name", "forward_gflop", "training_gflop"),
+    [("vgg_a", 15.218, 45.481), ("overfeat_fast", 5.603, 16.590), ("cd_dnn", 0.0902, 0.2688)],
+)
+def test_times_are_the_papers_counts_over_the_rate_that_compute_reaches(
+    name: str, forward_gflop: float, training_gflop: float
+) -> None:
     profile, rate = peak_profile(network(name), 4, NODE, 0.5), node_type(NODE).peak_flops * 0.5
     assert profile.forward_s * rate / 4e9 == pytest.approx(forward_gflop, rel=1e-3)
     assert profile.step_s * rate / 4e9 == pytest.approx(training_gflop, rel=1e-3)
@@ -79,10 +101,15 @@ def test_a_node_type_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_profile_is_one_line_with_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"scaleproof profile --workload vgg_a --image-side 32 --width 0.25 --batch 4`") as raised:
+    with pytest.raises(
+        SpecError, match=r"scaleproof profile --workload vgg_a --image-side 32 --width 0.25 --batch 4`"
+    ) as raised:
         profile_of(replayed(), tmp_path / MACHINE)
     assert "\n" not in str(raised.value)
-    assert command(replayed(width=1.0, image_side=None, threads_per_rank=2)) == "scaleproof profile --workload vgg_a --batch 4 --threads 2"
+    assert (
+        command(replayed(width=1.0, image_side=None, threads_per_rank=2))
+        == "scaleproof profile --workload vgg_a --batch 4 --threads 2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,4 +145,10 @@ def test_what_is_no_profile_is_one_line(tmp_path: Path) -> None:
 
 def test_a_layer_whose_weights_take_longer_than_all_of_its_backward_pass_is_refused() -> None:
     with pytest.raises(ValueError, match="weight_s is longer than backward_s"):
-        LayerTimes(name="conv1", mac=1, forward_s=Spread(median=1.0), backward_s=Spread(median=1.0), weight_s=Spread(median=2.0))
+        LayerTimes(
+            name="conv1",
+            mac=1,
+            forward_s=Spread(median=1.0),
+            backward_s=Spread(median=1.0),
+            weight_s=Spread(median=2.0),
+        )

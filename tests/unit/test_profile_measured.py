@@ -1,4 +1,5 @@
-"""How layers are timed: everything of a step is counted once, in networks of every shape; and what becomes of several processes."""
+"""How layers are timed: everything of a step is counted once, in networks of every shape; and what becomes of several
+processes."""
 
 from __future__ import annotations
 
@@ -19,7 +20,13 @@ from scaleproof.workloads.data import Synthetic
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import profile_of, read
 
-NETWORKS = [("vgg_a", 32, 0.03), ("dnn_digits", None, 1.0), ("resnet50", 32, 0.05), ("inception_v3", 139, 0.05), ("seq2seq", None, 1.0)]
+NETWORKS = [
+    ("vgg_a", 32, 0.03),
+    ("dnn_digits", None, 1.0),
+    ("resnet50", 32, 0.05),
+    ("inception_v3", 139, 0.05),
+    ("seq2seq", None, 1.0),
+]
 
 
 def network_of(name: str, side: int | None, width: float) -> Network:
@@ -43,7 +50,13 @@ def process(*seconds: float) -> dict[str, Any]:
     """What a process prints of a network whose layers all take equally long."""
     count = len(network_of("dnn_digits", None, 1.0).layers)
     forward, backward, weight, update = seconds
-    return {"forward": [forward] * count, "backward": [backward] * count, "weight": [weight] * count, "update": [update], "steps": 5}
+    return {
+        "forward": [forward] * count,
+        "backward": [backward] * count,
+        "weight": [weight] * count,
+        "update": [update],
+        "steps": 5,
+    }
 
 
 @pytest.fixture
@@ -59,7 +72,12 @@ def test_a_profile_has_the_median_of_its_processes_and_their_interval(processes:
     said: list[str] = []
     found = measure_profile(Wanted("dnn_digits", None, 1.0, 16), 7, said.append)
     layer = found.layers[0]
-    assert (layer.forward_s.median, layer.forward_s.low, layer.forward_s.high, layer.forward_s.n) == (4e-3, 1e-3, 7e-3, 7)
+    assert (layer.forward_s.median, layer.forward_s.low, layer.forward_s.high, layer.forward_s.n) == (
+        4e-3,
+        1e-3,
+        7e-3,
+        7,
+    )
     assert (layer.backward_s.median, layer.weight_s.median, found.update_s.median) == (8e-3, 1.5e-3, 1e-4)
     assert len(said) == 7 and "process 7 of 7" in said[-1]
 
@@ -69,22 +87,40 @@ def test_too_few_processes_give_no_interval(processes: list[dict[str, Any]]) -> 
     assert (layer.forward_s.low, layer.forward_s.n) == (None, 2)
 
 
-def test_the_command_stores_what_a_case_then_finds(processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_stores_what_a_case_then_finds(
+    processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["profile", "--workload", "dnn_digits", "--batch", "4", "--results", str(tmp_path)]) == 0
-    case = parse_case({
-        "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "strategy": "sync",
-        "workload": "dnn_digits", "minibatch": 8, "steps": 1, "compute": "replay",
-    })  # fmt: skip
+    case = parse_case(
+        {
+            "suite": "s",
+            "experiment": "e",
+            "arm": "a",
+            "program": "train",
+            "ranks": 2,
+            "transport": "tcp",
+            "collective": "ring",
+            "strategy": "sync",
+            "workload": "dnn_digits",
+            "minibatch": 8,
+            "steps": 1,
+            "compute": "replay",
+        }
+    )
     folder = tmp_path / "machines" / machine_id()
     shown = capsys.readouterr().out
     assert profile_of(case, folder) == read(Path(shown.splitlines()[-1])) and "whole network" in shown  # type: ignore[arg-type]
     assert main(["profile", "--show", "--results", str(tmp_path)]) == 0 and "dnn_digits" in capsys.readouterr().out
 
 
-def test_a_suite_is_asked_for_what_it_replays_and_only_once(processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_suite_is_asked_for_what_it_replays_and_only_once(
+    processes: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    base = "program: train, transport: tcp, collective: ring, strategy: sync, workload: dnn_digits, minibatch: 8, steps: 2"
+    base = (
+        "program: train, transport: tcp, collective: ring, strategy: sync, workload: dnn_digits, minibatch: 8, steps: 2"
+    )
     (folder / "suite.yaml").write_text(
         f"suite: mine\ntitle: t\nexperiments:\n  e:\n    summary: s\n    base: {{{base}, ranks: 2}}\n"
         "    arms: {real: {}, asleep: {compute: replay}, node: {compute: replay, profile: xeon_e5_2698v3_x2, efficiency: 0.5}}\n"
@@ -112,9 +148,22 @@ def test_a_mistake_is_one_line(words: list[str], why: str, tmp_path: Path, capsy
 
 
 def test_a_framework_without_layers_to_time_is_refused_where_a_case_replays_it(tmp_path: Path) -> None:
-    case = parse_case({
-        "suite": "s", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "tcp", "collective": "ring", "strategy": "sync",
-        "workload": "dnn_digits", "minibatch": 8, "steps": 1, "compute": "replay", "framework": "tensorflow",
-    })  # fmt: skip
+    case = parse_case(
+        {
+            "suite": "s",
+            "experiment": "e",
+            "arm": "a",
+            "program": "train",
+            "ranks": 2,
+            "transport": "tcp",
+            "collective": "ring",
+            "strategy": "sync",
+            "workload": "dnn_digits",
+            "minibatch": 8,
+            "steps": 1,
+            "compute": "replay",
+            "framework": "tensorflow",
+        }
+    )
     with pytest.raises(SpecError, match="tensorflow compiles a backward pass as a whole"):
         profile_of(case, tmp_path)  # type: ignore[arg-type]

@@ -29,7 +29,11 @@ def test_variables_that_matter_are_kept_and_secrets_are_not() -> None:
     given = {"OMP_NUM_THREADS": "1", "HOME": "/root", "HOROVOD_SECRET_KEY": "x", PADDING: "xxx"}
     found = environment(given)
     assert found["variables"] == {"OMP_NUM_THREADS": "1"} and found["padding_bytes"] == 3
-    assert found["variables_bytes"] == size_bytes(given) == sum(len(f"{name}={value}") + 1 for name, value in given.items())
+    assert (
+        found["variables_bytes"]
+        == size_bytes(given)
+        == sum(len(f"{name}={value}") + 1 for name, value in given.items())
+    )
     assert found["cores"] >= 1 and found["memory_mib"] > 0 and load()["load_1min"] >= 0
 
 
@@ -51,7 +55,11 @@ def test_a_library_is_told_by_what_is_mapped_not_by_a_package_list() -> None:
 def test_a_build_id_is_that_of_the_file(tmp_path: Path) -> None:
     source, library = tmp_path / "a.c", tmp_path / "liba.so.3.1.4"
     source.write_text("int a(void) { return 1; }\n")
-    build = subprocess.run(["gcc", "-shared", "-fPIC", "-Wl,--build-id=0x00112233445566778899", "-o", library, source], capture_output=True, check=False)
+    build = subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-Wl,--build-id=0x00112233445566778899", "-o", library, source],
+        capture_output=True,
+        check=False,
+    )
     if build.returncode:
         pytest.skip("needs gcc")
     assert identity(str(library)) == "3.1.4, build 0011223344556677"
@@ -61,7 +69,9 @@ def test_a_build_id_is_that_of_the_file(tmp_path: Path) -> None:
 def test_a_library_that_is_none_is_told_as_not_readable_or_by_its_size(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "libbroken.so"
     path.write_bytes(content)
-    assert identity(str(path)).startswith("not readable: ") or identity(str(path)) == f"no version, {len(content)} bytes"
+    assert (
+        identity(str(path)).startswith("not readable: ") or identity(str(path)) == f"no version, {len(content)} bytes"
+    )
 
 
 def test_limits_of_a_control_group_version_2_are_the_tightest_on_the_way_up(tmp_path: Path) -> None:
@@ -79,7 +89,11 @@ def test_limits_of_a_control_group_version_2_are_the_tightest_on_the_way_up(tmp_
     own = tmp_path / "self"
     own.write_text("0::/pod/container\n")
     assert limits(tmp_path, own) == {"version": 2, "cpu_max": 1.5, "memory_max": 1000, "cpuset": "0-3"}
-    assert memory_left(tmp_path, own) == 600 and throttled(tmp_path, own) == {"times": 5, "us": 907_000, "most_us": 500_000}
+    assert memory_left(tmp_path, own) == 600 and throttled(tmp_path, own) == {
+        "times": 5,
+        "us": 907_000,
+        "most_us": 500_000,
+    }
 
 
 def test_limits_of_a_control_group_version_1(tmp_path: Path) -> None:
@@ -110,7 +124,11 @@ def test_a_changed_tree_is_kept_once_with_secrets_masked(tmp_path: Path, monkeyp
     (tree / "suites").mkdir()
     code = tree / "harness" / "a.py"
     code.write_text("speed = 1\n")
-    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"],
+    ):
         subprocess.run(["git", "-C", tree, *words], check=True)
     monkeypatch.setattr(difference, "_ROOT", tree)
     monkeypatch.setattr(difference, "_PATHS", ("harness", "suites"))

@@ -1,4 +1,5 @@
-"""The index of a results folder says what the records say, at any time; without it nothing is different but the time it takes."""
+"""The index of a results folder says what the records say, at any time; without it nothing is different but the time it
+takes."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_rows_and_samples_are_those_of_the_records(tmp_path: Path) -> None:
     commit(tmp_path, record("cc", plan_index=2), rows=2)
     plain, indexed = Store(tmp_path), Store(tmp_path, index=Index(tmp_path))
     assert list(indexed.records()) == list(plain.records())
-    assert [{name: row[name] for name in of_record(record())} for row in indexed.rows(case().case_id)] == plain.rows(case().case_id)
+    assert [{name: row[name] for name in of_record(record())} for row in indexed.rows(case().case_id)] == plain.rows(
+        case().case_id
+    )
     for found in plain.records():
         assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
         assert indexed.samples(found).schema.equals(plain.samples(found).schema)
@@ -50,7 +53,9 @@ def test_emulated_time_is_taken_back_once(tmp_path: Path) -> None:
     assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
 
 
-def test_what_is_new_is_read_and_what_is_known_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_new_is_read_and_what_is_known_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[str] = []
     original = index_module.read_form
     monkeypatch.setattr(index_module, "read_form", lambda folder: (read.append(folder.name), original(folder))[1])
@@ -135,7 +140,9 @@ def test_values_are_kept_until_the_record_or_the_code_changes(tmp_path: Path) ->
 
     def table(version: str) -> list[float]:
         store = Store(tmp_path, index=Index(tmp_path))
-        found: list[float] = collect([PlannedLaunch(case(), 0, 1, 0)], store, {"rows": count}, version=version)["rows"].to_pylist()
+        found: list[float] = collect([PlannedLaunch(case(), 0, 1, 0)], store, {"rows": count}, version=version)[
+            "rows"
+        ].to_pylist()
         return found
 
     commit(tmp_path, record("aa"))

@@ -9,5 +9,7 @@ from scaleproof.record.places import without_places
 
 
 def test_places_are_told_by_what_they_are_and_all_else_stays() -> None:
-    found = without_places({"command": [f"{sys.prefix}/bin/python -m x", 3, None], "note": f"see {Path.home()}/notes", "plain": {"a": 1.5}})
+    found = without_places(
+        {"command": [f"{sys.prefix}/bin/python -m x", 3, None], "note": f"see {Path.home()}/notes", "plain": {"a": 1.5}}
+    )
     assert found == {"command": ["(environment)/bin/python -m x", 3, None], "note": "see ~/notes", "plain": {"a": 1.5}}

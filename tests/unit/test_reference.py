@@ -26,6 +26,10 @@ def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path)
     reference.unpack(tmp_path)
     claims = read_claims(reference.CLAIMS)
     kept = {claim.id: (claim.verdict, claim.ours) for claim in claims}
-    suites = [load_suite(folder) for folder in list_suites(reference.ROOT / "suites") if folder.name in {claim.suite for claim in claims}]
+    suites = [
+        load_suite(folder)
+        for folder in list_suites(reference.ROOT / "suites")
+        if folder.name in {claim.suite for claim in claims}
+    ]
     again = [claim for suite in suites for claim in judge_suite(suite, "smoke", Store(tmp_path))]
     assert {claim.id: (claim.verdict, claim.ours) for claim in again} == kept

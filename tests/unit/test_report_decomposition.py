@@ -1,4 +1,5 @@
-"""Tables of the decomposition: losses add up, controls bound a step, the base is named, flags and words say what they should."""
+"""Tables of the decomposition: losses add up, controls bound a step, the base is named, flags and words say what they
+should."""
 
 from __future__ import annotations
 
@@ -46,18 +47,29 @@ class Shelf:
 SHELF = Shelf()
 
 
-def run_of(arm: str, number: int = 0, length: float = 100, communication: tuple[float, float] | None = None, late: float = 0, **fields: Any) -> Run:
+def run_of(
+    arm: str,
+    number: int = 0,
+    length: float = 100,
+    communication: tuple[float, float] | None = None,
+    late: float = 0,
+    **fields: Any,
+) -> Run:
     """A launch of steps of that many ms; `late`: rank 1's backward pass is longer by that."""
     case = {**TRAIN, "arm": arm, **fields}
     ranks = case["ranks"]
-    rows: list[tuple[Any, ...]] = [(rank, "step", 0, -500, -500 + 2 * length, 0, float("nan"), True) for rank in range(ranks)]
+    rows: list[tuple[Any, ...]] = [
+        (rank, "step", 0, -500, -500 + 2 * length, 0, float("nan"), True) for rank in range(ranks)
+    ]
     for rank in range(ranks):
         rows += [(rank, "start", 1, 0, 0), (rank, "end", 1, length, length), *step(rank, 1, 0, communication, length)]
         if rank == 1 and late:
             rows.append((1, "backward", 1, 70, 70 + late))
     found, frame = record(case, number), samples(*rows)
     SHELF.frames[found.launch] = frame
-    row = {"arm": arm, "status": "ok", "launch": found.launch} | {name: metric(found, frame) for name, metric in PER_LAUNCH.items()}
+    row = {"arm": arm, "status": "ok", "launch": found.launch} | {
+        name: metric(found, frame) for name, metric in PER_LAUNCH.items()
+    }
     return Run(row, found, SHELF)  # type: ignore[arg-type]
 
 
@@ -65,8 +77,14 @@ def texts(table: Any) -> list[list[str]]:
     return [[cell.text for cell in row.cells] for row in table.rows]
 
 
-@given(st.lists(st.floats(0.1, 100), min_size=7, max_size=7), st.lists(st.floats(0.1, 100), min_size=7, max_size=7), st.floats(1.5, 64))
-def test_losses_add_up_to_what_is_missing_of_the_efficiency(base: list[float], parts: list[float], times: float) -> None:
+@given(
+    st.lists(st.floats(0.1, 100), min_size=7, max_size=7),
+    st.lists(st.floats(0.1, 100), min_size=7, max_size=7),
+    st.floats(1.5, 64),
+)
+def test_losses_add_up_to_what_is_missing_of_the_efficiency(
+    base: list[float], parts: list[float], times: float
+) -> None:
     lost = lost_points(np.array(base), np.array(parts), times)
     assert 1 - sum(lost) == pytest.approx(sum(base) / times / sum(parts))
 
@@ -80,14 +98,32 @@ def test_an_update_that_every_rank_makes_in_full_is_a_loss() -> None:
 
 
 def test_a_step_is_shown_between_its_controls() -> None:
-    runs = [run_of("gloo", length=100), run_of("alone", length=80, **ALONE), run_of("gloo_off", length=40, compute="none")]
+    runs = [
+        run_of("gloo", length=100),
+        run_of("alone", length=80, **ALONE),
+        run_of("gloo_off", length=40, compute="none"),
+    ]
     (cells,) = texts(controls(by_network(runs)))
-    assert [cell.replace("\u202f", " ") for cell in cells] == ["gloo", "2", "100", "80.0", "40.0", "80.0", "120", "yes", "50 %"]
+    assert [cell.replace("\u202f", " ") for cell in cells] == [
+        "gloo",
+        "2",
+        "100",
+        "80.0",
+        "40.0",
+        "80.0",
+        "120",
+        "yes",
+        "50 %",
+    ]
     assert texts(controls(by_network(runs[:2]))) == [], "without both controls there is nothing to say"
 
 
 def test_the_base_has_as_many_threads_a_rank_as_what_is_scaled() -> None:
-    runs = [run_of("alone", ranks=1, **ALONE), run_of("one_process", length=60, ranks=1, threads_per_rank=2, **ALONE), run_of("gloo", length=70)]
+    runs = [
+        run_of("alone", ranks=1, **ALONE),
+        run_of("one_process", length=60, ranks=1, threads_per_rank=2, **ALONE),
+        run_of("gloo", length=70),
+    ]
     assert [run.row["arm"] for run in base_runs(runs)] == ["alone"]
     found = training.sections(runs, looks({"alone": None, "one_process": None, "gloo": "gloo"}))[0]
     (table,) = found.tables

@@ -20,7 +20,10 @@ ARMS = looks({"tcp": "tcp", "tcp_tree": "tcp", "gloo": "gloo", "alone": None})
 
 def points(hollow: bool = False) -> dict[str, list[Point]]:
     dots = [Dot(2, 10.0, hollow, "launch <x>: 10", "runs/x.html")]
-    return {"tcp": [Point(1, 5.0, 4.0, 6.0, hollow, []), Point(2, 10.0, 9.0, 11.0, hollow, dots)], "gloo": [Point(2, 8.0, None, None, hollow, [])]}
+    return {
+        "tcp": [Point(1, 5.0, 4.0, 6.0, hollow, []), Point(2, 10.0, 9.0, 11.0, hollow, dots)],
+        "gloo": [Point(2, 8.0, None, None, hollow, [])],
+    }
 
 
 def test_the_same_points_give_the_same_bytes_without_a_date() -> None:

@@ -33,13 +33,25 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     write_claims(results / "claims" / "validation.full.json", found)
     runs: dict[str, tuple[str, ...]] = {
-        level: tuple(record.launch for record in Store(results).records() if record.evidence == level) for level in ("measured", "emulated", "simulated")
+        level: tuple(record.launch for record in Store(results).records() if record.evidence == level)
+        for level in ("measured", "emulated", "simulated")
     }
-    words: list[tuple[Any, Any]] = [("measured", "reproduced"), ("emulated", "reproduced"), ("simulated", "reproduced"), ("simulated", "not reproduced")]
+    words: list[tuple[Any, Any]] = [
+        ("measured", "reproduced"),
+        ("emulated", "reproduced"),
+        ("simulated", "reproduced"),
+        ("simulated", "not reproduced"),
+    ]
     old = Label(standing="not validated here", why=("as it was when this claim was judged",))
     judged = [
         claim(word, number, runs[level]).model_copy(
-            update={"suite": "levels", "size": "full", "evidence": level, "id": f"levels.{level}{number}", "label": None if level == "measured" else old}
+            update={
+                "suite": "levels",
+                "size": "full",
+                "evidence": level,
+                "id": f"levels.{level}{number}",
+                "label": None if level == "measured" else old,
+            }
         )
         for number, (level, word) in enumerate(words)
     ]
@@ -59,7 +71,10 @@ def test_the_index_counts_verdicts_on_missed_evidence_apart(reports: Path) -> No
 
 def test_a_suites_page_says_why(reports: Path) -> None:
     text = (reports / "levels.html").read_text()
-    assert "<dt>Evidence</dt><dd>simulated (validation missed): validation.prediction (size smoke) is missed by 0.07 x" in text
+    assert (
+        "<dt>Evidence</dt><dd>simulated (validation missed): validation.prediction (size smoke) is missed by 0.07 x"
+        in text
+    )
     assert "<dt>Evidence</dt><dd>emulated (validated): validation.emulation (size smoke)" in text
 
 
@@ -69,12 +84,17 @@ def test_every_launch_has_its_label_on_its_page_and_in_the_copy(reports: Path) -
     alone = [row for row in rows if row["evidence"] == "simulated" and row["ranks"] == "1" and row["status"] == "ok"]
     assert alone and all(row["validation"] == "" for row in alone), "one rank sends nothing"
     others = [row for row in rows if row["status"] == "ok" and row not in alone]
-    assert {row["evidence"] for row in others} == set(standing) and all(row["validation"] == standing[row["evidence"]] for row in others)
+    assert {row["evidence"] for row in others} == set(standing) and all(
+        row["validation"] == standing[row["evidence"]] for row in others
+    )
     simulated = next(row for row in others if row["evidence"] == "simulated")
     assert "simulated (validation missed)" in (reports / "runs" / f"{simulated['launch']}.html").read_text()
 
 
 def test_the_readme_counts_them_in_brackets() -> None:
     common = {"suite": "s", "kind": "claim", "origin": "paper", "n": 6}
-    rows = [{**common, "verdict": "reproduced", "label": label} for label in (None, {"standing": "missed"}, {"standing": "validated"})]
+    rows = [
+        {**common, "verdict": "reproduced", "label": label}
+        for label in (None, {"standing": "missed"}, {"standing": "validated"})
+    ]
     assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in verdict_table(rows)

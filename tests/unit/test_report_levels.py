@@ -1,4 +1,5 @@
-"""Scaling at several levels of evidence: what stands where, what is compared with what, and what the paper's points are."""
+"""Scaling at several levels of evidence: what stands where, what is compared with what, and what the paper's points
+are."""
 
 from __future__ import annotations
 
@@ -40,17 +41,26 @@ def test_the_section_is_there_only_when_levels_differ(data: SuiteData, found: Se
 
 
 def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
-    runs = [run for run in data.done("train") if training(run).workload == "cd_dnn" and training(run).experiment == "scaling"]
+    runs = [
+        run
+        for run in data.done("train")
+        if training(run).workload == "cd_dnn" and training(run).experiment == "scaling"
+    ]
     tcp = [run for run in runs if training(run).transport == "tcp" and level(run) == "simulated"]
     alone = levels.base(tcp[0], runs)
     assert {(training(run).ranks, level(run), training(run).arm) for run in alone} == {(1, "simulated", "alone")}
     by_ranks = {each.ranks: each for each in levels.reckoned(tcp, runs)}
-    assert by_ranks[8].speedup is not None and by_ranks[8].speedup[0] == pytest.approx(by_ranks[8].throughput[0] / levels.median_rate(alone)[0], rel=0.1)
+    assert by_ranks[8].speedup is not None and by_ranks[8].speedup[0] == pytest.approx(
+        by_ranks[8].throughput[0] / levels.median_rate(alone)[0], rel=0.1
+    )
 
 
 def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: SuiteData):
     runs = [run for run in data.done("train") if (training(run).experiment, level(run)) == ("scaling", "simulated")]
-    by_ranks = [[run for run in runs if training(run).transport == "tcp" and training(run).ranks == ranks] for ranks in (2, 4, 8)]
+    by_ranks = [
+        [run for run in runs if training(run).transport == "tcp" and training(run).ranks == ranks]
+        for ranks in (2, 4, 8)
+    ]
     tcp = next(group for group in by_ranks if len(group) == 6)
     first = next(run for run in tcp if run.record and run.record.plan_index == 0)
     (found,) = levels.reckoned(tcp, runs)
@@ -81,21 +91,35 @@ def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteDat
     assert {(pair.upper[1], pair.lower[1], pair.ranks) for pair in pairs if pair.lower[1] == "measured"} == {
         (upper, "measured", ranks) for upper in ("emulated", "simulated") for ranks in (1, 2)
     }
-    assert {pair.ranks for pair in pairs if (pair.upper[1], pair.lower[1]) == ("simulated", "emulated")} == {2, 4}, "alone both have the same profile"
+    assert {pair.ranks for pair in pairs if (pair.upper[1], pair.lower[1]) == ("simulated", "emulated")} == {2, 4}, (
+        "alone both have the same profile"
+    )
     for pair in pairs:
         assert pair.error == pytest.approx(pair.upper[2][0] / pair.lower[2][0] - 1)
-    assert [row.cells[0].text for row in errors_table(pairs).rows] == ["simulated / measured", "simulated / emulated", "emulated / measured"]
+    assert [row.cells[0].text for row in errors_table(pairs).rows] == [
+        "simulated / measured",
+        "simulated / emulated",
+        "emulated / measured",
+    ]
 
 
 def test_cases_of_which_each_has_one_number_of_ranks_are_compared_too(found: Section):
     rows = [row for row in found.tables[1].rows if "width 0.125" in row.group]
-    assert [(row.cells[0].text, row.cells[2].text) for row in rows] == [("simulated / emulated", "2"), ("simulated / emulated", "4")]
+    assert [(row.cells[0].text, row.cells[2].text) for row in rows] == [
+        ("simulated / emulated", "2"),
+        ("simulated / emulated", "4"),
+    ]
     assert not [panel for panel in found.panels if "width 0.125" in str(panel.picture)], "one point is no curve"
 
 
 def test_the_papers_points_stand_where_workload_and_minibatch_are_theirs(data: SuiteData):
     def ids(workload: str) -> list[str]:
-        return [point.words.split(":")[0] for point in levels.published(data, [run for run in data.done("train") if training(run).workload == workload])]
+        return [
+            point.words.split(":")[0]
+            for point in levels.published(
+                data, [run for run in data.done("train") if training(run).workload == workload]
+            )
+        ]
 
     assert ids("cd_dnn") == ["levels.dnn"]
     assert ids("vgg_a") == ["levels.vgg"], "levels.other has another minibatch"
@@ -108,14 +132,25 @@ def test_every_level_is_named_in_picture_table_and_csv(found: Section):
     picture = str(found.panels[0].picture)
     for word in ("measured", "emulated", "simulated"):
         assert f", {word}</text>" in picture
-        assert any(row.cells[1].text == (word if word == "measured" else f"{word} (not validated here)") for row in found.tables[2].rows)
+        assert any(
+            row.cells[1].text == (word if word == "measured" else f"{word} (not validated here)")
+            for row in found.tables[2].rows
+        )
     assert {row["evidence"] for row in csv.DictReader(found.csv.splitlines())} == {"measured", "emulated", "simulated"}
     assert {"measured", "emulated", "simulated", "the paper"} <= {name for _, name in found.key}
 
 
 def test_the_table_says_throughput_and_exposed_communication_each_in_its_place(found: Section, data: SuiteData):
-    row = next(row for row in found.tables[2].rows if [cell.text for cell in row.cells[:3]] == ["grpc", "emulated (not validated here)", "4"])
-    runs = [run for run in data.done("train") if training(run).arm == "grpc" and training(run).ranks == 4 and level(run) == "emulated"]
+    row = next(
+        row
+        for row in found.tables[2].rows
+        if [cell.text for cell in row.cells[:3]] == ["grpc", "emulated (not validated here)", "4"]
+    )
+    runs = [
+        run
+        for run in data.done("train")
+        if training(run).arm == "grpc" and training(run).ranks == 4 and level(run) == "emulated"
+    ]
     assert float(row.cells[3].text.replace("\u202f", "")) == pytest.approx(levels.median_rate(runs)[0], rel=0.01)
     exposed = [value for run in runs if (value := run.metric("exposed_communication_s")) is not None]
     assert float(row.cells[6].text) == pytest.approx(sorted(exposed)[len(exposed) // 2] * 1e3, rel=0.1)

@@ -27,7 +27,10 @@ def test_a_metric_at_few_sizes_has_a_column_per_size_and_a_row_per_arm(tmp_path:
     (suite.folder / "models.py").write_text(MODELS.replace('"transfer"', '"transfer" and nbytes'))
     data = load(results, "smoke", [suite])[0]
     found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
-    assert [column.split(" (")[0].replace("\u202f", " ") for column in found[0].tables[0].columns[1:-1]] == ["calls at 1 KiB", "calls at 1 MiB"]
+    assert [column.split(" (")[0].replace("\u202f", " ") for column in found[0].tables[0].columns[1:-1]] == [
+        "calls at 1 KiB",
+        "calls at 1 MiB",
+    ]
     assert {row.cells[0].text for row in found[0].tables[0].rows} == {arm(run) for run in data.done("transfer")}
     assert found[0].panels == []
 
@@ -38,7 +41,9 @@ def test_a_metric_at_many_sizes_is_drawn_over_them_with_a_row_per_size_and_a_col
     data = load(results, "smoke", [suite])[0]
     found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
     assert [row.cells[0].text.replace("\u202f", " ") for row in found[0].tables[0].rows] == ["0 B", "1 KiB", "1 MiB"]
-    assert {column.split(" (")[0] for column in found[0].tables[0].columns[1:]} == {arm(run) for run in data.done("transfer")}
+    assert {column.split(" (")[0] for column in found[0].tables[0].columns[1:]} == {
+        arm(run) for run in data.done("transfer")
+    }
     assert [panel.title for panel in found[0].panels] == ["calls"]
 
 

@@ -80,7 +80,9 @@ def test_what_a_rank_printed_stays_text(made: tuple[Path, Suite, Path]) -> None:
 def test_the_same_results_give_the_same_bytes(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:
     results, suite, reports = made
     again = build(results, tmp_path, "smoke", [suite]).parent
-    first, second = ({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")} for folder in (reports, again))
+    first, second = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")} for folder in (reports, again)
+    )
     assert first == second
 
 
@@ -101,7 +103,20 @@ def test_machine_copies_hold_all_claims_and_planned_launches(made: tuple[Path, S
     reports = made[2]
     claims = json.loads((reports / "claims.json").read_text())["claims"]
     assert len(claims) == 8
-    assert {"id", "suite", "statement", "published", "ours", "interval", "n", "unit", "evidence", "verdict", "rule", "runs"} <= claims[0].keys()
+    assert {
+        "id",
+        "suite",
+        "statement",
+        "published",
+        "ours",
+        "interval",
+        "n",
+        "unit",
+        "evidence",
+        "verdict",
+        "rule",
+        "runs",
+    } <= claims[0].keys()
     rows = list(csv.reader((reports / "runs.csv").read_text().splitlines()))
     assert tuple(rows[0][: len(FIRST)]) == FIRST
     assert "throughput" in rows[0]
@@ -124,9 +139,14 @@ def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Pat
         assert all(f"<li>{each}</li>" in page for each in found.rests_on)
 
 
-@pytest.mark.parametrize(("verdict", "words"), [("reproduced", "but the control shows the effect too"), ("inconclusive", "the control decides nothing")])
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("reproduced", "but the control shows the effect too"), ("inconclusive", "the control decides nothing")],
+)
 def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, words: str) -> None:
-    control = Outcome("inconclusive" if verdict == "inconclusive" else "reproduced", "3 in [2, 4]: all of it at least 2")
+    control = Outcome(
+        "inconclusive" if verdict == "inconclusive" else "reproduced", "3 in [2, 4]: all of it at least 2"
+    )
     found = told(with_control(Outcome("reproduced", claim("reproduced", 0, ()).rule), control).rule)
     assert words in found.finding
     assert len(found.rests_on) == 5 and not any("control" in each for each in found.rests_on)
@@ -140,7 +160,15 @@ def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path
 def test_the_banner_says_which_machine_this_was_and_that_smoke_is_no_result(made: tuple[Path, Suite, Path]) -> None:
     page = (made[2] / "index.html").read_text()
     assert "a smoke number is not a result" in page
-    for fact in ("Made-up Processor &lt;2&gt;", "7.81\u202fGiB", "6.1.0-test", "measured", "2026-01-01", "digest dddd", "launches with more ranks than cores"):
+    for fact in (
+        "Made-up Processor &lt;2&gt;",
+        "7.81\u202fGiB",
+        "6.1.0-test",
+        "measured",
+        "2026-01-01",
+        "digest dddd",
+        "launches with more ranks than cores",
+    ):
         assert fact in page
 
 
@@ -149,7 +177,11 @@ def test_the_index_stays_small(made: tuple[Path, Suite, Path]) -> None:
 
 
 def test_a_run_page_shows_bytes_on_the_wire_beside_bytes_asked(made: tuple[Path, Suite, Path]) -> None:
-    page = next(page for page in sorted((made[2] / "runs").glob("*.html")) if "2 ranks" in page.read_text() and "✓ ok" in page.read_text())
+    page = next(
+        page
+        for page in sorted((made[2] / "runs").glob("*.html"))
+        if "2 ranks" in page.read_text() and "✓ ok" in page.read_text()
+    )
     text = page.read_text()
     assert "lo (carried it)" in text
     assert "105.6 %" in text, "95 MB on the wire for 2 times 45 MB asked"
@@ -179,7 +211,9 @@ def test_a_long_log_keeps_its_ends_and_its_line_numbers(tmp_path: Path) -> None:
 
 
 def test_metric_pages_show_raw_html_as_text_and_link_each_other() -> None:
-    html = render("# a\n\n<script>x</script> [b](b.md) [out](../x.md) [far](https://example.org/)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+    html = render(
+        "# a\n\n<script>x</script> [b](b.md) [out](../x.md) [far](https://example.org/)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    )
     assert "<script>" not in html
     assert '<a href="#b">b</a>' in html
     assert "../x.md" not in html and "https://example.org/" in html

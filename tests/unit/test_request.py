@@ -32,18 +32,29 @@ def suite(folder: Path, more: str = "", sized: str = "") -> Suite:
 
 def test_a_node_for_each_rank_of_the_largest_case_that_takes_the_network_as_it_is(tmp_path):
     sizes = suite(tmp_path).experiment("first").sizes
-    assert [(size.request.nodes, size.request.tasks_per_node, size.request.cpus_per_task) for size in sizes.values()] == [(6, 1, 2), (1, 1, 2)]
+    assert [
+        (size.request.nodes, size.request.tasks_per_node, size.request.cpus_per_task) for size in sizes.values()
+    ] == [(6, 1, 2), (1, 1, 2)]
     assert sizes["ci"].request.exclusive and sizes["ci"].request.constraint is None and sizes["ci"].request.gpus == 0
 
 
 def test_fewer_nodes_take_more_ranks_each(tmp_path):
-    asked = suite(tmp_path, "allocation: {nodes: 4, gpus: 2, constraint: haswell, exclusive: false}").experiment("first").size("ci").request
+    asked = (
+        suite(tmp_path, "allocation: {nodes: 4, gpus: 2, constraint: haswell, exclusive: false}")
+        .experiment("first")
+        .size("ci")
+        .request
+    )
     assert (asked.nodes, asked.tasks_per_node, asked.tasks) == (4, 2, 8)
     assert (asked.gpus, asked.constraint, asked.exclusive) == (2, "haswell", False)
 
 
 def test_a_size_goes_over_its_experiment(tmp_path):
-    sizes = suite(tmp_path, "allocation: {nodes: 4, time_limit_min: 9}", "allocation: {nodes: 2},").experiment("first").sizes
+    sizes = (
+        suite(tmp_path, "allocation: {nodes: 4, time_limit_min: 9}", "allocation: {nodes: 2},")
+        .experiment("first")
+        .sizes
+    )
     assert [(size.request.nodes, size.request.time_limit_min) for size in sizes.values()] == [(4, 9), (2, 9)]
 
 
@@ -51,7 +62,9 @@ def test_the_time_limit_has_room_for_a_launch_that_hangs_and_no_job_asks_for_mor
     request = suite(tmp_path, "deadline_s: 1200").experiment("first").size("ci").request
     assert 25 < request.time_limit_min < 40
     (tmp_path / "more").mkdir()
-    assert suite(tmp_path / "more", "deadline_s: 200000").experiment("first").size("ci").request.time_limit_min == 24 * 60
+    assert (
+        suite(tmp_path / "more", "deadline_s: 200000").experiment("first").size("ci").request.time_limit_min == 24 * 60
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,22 @@ def said(capsys: pytest.CaptureFixture[str], results: Path, *words: object, code
 @pytest.mark.parametrize(
     ("conditions", "found"),
     [
-        ((), "aa bb cc"), (("status:failed",), "bb"), (("transport:tcp",), "cc"), (("machine:n", "machine:m"), "aa bb cc"), (("since:2026-01-02",), "bb cc"),
-        (("until:2026-01-03", "status:ok"), "aa"), (("tag:shared-memory",), "aa bb"), (("case:" + TCP.case_id[:4],), "cc"), (("@arm:a,status:ok",), "aa"),
-        (("failure:rank_killed",), "bb"), (("warmup:3.0",), "aa bb cc"),
+        ((), "aa bb cc"),
+        (("status:failed",), "bb"),
+        (("transport:tcp",), "cc"),
+        (("machine:n", "machine:m"), "aa bb cc"),
+        (("since:2026-01-02",), "bb cc"),
+        (("until:2026-01-03", "status:ok"), "aa"),
+        (("tag:shared-memory",), "aa bb"),
+        (("case:" + TCP.case_id[:4],), "cc"),
+        (("@arm:a,status:ok",), "aa"),
+        (("failure:rank_killed",), "bb"),
+        (("warmup:3.0",), "aa bb cc"),
     ],
-)  # fmt: skip
-def test_list_takes_conditions(results: Path, capsys: pytest.CaptureFixture[str], conditions: tuple[str, ...], found: str) -> None:
+)
+def test_list_takes_conditions(
+    results: Path, capsys: pytest.CaptureFixture[str], conditions: tuple[str, ...], found: str
+) -> None:
     rows = [json.loads(line) for line in said(capsys, results, "list", *conditions, "--json").splitlines()]
     assert " ".join(sorted(row["launch"] for row in rows)) == found
     assert f"{len(rows)} launch" in said(capsys, results, "list", *conditions).splitlines()[-1]
@@ -62,12 +72,18 @@ def test_list_takes_conditions(results: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("list", "trasport:tcp"), "did you mean 'transport'"), (("list", "transport:tpc"), "did you mean 'tcp'"), (("list", "tcp"), "is no condition"),
-        (("list", "since:2027"), "the last one at 2026-01-03"), (("query", "SELECT launhc FROM launches"), '"launch"'), (("prune",), "say which"),
-        (("query", "SELEC"), "syntax error"), (("export", "--duckdb", "{there}"), "is there already"), (("merge", "{there}"), "no folder 'runs'"),
+        (("list", "trasport:tcp"), "did you mean 'transport'"),
+        (("list", "transport:tpc"), "did you mean 'tcp'"),
+        (("list", "tcp"), "is no condition"),
+        (("list", "since:2027"), "the last one at 2026-01-03"),
+        (("query", "SELECT launhc FROM launches"), '"launch"'),
+        (("prune",), "say which"),
+        (("query", "SELEC"), "syntax error"),
+        (("export", "--duckdb", "{there}"), "is there already"),
+        (("merge", "{there}"), "no folder 'runs'"),
         (("merge", "{results}"), "is the results folder itself"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_one_line_with_the_nearest_name(
     results: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], line: str, tmp_path: Path
 ) -> None:
@@ -90,7 +106,9 @@ def test_a_half_written_record_is_named_and_in_no_answer(results: Path, capsys: 
     assert len(out.splitlines()) == 2 and "cc is not a record" in err
 
 
-def test_exports_hold_the_chosen_launches_and_can_be_read_by_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exports_hold_the_chosen_launches_and_can_be_read_by_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results, suite = example(tmp_path)
     chosen = len(list(Store(results).records())) - 1
     launch = next(iter(Store(results).records())).launch
@@ -106,10 +124,14 @@ def test_exports_hold_the_chosen_launches_and_can_be_read_by_others(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["crate", "crate.zip"])
-def test_a_crate_is_complete_and_valid_when_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_crate_is_complete_and_valid_when_read_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     results, suite = example(tmp_path)
     count = len(list(Store(results).records()))
-    assert f"{count} launches, read back whole" in said(capsys, results, "export", "--ro-crate", tmp_path / name, "--suites", suite.folder.parent)
+    assert f"{count} launches, read back whole" in said(
+        capsys, results, "export", "--ro-crate", tmp_path / name, "--suites", suite.folder.parent
+    )
     folder = tmp_path / "read"
     if name.endswith(".zip"):
         with zipfile.ZipFile(tmp_path / name) as archive:
@@ -117,8 +139,16 @@ def test_a_crate_is_complete_and_valid_when_read_back(tmp_path: Path, capsys: py
     else:
         folder = tmp_path / name
     crate = ROCrate(str(folder))
-    assert crate.root_dataset["author"][0]["name"] == "The Scaleproof contributors" and str(crate.license).endswith("LICENSE-2.0")
-    for wanted in ("results/claims/example.smoke.json", "environment/requirements.lock", "suites/example/suite.yaml", "tables/samples.parquet", "LICENSE"):
+    assert crate.root_dataset["author"][0]["name"] == "The Scaleproof contributors" and str(crate.license).endswith(
+        "LICENSE-2.0"
+    )
+    for wanted in (
+        "results/claims/example.smoke.json",
+        "environment/requirements.lock",
+        "suites/example/suite.yaml",
+        "tables/samples.parquet",
+        "LICENSE",
+    ):
         assert crate.dereference(wanted) is not None and (folder / wanted).is_file(), wanted
     assert len(list(Store(folder / "results").records())) == count
     next((folder / "results" / "runs").glob("*/*/samples.parquet")).unlink()
@@ -149,14 +179,18 @@ def test_merge_takes_what_is_new_and_says_so(results: Path, tmp_path: Path, caps
     assert not any((results / "staging").iterdir())
 
 
-def test_copying_directories_merges_just_as_well(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_copying_directories_merges_just_as_well(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said(capsys, results, "list")
     other = other_machine(tmp_path)
     subprocess.run(["cp", "-r", f"{other}/runs/.", f"{results}/runs/"], check=True)
     assert said(capsys, results, "list").splitlines()[-1].startswith("4 launches: 3 ok, 1 failed; 2 cases, 3 machines")
 
 
-def test_merge_refuses_one_launch_with_two_contents_before_it_copies_anything(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merge_refuses_one_launch_with_two_contents_before_it_copies_anything(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = other_machine(tmp_path)
     with (other / "runs" / TCP.case_id / "cc" / "rank-0.log").open("a") as log:
         log.write("one more line")
@@ -164,25 +198,45 @@ def test_merge_refuses_one_launch_with_two_contents_before_it_copies_anything(re
     assert not (results / "runs" / case().case_id / "dd").exists() and not (results / "machines").exists()
 
 
-def test_merge_leaves_damaged_records_and_older_profiles_where_they_are(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merge_leaves_damaged_records_and_older_profiles_where_they_are(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = other_machine(tmp_path)
     (other / "runs" / case().case_id / "dd" / "run.json").write_text("")
     write_profile(results, MachineProfile(machine="far", code="c", measured_at="2026-03-01T00:00:00"))
     assert main(["results", "merge", str(other), "--results", str(results)]) == 0
     out, err = capsys.readouterr()
-    assert "0 launches new, 2 here already, 1 no records" in out and "differs, ours stays: machines/far/profile.json" in out
+    assert (
+        "0 launches new, 2 here already, 1 no records" in out
+        and "differs, ours stays: machines/far/profile.json" in out
+    )
     assert "dd is not a record" in err and not (results / "runs" / case().case_id / "dd").exists()
-    write_form(results / "machines" / "far" / "profile.json", MachineProfile(machine="far", code="c", measured_at="2026-01-01T00:00:00"))
+    write_form(
+        results / "machines" / "far" / "profile.json",
+        MachineProfile(machine="far", code="c", measured_at="2026-01-01T00:00:00"),
+    )
     assert "new: machines/far/profile.json" in said(capsys, results, "merge", other)
 
 
-def test_prune_shows_first_and_keeps_the_last_good_launch_of_a_case(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    commit(results, record("ee", started_at="2026-01-05T00:00:00", plan_index=2, code=Code(version="0", commit=None, dirty=None, digest="older")))
+def test_prune_shows_first_and_keeps_the_last_good_launch_of_a_case(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(
+        results,
+        record(
+            "ee",
+            started_at="2026-01-05T00:00:00",
+            plan_index=2,
+            code=Code(version="0", commit=None, dirty=None, digest="older"),
+        ),
+    )
     told = said(capsys, results, "prune", "--old-code")
     assert "would remove 2 launches" in told and "2 last good launches of a case stay" in told
     assert len(list(Store(results).records())) == 4
     assert "removed 2 launches" in said(capsys, results, "prune", "--old-code", "--yes")
-    assert sorted(found.launch for found in Store(results).records()) == ["cc", "ee"] and not any((results / "staging").iterdir())
+    assert sorted(found.launch for found in Store(results).records()) == ["cc", "ee"] and not any(
+        (results / "staging").iterdir()
+    )
     assert "removed 2 launches" in said(capsys, results, "prune", "--old-code", "--even-last", "--yes")
     assert not any((results / "runs").iterdir())
 
@@ -193,10 +247,14 @@ def test_prune_takes_failed_ones_and_conditions(results: Path, capsys: pytest.Ca
     assert sorted(found.launch for found in Store(results).records()) == ["aa", "cc"]
 
 
-def test_prune_finds_what_no_plan_has_and_leaves_suites_alone_that_are_not_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_finds_what_no_plan_has_and_leaves_suites_alone_that_are_not_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     results, suite = example(tmp_path)
     commit(results, record("aa"))
     words = ("prune", "--unplanned", "--suites", suite.folder.parent)
     assert "would remove 0 launches" in said(capsys, results, *words)
-    (suite.folder / "suite.yaml").write_text((suite.folder / "suite.yaml").read_text().replace("launches: 3", "launches: 2"))
+    (suite.folder / "suite.yaml").write_text(
+        (suite.folder / "suite.yaml").read_text().replace("launches: 3", "launches: 2")
+    )
     assert "would remove 1 launch" in said(capsys, results, *words)

@@ -25,15 +25,32 @@ from tests.unit.test_claims_validation import verdict
 
 NETWORK: Network = vgg_a(64, 0.25)
 FREE = CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "free")
-UNSURE = CostModel((None,), (Uncertain("alpha", 3e-5, 1e-5, 9e-5),), (Uncertain("beta", 0.0),), Uncertain("gamma", 1e-10, 0.0, 3e-10), 0.9, "unsure")
+UNSURE = CostModel(
+    (None,),
+    (Uncertain("alpha", 3e-5, 1e-5, 9e-5),),
+    (Uncertain("beta", 0.0),),
+    Uncertain("gamma", 1e-10, 0.0, 3e-10),
+    0.9,
+    "unsure",
+)
 ENGINEERS = ["predict", "--fabric", "25g", "--peak", "2", "--efficiency", "0.4..0.6"]
 
 
-def question(costs: CostModel = UNSURE, shares: tuple[float, ...] = (0.5,), minibatch: int | None = 64, **fields: Any) -> Question:
+def question(
+    costs: CostModel = UNSURE, shares: tuple[float, ...] = (0.5,), minibatch: int | None = 64, **fields: Any
+) -> Question:
     def profiles(case: Any) -> tuple[Profile, ...]:
-        return tuple(peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", share) for share in shares)
+        return tuple(
+            peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", share) for share in shares
+        )
 
-    given = {"transport": "tcp", "collective": "ring", "strategy": "sync_overlap", "workload": "vgg_a", "link_mbit": 1000.0}
+    given = {
+        "transport": "tcp",
+        "collective": "ring",
+        "strategy": "sync_overlap",
+        "workload": "vgg_a",
+        "link_mbit": 1000.0,
+    }
     given |= {"profile": "xeon_e5_2698v3_x2", "efficiency": shares[0], **fields}
     return Question(given, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
 
@@ -42,7 +59,10 @@ def test_a_point_is_what_the_simulator_says_of_its_case():
     asked = question()
     point, case = asked.point(4), asked.case(4)
     prediction = simulate(
-        case.model_copy(update={"workload": "vgg_a", "image_side": 64, "width": 0.25}), asked.profiles(case)[0], cluster_of(case), UNSURE.central()
+        case.model_copy(update={"workload": "vgg_a", "image_side": 64, "width": 0.25}),
+        asked.profiles(case)[0],
+        cluster_of(case),
+        UNSURE.central(),
     )
     assert point.step_s.value == pytest.approx(prediction.step_s)
     assert point.throughput.value == pytest.approx(64 / prediction.step_s)
@@ -81,8 +101,20 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
     ("fields", "costs", "binds"),
     [
         ({"link_mbit": 10.0}, FREE, "link"),
-        ({"link_mbit": None}, CostModel((None,), (Uncertain("alpha", 0.05),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, ""), "latency"),
-        ({"link_mbit": None}, CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 1e-6),), Uncertain("gamma", 0.0), 1.0, ""), "transport"),
+        (
+            {"link_mbit": None},
+            CostModel(
+                (None,), (Uncertain("alpha", 0.05),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, ""
+            ),
+            "latency",
+        ),
+        (
+            {"link_mbit": None},
+            CostModel(
+                (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 1e-6),), Uncertain("gamma", 0.0), 1.0, ""
+            ),
+            "transport",
+        ),
         ({"link_mbit": 10.0, "strategy": "parameter_server", "servers": 1}, FREE, "server"),
         ({"link_mbit": 1e7}, FREE, "compute"),
     ],
@@ -90,7 +122,9 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
 def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any], costs: CostModel, binds: str):
     point = question(costs, **fields).point(8)
     assert point.binds == binds
-    assert all(0 <= gain <= 0.5 + 1e-9 for name, gain in point.gains.items()), "half of the time of one resource is half of the step at most"
+    assert all(0 <= gain <= 0.5 + 1e-9 for name, gain in point.gains.items()), (
+        "half of the time of one resource is half of the step at most"
+    )
 
 
 def test_the_most_useful_nodes_are_found_to_the_node():
@@ -120,7 +154,13 @@ def test_a_measured_profile_is_drawn_from_its_intervals():
             return Spread(median=time.median, low=time.median * 0.9, high=time.median * 1.1, n=6)
 
         layers = tuple(
-            one.model_copy(update={"forward_s": wide(one.forward_s), "backward_s": wide(one.backward_s), "weight_s": wide(one.weight_s)})
+            one.model_copy(
+                update={
+                    "forward_s": wide(one.forward_s),
+                    "backward_s": wide(one.backward_s),
+                    "weight_s": wide(one.weight_s),
+                }
+            )
             for one in reckoned.layers
         )
         return (reckoned.model_copy(update={"framework": "torch", "layers": layers}),)
@@ -132,13 +172,32 @@ def test_a_measured_profile_is_drawn_from_its_intervals():
 
 def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     out = tmp_path / "new" / "scaling.svg"
-    assert main([*ENGINEERS, "--workload", "vgg_a", "--minibatch", "96", "--nodes", "1..64", "--out", str(out), "--results", str(tmp_path)]) == 0
+    assert (
+        main(
+            [
+                *ENGINEERS,
+                "--workload",
+                "vgg_a",
+                "--minibatch",
+                "96",
+                "--nodes",
+                "1..64",
+                "--out",
+                str(out),
+                "--results",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert "132.9 M parameters" in said and "worth it up to" in said and "evidence: simulated" in said
     assert "left out: 64 nodes do not divide" in said
     text = out.read_text()
     assert text.startswith("<?xml") and "simulated" in text and "#0068a8" in text
-    assert not any(stand_in in text for stand_in in ("#010101", "#020202", "#050000", "#060001")), "colours of pages only"
+    assert not any(stand_in in text for stand_in in ("#010101", "#020202", "#050000", "#060001")), (
+        "colours of pages only"
+    )
 
 
 def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -146,7 +205,13 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["label"]["standing"] == "not validated here"
     here = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"costs": "fitted"}]}
-    missed = verdict("not reproduced", "validation.prediction", {"what": "predictions", "evidence": "simulated", "alike": ["costs"]}, **here, missed_by=0.07)
+    missed = verdict(
+        "not reproduced",
+        "validation.prediction",
+        {"what": "predictions", "evidence": "simulated", "alike": ["costs"]},
+        **here,
+        missed_by=0.07,
+    )
     write_claims(tmp_path / "claims" / "validation.small.json", [missed])
     assert main([word if word != "--json" else f"--out={tmp_path / 'p.svg'}" for word in words]) == 0
     said = capsys.readouterr().out
@@ -158,13 +223,26 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     assert label == {"standing": "not validated here", "why": ["predictions: not judged on costs stated"]}
 
 
-def test_a_module_of_the_users_own_for_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_module_of_the_users_own_for_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     (tmp_path / "my_own_models.py").write_text(
         "from torch import nn\ndef net():\n    return nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    words = [*ENGINEERS, "--workload", "my_own_models:net", "--input", "64", "--nodes", "1,3", "--json", "--results", str(tmp_path)]
+    words = [
+        *ENGINEERS,
+        "--workload",
+        "my_own_models:net",
+        "--input",
+        "64",
+        "--nodes",
+        "1,3",
+        "--json",
+        "--results",
+        str(tmp_path),
+    ]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["parameters"] == 64 * 512 + 512 + 512 * 10 + 10
@@ -181,7 +259,10 @@ def test_a_module_of_the_users_own_for_machines(tmp_path: Path, monkeypatch: pyt
         (["--workload", "vgg_a", "--transport", "tpc"], "unknown transport 'tpc'; did you mean 'tcp'?"),
         (["--workload", "vgg_a", "--strategy", "symc"], "--strategy: unknown strategy 'symc'"),
         (["--workload", "vgg_a", "--servers", "3"], "--servers: strategy 'sync_overlap' has no servers"),
-        (["--workload", "vgg_a", "--profile", "xeon"], "--profile names a node type, --peak gives its rate: one of them"),
+        (
+            ["--workload", "vgg_a", "--profile", "xeon"],
+            "--profile names a node type, --peak gives its rate: one of them",
+        ),
         (["--workload", "vgg_a", "--efficiency", "7"], "--efficiency '7'"),
         (["--workload", "vgg_a", "--minibatch", "7", "--nodes", "2,4"], "no such number divides --minibatch 7"),
         (["--workload", "vgg_a", "--minibatch", "0"], "--minibatch 0: give at least one sample"),
@@ -192,7 +273,9 @@ def test_a_module_of_the_users_own_for_machines(tmp_path: Path, monkeypatch: pyt
         (["--workload", "torch.nn:ReLU", "--width", "0.5"], "reduce networks of ours"),
     ],
 )
-def test_a_mistake_is_one_line_with_the_nearest_name(words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_mistake_is_one_line_with_the_nearest_name(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main([*ENGINEERS, *words, "--results", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert says in said and said.count("\n") == 1
@@ -208,17 +291,37 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path,
 def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     network = dnn.cd_dnn(None, 0.25)
     reckoned = peak_profile(network, 32, "xeon_e5_2698v3_x2", 0.5, width=0.25)
-    measured = reckoned.model_copy(update={"framework": "torch", "threads": 1, "node": machine_id(), "workload": "cd_dnn"})
+    measured = reckoned.model_copy(
+        update={"framework": "torch", "threads": 1, "node": machine_id(), "workload": "cd_dnn"}
+    )
     write(measured, tmp_path / "machines" / machine_id())
-    words = ["predict", "--workload", "cd_dnn", "--width", "0.25", "--fabric", "10g", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
+    words = [
+        "predict",
+        "--workload",
+        "cd_dnn",
+        "--width",
+        "0.25",
+        "--fabric",
+        "10g",
+        "--nodes",
+        "1,2",
+        "--json",
+        "--results",
+        str(tmp_path),
+    ]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["points"][0]["step_s"]["value"] == pytest.approx(reckoned.step_s)
     assert any("every node computes as long as every other" in words for words in found["assumed"])
-    assert found["compute"] == "this machine, 1 thread" and any("not fitted on this machine" in words for words in found["assumed"])
+    assert found["compute"] == "this machine, 1 thread" and any(
+        "not fitted on this machine" in words for words in found["assumed"]
+    )
 
 
-@pytest.mark.parametrize(("text", "found"), [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])],
+)
 def test_numbers_of_nodes(text: str, found: list[int]):
     assert nodes_of(text) == found
 

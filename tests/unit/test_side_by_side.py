@@ -47,7 +47,11 @@ def test_shares_are_done_once_each_and_by_processes_of_their_own(tmp_path: Path)
     side_by_side(range(8), work, CORES)
     assert psutil.Process().children() == before
     done = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
-    assert sorted(done, key=int) == [str(item) for item in range(8)] and len(set(done.values())) == CORES and done["0"] == os.getpid()
+    assert (
+        sorted(done, key=int) == [str(item) for item in range(8)]
+        and len(set(done.values())) == CORES
+        and done["0"] == os.getpid()
+    )
     assert psutil.Process().children() == before
 
 
@@ -83,7 +87,9 @@ def test_a_helper_ends_with_whom_it_helps(tmp_path: Path) -> None:
         time.sleep(0.01)
     os.kill(middle, signal.SIGKILL)
     os.waitpid(middle, 0)
-    while any(psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE for pid in told):
+    while any(
+        psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE for pid in told
+    ):
         assert time.monotonic() < until
         time.sleep(0.05)
 
@@ -111,9 +117,14 @@ def test_many_launches_are_read_and_collected_as_few_are(results: Path) -> None:
     indexed = collect(PLAN, Store(results, index=Index(results)), {"rows": samples}, version="s-0")
     by = seen.read_text().split()
     assert len(by) == LAUNCHES and len(set(by)) == CORES and str(here) in by
-    assert indexed.equals(collect(PLAN, Store(results), {"rows": samples})) and indexed["rows"].to_pylist() == [2.0 * number for number in range(LAUNCHES)]
+    assert indexed.equals(collect(PLAN, Store(results), {"rows": samples})) and indexed["rows"].to_pylist() == [
+        2.0 * number for number in range(LAUNCHES)
+    ]
     seen.unlink()
-    assert collect(PLAN, Store(results, index=Index(results)), {"rows": samples}, version="s-0").equals(indexed) and not seen.exists()
+    assert (
+        collect(PLAN, Store(results, index=Index(results)), {"rows": samples}, version="s-0").equals(indexed)
+        and not seen.exists()
+    )
 
 
 def test_what_a_process_left_undone_is_done_here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,5 +136,7 @@ def test_what_a_process_left_undone_is_done_here(results: Path, monkeypatch: pyt
         return original(folder)
 
     monkeypatch.setattr(index_module, "read_form", dies_elsewhere)
-    found = collect(PLAN, Store(results, index=Index(results)), {"rows": lambda _, frame: float(len(frame))}, version="s-0")
+    found = collect(
+        PLAN, Store(results, index=Index(results)), {"rows": lambda _, frame: float(len(frame))}, version="s-0"
+    )
     assert found["rows"].to_pylist() == [2.0 * number for number in range(LAUNCHES)]

@@ -1,4 +1,5 @@
-"""What the simulator makes of a case: its buckets, who waits for what, jitter, emulated time, and what it says of itself."""
+"""What the simulator makes of a case: its buckets, who waits for what, jitter, emulated time, and what it says of
+itself."""
 
 from __future__ import annotations
 
@@ -34,24 +35,51 @@ FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 
 def case_of(**fields: Any) -> TrainCase:
     common: dict[str, Any] = {
-        "program": "train", "suite": "x", "experiment": "e", "arm": "a", "fabric": "simulated", "link_mbit": 8000.0, "transport": "tcp", "collective": "ring",
-        "strategy": "sync_overlap", "workload": "dnn_digits", "minibatch": 64, "ranks": 4, "steps": 2, "warmup": 1, "bucket_mib": 1e-5,
-    }  # fmt: skip
+        "program": "train",
+        "suite": "x",
+        "experiment": "e",
+        "arm": "a",
+        "fabric": "simulated",
+        "link_mbit": 8000.0,
+        "transport": "tcp",
+        "collective": "ring",
+        "strategy": "sync_overlap",
+        "workload": "dnn_digits",
+        "minibatch": 64,
+        "ranks": 4,
+        "steps": 2,
+        "warmup": 1,
+        "bucket_mib": 1e-5,
+    }
     found = parse_case({**common, **fields})
     assert isinstance(found, TrainCase)
     return found
 
 
-def profile_of(case: TrainCase, forward: float = 1e-3, weight: float = 1e-3, rest: float = 1e-3, update: float = 0.0) -> Profile:
+def profile_of(
+    case: TrainCase, forward: float = 1e-3, weight: float = 1e-3, rest: float = 1e-3, update: float = 0.0
+) -> Profile:
     """Every layer takes as long."""
     layers = tuple(
-        LayerTimes(name=layer.name, mac=layer.mac, forward_s=Spread(median=forward), backward_s=Spread(median=weight + rest), weight_s=Spread(median=weight))
+        LayerTimes(
+            name=layer.name,
+            mac=layer.mac,
+            forward_s=Spread(median=forward),
+            backward_s=Spread(median=weight + rest),
+            weight_s=Spread(median=weight),
+        )
         for layer in network_of(case).layers
     )
     return Profile(
-        workload=case.workload, batch=case.minibatch // case.ranks, framework="torch", threads=1, node="here", taken="made up", layers=layers,
+        workload=case.workload,
+        batch=case.minibatch // case.ranks,
+        framework="torch",
+        threads=1,
+        node="here",
+        taken="made up",
+        layers=layers,
         update_s=Spread(median=update),
-    )  # fmt: skip
+    )
 
 
 def simulated(case: TrainCase, costs: MessageCosts = FREE, **how: Any) -> Prediction:
@@ -59,7 +87,9 @@ def simulated(case: TrainCase, costs: MessageCosts = FREE, **how: Any) -> Predic
 
 
 def spans(prediction: Prediction, event: str, step: int = 1) -> list[tuple[float, float]]:
-    return [(float(one.start[0]), float(one.end[0])) for one in prediction.spans if one.event == event and one.step == step]
+    return [
+        (float(one.start[0]), float(one.end[0])) for one in prediction.spans if one.event == event and one.step == step
+    ]
 
 
 def compute_s(case: TrainCase) -> float:
@@ -84,8 +114,11 @@ def test_sync_adds_up_and_overlap_hides_all_but_the_last():
     """Calls of 0.1 ms each behind layers of 2 ms: all but the last fit into the backward pass."""
     slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
     layers = len(network_of(case_of()).layers)
-    exposed = {name: simulated(case_of(strategy=name, link_mbit=None), slow).step_s - compute_s(case_of()) for name in ("sync", "sync_overlap", "local_only")
-               if name != "local_only"}  # fmt: skip
+    exposed = {
+        name: simulated(case_of(strategy=name, link_mbit=None), slow).step_s - compute_s(case_of())
+        for name in ("sync", "sync_overlap", "local_only")
+        if name != "local_only"
+    }
     calls = len(exchange_plan(case_of(), network_of(case_of())).nbytes)
     assert calls == 2 * layers
     assert exposed["sync"] == pytest.approx(calls * 1e-4)
@@ -105,7 +138,9 @@ def test_a_main_thread_that_communicates_hides_nothing(strategy: str):
     assert simulated(case_of(strategy=strategy, link_mbit=None), slow).step_s < simulated(case, slow).step_s
     found = simulated(case, slow)
     made, ended = zip(*spans(found, "communication"), strict=True)
-    assert min(made) < spans(found, "update")[0][0] and min(ended) > spans(found, "backward")[-1][1], "calls are made beside the pass and move after it"
+    assert min(made) < spans(found, "update")[0][0] and min(ended) > spans(found, "backward")[-1][1], (
+        "calls are made beside the pass and move after it"
+    )
 
 
 def test_a_librarys_own_calls_move_beside_a_main_thread_that_made_them():
@@ -117,10 +152,15 @@ def test_a_librarys_own_calls_move_beside_a_main_thread_that_made_them():
 def test_several_channels_move_calls_side_by_side():
     """Messages cost their alpha only, so that two channels halve what n equal calls take."""
     slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
-    exposed = {count: simulated(case_of(strategy="sync", link_mbit=None, channels=count), slow).step_s - compute_s(case_of()) for count in (1, 2)}
+    exposed = {
+        count: simulated(case_of(strategy="sync", link_mbit=None, channels=count), slow).step_s - compute_s(case_of())
+        for count in (1, 2)
+    }
     assert exposed[2] == pytest.approx(exposed[1] / 2)
     free = simulated(case_of(strategy="sync", link_mbit=80.0, channels=2)).step_s
-    assert free == pytest.approx(simulated(case_of(strategy="sync", link_mbit=80.0)).step_s, rel=0.02), "bytes share the links"
+    assert free == pytest.approx(simulated(case_of(strategy="sync", link_mbit=80.0)).step_s, rel=0.02), (
+        "bytes share the links"
+    )
 
 
 def test_a_hierarchical_case_takes_the_time_of_its_closed_form():
@@ -141,8 +181,10 @@ def test_layers_that_wait_for_their_own_gradients_only_hide_what_comes_late():
     case = case_of(steps=6, link_mbit=None)
     slow = MessageCosts((Segment(None, 3e-4, 0.0),), 0.0)
     waits_for_all = simulated(case, slow).throughput
-    across = {order: simulated(case_of(steps=6, link_mbit=None, forward_waits="layer", bucket_order=order), slow).throughput
-              for order in ("ready", "front_first")}  # fmt: skip
+    across = {
+        order: simulated(case_of(steps=6, link_mbit=None, forward_waits="layer", bucket_order=order), slow).throughput
+        for order in ("ready", "front_first")
+    }
     assert waits_for_all <= across["ready"] * (1 + 1e-9) and across["ready"] < across["front_first"]
 
 
@@ -172,7 +214,9 @@ def test_hybrid_sends_the_bytes_of_its_formula(groups):
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_a_divided_network_is_updated_once_by_all_ranks_together(groups):
-    case = case_of(strategy="hybrid", workload="vgg_a", ranks=4, minibatch=64, groups=groups, bucket_mib=25.0, link_mbit=None)
+    case = case_of(
+        strategy="hybrid", workload="vgg_a", ranks=4, minibatch=64, groups=groups, bucket_mib=25.0, link_mbit=None
+    )
     found = simulated(case, profile=profile_of(case, update=4e-3)).step_s - simulated(case).step_s
     assert found == pytest.approx(1e-3, rel=0.02), "the widest strips are a little more than a part of a layer"
 
@@ -188,25 +232,42 @@ def test_the_distributed_update_divides_the_step_and_moves_as_much_as_an_all_red
 
 
 def test_one_server_is_the_bottleneck_and_more_share_it():
-    one, four = (simulated(case_of(strategy="parameter_server", servers=count, link_mbit=80.0)).step_s for count in (1, 4))
+    one, four = (
+        simulated(case_of(strategy="parameter_server", servers=count, link_mbit=80.0)).step_s for count in (1, 4)
+    )
     assert one > 1.3 * four  # the large tensors are on two of the four
 
 
 def test_large_gradients_wait_for_the_thread_that_moves_them():
-    """tcp moves what its caller looks at, and the caller computes; gRPC has threads of its own. A tensor that a socket takes whole goes at once."""
-    fields: dict[str, Any] = {"strategy": "parameter_server", "servers": 1, "ranks": 2, "workload": "vgg_a", "image_side": 64, "link_mbit": 20000.0}
+    """tcp moves what its caller looks at, and the caller computes; gRPC has threads of its own. A tensor that a socket
+    takes whole goes at once."""
+    fields: dict[str, Any] = {
+        "strategy": "parameter_server",
+        "servers": 1,
+        "ranks": 2,
+        "workload": "vgg_a",
+        "image_side": 64,
+        "link_mbit": 20000.0,
+    }
     case = case_of(**fields)
-    caller, thread = (exchange_plan(case.model_copy(update={"transport": name}), network_of(case)) for name in ("tcp", "grpc"))
+    caller, thread = (
+        exchange_plan(case.model_copy(update={"transport": name}), network_of(case)) for name in ("tcp", "grpc")
+    )
     assert thread.late == frozenset()
     large = [index for index, nbytes in enumerate(caller.parameters) if nbytes > SOCKET]
-    assert caller.late == frozenset(range(max(large) + 1)), "all that one server gets after the first large one is behind it"
+    assert caller.late == frozenset(range(max(large) + 1)), (
+        "all that one server gets after the first large one is behind it"
+    )
     assert netns_node.SEND_BUFFER[1] == SOCKET
     assert simulated(case).step_s > 1.05 * simulated(case_of(**fields, transport="grpc")).step_s
 
 
 def test_unequal_ranks_wait_for_the_slowest_and_only_the_same_seed_repeats_it():
     case = case_of(steps=8)
-    rates = [simulated(case, jitter=jitter, seed=seed).throughput for jitter, seed in ((None, 1), (Jitter(0.1), 1), (Jitter(0.1), 1), (Jitter(0.1), 2))]
+    rates = [
+        simulated(case, jitter=jitter, seed=seed).throughput
+        for jitter, seed in ((None, 1), (Jitter(0.1), 1), (Jitter(0.1), 1), (Jitter(0.1), 2))
+    ]
     assert rates[1] < rates[0] and rates[1] == rates[2] != rates[3]
     held_up = simulated(case, jitter=Jitter(straggler_share=1.0, straggler_factor=2.0)).step_s
     assert held_up == pytest.approx(2 * simulated(case).step_s, rel=0.05)
@@ -219,7 +280,8 @@ def test_jitter_is_spread_around_the_usual():
 
 
 def test_emulated_time_is_taken_back_where_messages_cost_nothing():
-    """Dilation slows compute and links alike, shrink tensors and links: without software costs neither changes the prediction."""
+    """Dilation slows compute and links alike, shrink tensors and links: without software costs neither changes the
+    prediction."""
     case = case_of(workload="vgg_a", bucket_mib=25.0, link_mbit=1000.0)
     plain = simulated(case).step_s
     for fields in ({"dilation": 8.0}, {"shrink": 16.0}, {"dilation": 4.0, "shrink": 64.0}):
@@ -228,14 +290,18 @@ def test_emulated_time_is_taken_back_where_messages_cost_nothing():
         table = found.samples().to_pandas()
         steps = table[table["event"] == "step"]
         assert (steps["end_ns"] - steps["start_ns"]).max() / 1e9 == pytest.approx(found.step_s, rel=1e-6)
-        sizes = table.loc[(table["event"] == "communication") & (table["rank"] == 0) & (table["step"] == 1), "nbytes"].sum()
+        sizes = table.loc[
+            (table["event"] == "communication") & (table["rank"] == 0) & (table["step"] == 1), "nbytes"
+        ].sum()
         assert sizes == pytest.approx(sum(exchange_plan(case, network_of(case)).nbytes), rel=1e-3)
 
 
 def test_samples_have_every_rank_in_the_timed_region_and_the_parts_of_the_first_ones():
     ranks = ALL_EVENTS_OF + 3
     table = simulated(case_of(ranks=ranks, minibatch=ranks)).samples().to_pandas()
-    assert set(table["rank"][table["event"] == "step"]) == set(range(ranks)) == set(table["rank"][table["event"] == "end"])
+    assert (
+        set(table["rank"][table["event"] == "step"]) == set(range(ranks)) == set(table["rank"][table["event"] == "end"])
+    )
     assert set(table["rank"][table["event"] == "backward"]) == set(range(ALL_EVENTS_OF))
     assert (table["end_ns"] >= table["start_ns"]).all() and table["warmup"].sum() == (table["step"] == 0).sum()
 
@@ -252,10 +318,18 @@ def test_ways_are_the_shortest_and_a_message_takes_one_of_parallel_links():
     assert [len(network.route(0, node)) for node in range(4)] == [0, 1, 1, 1]
     assert len(network.route(1, 3)) == 2 and network.delay_s(network.route(1, 3)) == pytest.approx(2e-3)
     assert network.capacities[network.route(0, 1)[0]] == pytest.approx(2e7)
-    assert (network.most(network.route(0, 1), 0.0), network.most((), 0.0), network.most((), 1e-9)) == (pytest.approx(1e7), math.inf, pytest.approx(1e9))
+    assert (network.most(network.route(0, 1), 0.0), network.most((), 0.0), network.most((), 1e-9)) == (
+        pytest.approx(1e7),
+        math.inf,
+        pytest.approx(1e9),
+    )
     assert network.star is None
-    doubled = Network(Cluster("tree", 2, ("left",), tuple(Link((node, "left"), 80.0, 0.0) for node in ("node0", "node0", "node1"))))
-    assert doubled.capacities[doubled.route(0, 1)[0]] == pytest.approx(1e7), "netns takes the first of parallel links to a switch"
+    doubled = Network(
+        Cluster("tree", 2, ("left",), tuple(Link((node, "left"), 80.0, 0.0) for node in ("node0", "node0", "node1")))
+    )
+    assert doubled.capacities[doubled.route(0, 1)[0]] == pytest.approx(1e7), (
+        "netns takes the first of parallel links to a switch"
+    )
     assert Network(star("s", 3, 80.0, 0.0)).star is not None
 
 
@@ -271,6 +345,14 @@ def test_ways_are_those_of_the_emulated_cluster_and_need_the_nodes_in_use():
 
 
 def test_a_reckoned_profile_gives_the_step_of_a_rank_alone():
-    case = case_of(workload="vgg_a", ranks=1, strategy="local_only", transport=None, collective="native", profile="xeon_e5_2698v3_x2", efficiency=0.5)
+    case = case_of(
+        workload="vgg_a",
+        ranks=1,
+        strategy="local_only",
+        transport=None,
+        collective="native",
+        profile="xeon_e5_2698v3_x2",
+        efficiency=0.5,
+    )
     profile = peak_profile(network_of(case), 64, "xeon_e5_2698v3_x2", 0.5)
     assert simulated(case, profile=profile).step_s == pytest.approx(profile.step_s)

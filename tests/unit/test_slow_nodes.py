@@ -1,4 +1,5 @@
-"""Slow nodes are named by figures that lie beyond what nodes alike differ by, on figures made by hand; kept figures serve for an hour."""
+"""Slow nodes are named by figures that lie beyond what nodes alike differ by, on figures made by hand; kept figures
+serve for an hour."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_a_node_whose_interval_reaches_the_others_is_not_named() -> None:
 def test_a_slow_link_is_the_nodes_when_both_its_ways_are_slow() -> None:
     """Of three nodes two of three ways are slow then, and still only the node between them is named."""
     for names in (("a", "b", "c"), FOUR):
-        assert who(sniff_of(*names, rate={"a": figure(0.1e9), "b": figure(0.1e9)}, trip={"a": figure(1e-3), "b": figure(1e-3)})) == [
+        assert who(
+            sniff_of(*names, rate={"a": figure(0.1e9), "b": figure(0.1e9)}, trip={"a": figure(1e-3), "b": figure(1e-3)})
+        ) == [
             ("b", "rate"),
             ("b", "trip"),
         ]
@@ -80,9 +83,13 @@ def test_two_nodes_cannot_tell_which_is_slow() -> None:
 
 def test_the_check_names_the_node_and_says_what_to_do() -> None:
     found = check(sniff_of(*FOUR, multiplied={"d": figure(40e9)}))
-    assert found.passed is True and found.message.startswith("d multiplies 40 GFLOP/s, 60% below the middle of all, 100 GFLOP/s; sniff test of 4 nodes: ")
+    assert found.passed is True and found.message.startswith(
+        "d multiplies 40 GFLOP/s, 60% below the middle of all, 100 GFLOP/s; sniff test of 4 nodes: "
+    )
     assert found.advice == "look at d (other work, heat, memory, cable), or leave it out (sbatch --exclude=d)"
-    assert check(sniff_of(*FOUR, rate={"b": figure(0.1e9)})).advice == "look at b to c (other work, heat, memory, cable)"
+    assert (
+        check(sniff_of(*FOUR, rate={"b": figure(0.1e9)})).advice == "look at b to c (other work, heat, memory, cable)"
+    )
     assert check(sniff_of(*FOUR)).advice == ""
 
 
@@ -97,7 +104,18 @@ def test_nodes_of_one_machine_take_turns_and_links_share_no_machine() -> None:
 def test_kept_figures_serve_for_an_hour_and_for_the_same_nodes(tmp_path: Path) -> None:
     path = sniffing.kept_at(tmp_path, "c", "17", ["b", "a"])
     assert path == sniffing.kept_at(tmp_path, "c", "17", ["a", "b"])
-    assert len({path, *(sniffing.kept_at(tmp_path, *other) for other in (("c", "18", ["a", "b"]), ("d", "17", ["a", "b"]), ("c", "17", ["a", "x"])))}) == 4
+    assert (
+        len(
+            {
+                path,
+                *(
+                    sniffing.kept_at(tmp_path, *other)
+                    for other in (("c", "18", ["a", "b"]), ("d", "17", ["a", "b"]), ("c", "17", ["a", "x"]))
+                ),
+            }
+        )
+        == 4
+    )
     assert sniffing.young(path) is None
     for minutes, serves in ((59, True), (61, False), (-5, False)):
         write_form(path, sniff_of("a", "b", taken_at=(datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()))
@@ -110,8 +128,23 @@ def test_the_table_of_nodes_shows_places_figures_and_what_is_slow() -> None:
     sniff = sniff_of("n0", "n1", "n2", multiplied={"n1": figure(40e9)})
     found = record(placement=placed("n0", "n1", switches={"n0": "top.left", "n1": "top.left"}), sniff=sniff)
     made = nodes(found)
-    assert made is not None and made.words == "2 of Slurm job 17 on cluster c, partition batch; started by srun over eth0, a shared file system"
-    assert [cell.value for cell in made.rows[1]] == ["n1", "top.left", "10.0.0.1", "1", "4", "m", "10", "40", "9.6", "30"]
+    assert (
+        made is not None
+        and made.words
+        == "2 of Slurm job 17 on cluster c, partition batch; started by srun over eth0, a shared file system"
+    )
+    assert [cell.value for cell in made.rows[1]] == [
+        "n1",
+        "top.left",
+        "10.0.0.1",
+        "1",
+        "4",
+        "m",
+        "10",
+        "40",
+        "9.6",
+        "30",
+    ]
     assert [cell.slow for cell in made.rows[1]] == [False] * 7 + [True, False, False]
     assert made.rows[0][6].interval == "9.9 to 10.1"
     head, first, second = lines(found)[1:]

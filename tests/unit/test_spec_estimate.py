@@ -12,12 +12,27 @@ from scaleproof.spec.experiment import AnyCase
 from scaleproof.workloads.networks import network_of
 
 TRAIN: dict[str, Any] = {
-    "suite": "x", "experiment": "e", "arm": "a", "program": "train", "ranks": 2, "transport": "gloo", "strategy": "sync", "workload": "cd_dnn",
-    "minibatch": 64, "steps": 10,
-}  # fmt: skip
+    "suite": "x",
+    "experiment": "e",
+    "arm": "a",
+    "program": "train",
+    "ranks": 2,
+    "transport": "gloo",
+    "strategy": "sync",
+    "workload": "cd_dnn",
+    "minibatch": 64,
+    "steps": 10,
+}
 COLLECTIVE: dict[str, Any] = {
-    "suite": "x", "experiment": "e", "arm": "a", "program": "collective", "ranks": 2, "transport": "tcp", "collective": "ring", "sizes": [2**26],
-}  # fmt: skip
+    "suite": "x",
+    "experiment": "e",
+    "arm": "a",
+    "program": "collective",
+    "ranks": 2,
+    "transport": "tcp",
+    "collective": "ring",
+    "sizes": [2**26],
+}
 
 
 def case(base: dict[str, Any], **changed: Any) -> AnyCase:
@@ -34,19 +49,26 @@ def test_earlier_launches_go_before_the_formula() -> None:
 @pytest.mark.parametrize(
     ("base", "changed"),
     [
-        (TRAIN, {"steps": 1000}), (TRAIN, {"minibatch": 6400}), (TRAIN, {"workload": "vgg_a"}), (TRAIN, {"framework": "tensorflow"}),
-        (COLLECTIVE, {"iterations": 1000}), (COLLECTIVE, {"sizes": [2**26, 2**27]}), (COLLECTIVE, {"ranks": 4}),
+        (TRAIN, {"steps": 1000}),
+        (TRAIN, {"minibatch": 6400}),
+        (TRAIN, {"workload": "vgg_a"}),
+        (TRAIN, {"framework": "tensorflow"}),
+        (COLLECTIVE, {"iterations": 1000}),
+        (COLLECTIVE, {"sizes": [2**26, 2**27]}),
+        (COLLECTIVE, {"ranks": 4}),
         (COLLECTIVE, {"transport": "gloo", "collective": "native"}),
         (COLLECTIVE, {"transport": "mpi", "launcher": "mpirun", "collective": "native", "ranks": 8}),
     ],
-)  # fmt: skip
+)
 def test_more_work_takes_longer(base: dict[str, Any], changed: dict[str, Any]) -> None:
     assert estimate(case(base, **changed), {}, cores=2).seconds > estimate(case(base), {}, cores=2).seconds
 
 
 def test_slowed_links_take_the_time_that_they_need() -> None:
     """7.6 MB there and back over 1 Mbit/s that 8 times dilated carry an eighth."""
-    links = case(TRAIN, transport="tcp", collective="ring", fabric="netns", compute="replay", link_mbit=1.0, dilation=8.0)
+    links = case(
+        TRAIN, transport="tcp", collective="ring", fabric="netns", compute="replay", link_mbit=1.0, dilation=8.0
+    )
     nbytes = 4 * network_of(links).parameters
     assert estimate(links, {}).seconds > 10 * 8 * nbytes * 8 / 1e6
 
@@ -61,4 +83,7 @@ def test_memory_holds_parameters_gradients_momentum_and_buffers_of_every_rank() 
     parameters = 4 * network_of(exact).parameters
     more = estimate(case(TRAIN, ranks=4), {}).nbytes - estimate(exact, {}).nbytes
     assert 2 * 5 * parameters < more < 2 * 5 * parameters + 2**28
-    assert estimate(case(COLLECTIVE, sizes=[2**28]), {}).nbytes > estimate(case(COLLECTIVE), {}).nbytes + 6 * (2**28 - 2**26) - 1
+    assert (
+        estimate(case(COLLECTIVE, sizes=[2**28]), {}).nbytes
+        > estimate(case(COLLECTIVE), {}).nbytes + 6 * (2**28 - 2**26) - 1
+    )

@@ -44,35 +44,119 @@ experiments:
 # (text of GOOD, what a person wrote instead, the message after the file's name)
 MISTAKES = [
     # names
-    ("transport: tcp\n", "transport: tpc\n", "10: experiments.speed.arms.tcp.transport: unknown transport 'tpc'; did you mean 'tcp'?"),
-    ("collective: ring", "collective: rign", "11: experiments.speed.arms.tcp.collective: unknown collective 'rign'; did you mean 'ring'?"),
-    ("strategy: sync,", "strategy: snyc,", "7: experiments.speed.base.strategy: unknown strategy 'snyc'; did you mean 'sync'?"),
-    ("[cd_dnn]", "[cd_dn]", "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload[0]: unknown workload 'cd_dn'; did you mean 'cd_dnn'?"),
-    ("workload: vgg_a,", "workload: vgg_b,", "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload: unknown workload 'vgg_b'; did you mean 'vgg_a'?"),
-    ("program: train", "program: [train]", "7: experiments.speed.base.program: unknown program ['train']; did you mean 'train'?"),
-    ("program: train", "program: trian", "7: experiments.speed.base.program: unknown program 'trian'; did you mean 'train'?"),
-    ("ranks: 2,", "ranks: 2, fabric: hots,", "7: experiments.speed.base.fabric: unknown fabric 'hots'; did you mean 'host'?"),
-    ("ranks: 2,", "ranks: 2, launcher: mpirum,", "7: experiments.speed.base.launcher: unknown launcher 'mpirum'; did you mean 'mpirun'?"),
-    ("ranks: 2,", "ranks: 2, framework: troch,", "7: experiments.speed.base.framework: unknown framework 'troch'; did you mean 'torch'?"),
-    ("ranks: 2,", "ranks: 2, data: digit,", "7: experiments.speed.base.data: unknown value 'digit'; did you mean 'digits'?"),
+    (
+        "transport: tcp\n",
+        "transport: tpc\n",
+        "10: experiments.speed.arms.tcp.transport: unknown transport 'tpc'; did you mean 'tcp'?",
+    ),
+    (
+        "collective: ring",
+        "collective: rign",
+        "11: experiments.speed.arms.tcp.collective: unknown collective 'rign'; did you mean 'ring'?",
+    ),
+    (
+        "strategy: sync,",
+        "strategy: snyc,",
+        "7: experiments.speed.base.strategy: unknown strategy 'snyc'; did you mean 'sync'?",
+    ),
+    (
+        "[cd_dnn]",
+        "[cd_dn]",
+        "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload[0]: unknown workload 'cd_dn'; did you mean 'cd_dnn'?",
+    ),
+    (
+        "workload: vgg_a,",
+        "workload: vgg_b,",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload: unknown workload 'vgg_b'; did you mean 'vgg_a'?",
+    ),
+    (
+        "program: train",
+        "program: [train]",
+        "7: experiments.speed.base.program: unknown program ['train']; did you mean 'train'?",
+    ),
+    (
+        "program: train",
+        "program: trian",
+        "7: experiments.speed.base.program: unknown program 'trian'; did you mean 'train'?",
+    ),
+    (
+        "ranks: 2,",
+        "ranks: 2, fabric: hots,",
+        "7: experiments.speed.base.fabric: unknown fabric 'hots'; did you mean 'host'?",
+    ),
+    (
+        "ranks: 2,",
+        "ranks: 2, launcher: mpirum,",
+        "7: experiments.speed.base.launcher: unknown launcher 'mpirum'; did you mean 'mpirun'?",
+    ),
+    (
+        "ranks: 2,",
+        "ranks: 2, framework: troch,",
+        "7: experiments.speed.base.framework: unknown framework 'troch'; did you mean 'torch'?",
+    ),
+    (
+        "ranks: 2,",
+        "ranks: 2, data: digit,",
+        "7: experiments.speed.base.data: unknown value 'digit'; did you mean 'digits'?",
+    ),
     # keys
     ("title: A suite", "titel: A suite", "1: title: missing"),
     ("title: A suite", "title: A suite\nsummray: s", "3: summray: unknown key; did you mean 'summary'?"),
-    ("summary: Two arms", "summary: Two arms\n    arm: {}", "6: experiments.speed.arm: unknown key; did you mean 'arms'?"),
+    (
+        "summary: Two arms",
+        "summary: Two arms\n    arm: {}",
+        "6: experiments.speed.arm: unknown key; did you mean 'arms'?",
+    ),
     ("deadline_s: 60", "deadline: 60", "6: experiments.speed.deadline: unknown key; did you mean 'deadline_s'?"),
     ("launches: 6", "launchs: 6", "14: experiments.speed.sizes.smoke.launches: missing"),
-    ("- arms: [gloo]", "- arms: [gloo]\n            sweeps: {}", "21: experiments.speed.sizes.smoke.matrix[1].sweeps: unknown key; did you mean 'sweep'?"),
-    ("transport: tcp\n", "transprot: tcp\n", "10: experiments.speed.arms.tcp.transprot: unknown key; did you mean 'transport'?"),
+    (
+        "- arms: [gloo]",
+        "- arms: [gloo]\n            sweeps: {}",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweeps: unknown key; did you mean 'sweep'?",
+    ),
+    (
+        "transport: tcp\n",
+        "transprot: tcp\n",
+        "10: experiments.speed.arms.tcp.transprot: unknown key; did you mean 'transport'?",
+    ),
     ("minibatch: 64", "mini_batch: 64", "7: experiments.speed.base.mini_batch: unknown key; did you mean 'minibatch'?"),
-    ("{warmup: 1}", "{warm_up: 1}", "16: experiments.speed.sizes.smoke.set.warm_up: unknown key; did you mean 'warmup'?"),
-    ("width: [0.25]", "widht: [0.25]", "19: experiments.speed.sizes.smoke.matrix[0].sweep.widht: unknown key; did you mean 'width'?"),
-    ("image_side: 32", "imageside: 32", "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].imageside: unknown key; did you mean 'image_side'?"),
+    (
+        "{warmup: 1}",
+        "{warm_up: 1}",
+        "16: experiments.speed.sizes.smoke.set.warm_up: unknown key; did you mean 'warmup'?",
+    ),
+    (
+        "width: [0.25]",
+        "widht: [0.25]",
+        "19: experiments.speed.sizes.smoke.matrix[0].sweep.widht: unknown key; did you mean 'width'?",
+    ),
+    (
+        "image_side: 32",
+        "imageside: 32",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].imageside: unknown key; did you mean 'image_side'?",
+    ),
     ("smoke:", "smok:", "14: experiments.speed.sizes.smok: unknown size; did you mean 'smoke'?"),
-    ("program: transfer,", "program: transfer, operation: broadcast,", "24: experiments.moves.base.operation: program 'transfer' has no such key; did you mean 'iterations'?"),
+    (
+        "program: transfer,",
+        "program: transfer, operation: broadcast,",
+        "24: experiments.moves.base.operation: program 'transfer' has no such key; did you mean 'iterations'?",
+    ),
     ("ranks: 2,", "ranks: 2, suite: y,", "7: experiments.speed.base.suite: set by the harness; leave it out"),
-    ("      gloo: {transport: gloo}", "      tcp: {transport: gloo}", "12: experiments.speed.arms.tcp: repeated key; it stands on line 9 already"),
-    ("      gloo: {transport: gloo}", "      1: {transport: gloo}", "12: experiments.speed.arms: key '1' is no text; write it in quotes"),
-    ("      gloo: {transport: gloo}", "      gloo: {<<: {}}", "12: experiments.speed.arms.gloo: key '<<' is no text; write the fields out, or put them in 'base'"),
+    (
+        "      gloo: {transport: gloo}",
+        "      tcp: {transport: gloo}",
+        "12: experiments.speed.arms.tcp: repeated key; it stands on line 9 already",
+    ),
+    (
+        "      gloo: {transport: gloo}",
+        "      1: {transport: gloo}",
+        "12: experiments.speed.arms: key '1' is no text; write it in quotes",
+    ),
+    (
+        "      gloo: {transport: gloo}",
+        "      gloo: {<<: {}}",
+        "12: experiments.speed.arms.gloo: key '<<' is no text; write the fields out, or put them in 'base'",
+    ),
     # types and ranges
     ("ranks: 2", "ranks: two", "7: experiments.speed.base.ranks: 'two' is not a whole number"),
     ("ranks: 2", "ranks: 2.5", "7: experiments.speed.base.ranks: 2.5 is not a whole number"),
@@ -80,49 +164,141 @@ MISTAKES = [
     ("ranks: 2", "ranks: null", "7: experiments.speed.base.ranks: nothing (null) is not a whole number"),
     ("ranks: 2", "ranks: 0", "7: experiments.speed.base.ranks: 0 is not allowed; it must be more than 0"),
     ("ranks: 2", "ranks: -1", "7: experiments.speed.base.ranks: -1 is not allowed; it must be more than 0"),
-    ("width: [0.25]", "width: [1.5]", "19: experiments.speed.sizes.smoke.matrix[0].sweep.width[0]: 1.5 is not allowed; it must be at most 1"),
+    (
+        "width: [0.25]",
+        "width: [1.5]",
+        "19: experiments.speed.sizes.smoke.matrix[0].sweep.width[0]: 1.5 is not allowed; it must be at most 1",
+    ),
     ("ranks: 2", "ranks: 2, learning_rate: .inf", "7: experiments.speed.base.learning_rate: inf is no finite number"),
-    ("launches: 6", "launches: 0", "15: experiments.speed.sizes.smoke.launches: 0 is not allowed; it must be more than 0"),
+    (
+        "launches: 6",
+        "launches: 0",
+        "15: experiments.speed.sizes.smoke.launches: 0 is not allowed; it must be more than 0",
+    ),
     ("launches: 6", "launches: many", "15: experiments.speed.sizes.smoke.launches: 'many' is not a whole number"),
     ("deadline_s: 60", "deadline_s: -1", "6: experiments.speed.deadline_s: -1 is not allowed; it must be more than 0"),
     ("arms: [tcp, gloo]", "arms: tcp", "18: experiments.speed.sizes.smoke.matrix[0].arms: 'tcp' is not a list"),
-    ("set: {warmup: 1}", "set: warmup", "16: experiments.speed.sizes.smoke.set: 'warmup' is not a mapping (key: value)"),
-    ("64 MiB", "64 MB", "24: experiments.moves.base.sizes[1]: '64 MB' is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'"),
+    (
+        "set: {warmup: 1}",
+        "set: warmup",
+        "16: experiments.speed.sizes.smoke.set: 'warmup' is not a mapping (key: value)",
+    ),
+    (
+        "64 MiB",
+        "64 MB",
+        "24: experiments.moves.base.sizes[1]: '64 MB' is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'",
+    ),
     ("64 MiB", "-4", "24: experiments.moves.base.sizes[1]: -4 is not allowed; it must be at least 0"),
     ("[1 KiB, 64 MiB]", "[]", "24: experiments.moves.base.sizes: empty; give at least one"),
     ("[1 KiB, 64 MiB]", "1 KiB", "24: experiments.moves.base.sizes: '1 KiB' is not a list"),
     # impossible sweeps
-    ("workload: [cd_dnn]", "workload: []", "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload: empty; give at least one"),
-    ("arms: [tcp, gloo]", "arms: [tcp, glo]", "18: experiments.speed.sizes.smoke.matrix[0].arms[1]: unknown arm 'glo'; did you mean 'gloo'?"),
+    (
+        "workload: [cd_dnn]",
+        "workload: []",
+        "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload: empty; give at least one",
+    ),
+    (
+        "arms: [tcp, gloo]",
+        "arms: [tcp, glo]",
+        "18: experiments.speed.sizes.smoke.matrix[0].arms[1]: unknown arm 'glo'; did you mean 'gloo'?",
+    ),
     ("arms: [tcp, gloo]", "arms: []", "18: experiments.speed.sizes.smoke.matrix[0].arms: empty; give at least one"),
     ("matrix: [{arms: [tcp]}]", "matrix: []", "27: experiments.moves.sizes.ci.matrix: empty; give at least one"),
     ("arms: {tcp: {transport: tcp}}", "arms: {}", "25: experiments.moves.arms: empty; give at least one"),
-    ("width: [0.25]", "width: [0.25, 0.25]", "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': 'cd_dnn', 'width': 0.25}; first in matrix[0]"),
+    (
+        "width: [0.25]",
+        "width: [0.25, 0.25]",
+        "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': 'cd_dnn', 'width': 0.25}; first in matrix[0]",
+    ),
     # fields that do not go together
-    ("gloo: {transport: gloo}", "gloo: {transport: tensorflow-grpc, framework: tensorflow, strategy: tensorflow_parameter_server, collective: ring}", "12: experiments.speed.arms.gloo.collective: strategy 'tensorflow_parameter_server' has TensorFlow exchange by itself; leave it out, or 'native'"),
+    (
+        "gloo: {transport: gloo}",
+        "gloo: {transport: tensorflow-grpc, framework: tensorflow, strategy: tensorflow_parameter_server, collective: ring}",
+        "12: experiments.speed.arms.gloo.collective: strategy 'tensorflow_parameter_server' has TensorFlow exchange by itself; leave it out, or 'native'",
+    ),
     ("minibatch: 64", "minibatch: 63", "7: experiments.speed.base.minibatch: 63 does not divide over 2 ranks"),
-    ("collective: ring", "collective: native", "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)"),
-    ("{transport: gloo}\n", "{transport: horovod, collective: ring}\n", "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; it takes 'native'"),
-    ("{transport: gloo}\n", "{transport: horovod, fusion_mib: 64, framework: tensorflow}\n", "12: experiments.speed.arms.gloo.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'"),
-    ("{transport: gloo}\n", "{transport: gloo, fusion_mib: 64}\n", "12: experiments.speed.arms.gloo.fusion_mib: transport 'gloo' fuses no tensors; horovod, horovod-mpi, tensorflow-mirrored do"),
-    ("        collective: ring\n", "", "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)"),
-    ("{transport: gloo}\n", "{transport: gloo, launcher: mpirun}\n", "12: experiments.speed.arms.gloo.launcher: transport 'gloo' needs launcher 'local', not 'mpirun'"),
-    ("{transport: gloo}\n", "{transport: mpi}\n", "12: experiments.speed.arms.gloo.transport: transport 'mpi' needs launcher 'mpirun', not 'local'"),
-    ("{transport: gloo}\n", "{transport: null}\n", "7: experiments.speed.base.strategy: strategy 'sync' needs a transport; only 'local_only' has none"),
-    ("{transport: gloo}\n", "{transport: gloo, strategy: local_only}\n", "12: experiments.speed.arms.gloo.transport: strategy 'local_only' takes no transport"),
-    ("strategy: sync,", "strategy: parameter_server, mechanism: zero_copy,", "7: experiments.speed.base.mechanism: mechanism 'zero_copy' needs one-sided writes (shm, ucx, rdma), not transport 'tcp'"),
-    ("strategy: sync,", "strategy: sync_overlap, framework: tensorflow,", "7: experiments.speed.base.strategy: 'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'"),
-    ("image_side: 32", "image_side: 8", "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one"),
-    ("ranks: 2,", "ranks: 2, data: digits,", "7: experiments.speed.base.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits"),
-    ("steps: 5, ", "", "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; set it in base, an arm, 'set' or 'sweep'"),
+    (
+        "collective: ring",
+        "collective: native",
+        "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: horovod, collective: ring}\n",
+        "12: experiments.speed.arms.gloo.collective: collective 'ring' does not fit transport 'horovod'; it takes 'native'",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: horovod, fusion_mib: 64, framework: tensorflow}\n",
+        "12: experiments.speed.arms.gloo.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: gloo, fusion_mib: 64}\n",
+        "12: experiments.speed.arms.gloo.fusion_mib: transport 'gloo' fuses no tensors; horovod, horovod-mpi, tensorflow-mirrored do",
+    ),
+    (
+        "        collective: ring\n",
+        "",
+        "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: gloo, launcher: mpirun}\n",
+        "12: experiments.speed.arms.gloo.launcher: transport 'gloo' needs launcher 'local', not 'mpirun'",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: mpi}\n",
+        "12: experiments.speed.arms.gloo.transport: transport 'mpi' needs launcher 'mpirun', not 'local'",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: null}\n",
+        "7: experiments.speed.base.strategy: strategy 'sync' needs a transport; only 'local_only' has none",
+    ),
+    (
+        "{transport: gloo}\n",
+        "{transport: gloo, strategy: local_only}\n",
+        "12: experiments.speed.arms.gloo.transport: strategy 'local_only' takes no transport",
+    ),
+    (
+        "strategy: sync,",
+        "strategy: parameter_server, mechanism: zero_copy,",
+        "7: experiments.speed.base.mechanism: mechanism 'zero_copy' needs one-sided writes (shm, ucx, rdma), not transport 'tcp'",
+    ),
+    (
+        "strategy: sync,",
+        "strategy: sync_overlap, framework: tensorflow,",
+        "7: experiments.speed.base.strategy: 'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'",
+    ),
+    (
+        "image_side: 32",
+        "image_side: 8",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one",
+    ),
+    (
+        "ranks: 2,",
+        "ranks: 2, data: digits,",
+        "7: experiments.speed.base.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits",
+    ),
+    (
+        "steps: 5, ",
+        "",
+        "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; set it in base, an arm, 'set' or 'sweep'",
+    ),
     ("program: train, ", "", "7: experiments.speed.base: program: missing; known: transfer, collective, train, own"),
     # the file
     ("suite: x", "suite: y", "1: suite: 'y' is not the name of its folder, 'x'"),
     ("title: A suite", "title: [A suite", "3: not valid YAML: expected ',' or ']', but got ':'"),
-    ("title: A suite", "title: !!python/name:os.system A", "2: not valid YAML: could not determine a constructor for the tag 'tag:yaml.org,2002:python/name:os.system'"),
+    (
+        "title: A suite",
+        "title: !!python/name:os.system A",
+        "2: not valid YAML: could not determine a constructor for the tag 'tag:yaml.org,2002:python/name:os.system'",
+    ),
     ("title: A suite", "title: *nobody", "2: not valid YAML: found undefined alias 'nobody'"),
     ("title: A suite", "title: \x01", "2: not valid YAML: character #x0001 is not allowed"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -138,7 +314,9 @@ def test_the_good_file_is_good(folder: Path) -> None:
     assert [len(found.sizes) for found in load_suite("x").experiments.values()] == [1, 1]
 
 
-@pytest.mark.parametrize(("right", "wrong", "message"), MISTAKES, ids=[wrong.strip()[:40] or "left out" for _, wrong, _ in MISTAKES])
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"), MISTAKES, ids=[wrong.strip()[:40] or "left out" for _, wrong, _ in MISTAKES]
+)
 def test_a_mistake_is_one_line_that_names_its_place(folder: Path, right: str, wrong: str, message: str) -> None:
     assert right in GOOD
     (folder / "suite.yaml").write_text(GOOD.replace(right, wrong, 1))
@@ -155,11 +333,14 @@ def test_a_mistake_is_one_line_that_names_its_place(folder: Path, right: str, wr
         (b"\xff\xfe\xfa", "suites/x/suite.yaml: cannot be read: it is no UTF-8 text"),
         (b"suite: &a [*a]\n", "suites/x/suite.yaml: not usable: nested too deeply"),
         (b"suite: " + b"[" * 5000, "suites/x/suite.yaml: not usable: nested too deeply"),
-        (b"a: &a [1,1,1,1,1,1,1,1,1,1]\n" + b"".join(b"%c: &%c [%s]\n" % (98 + i, 98 + i, b",".join([b"*%c" % (97 + i)] * 10)) for i in range(8)),
-         "suites/x/suite.yaml:5: e: more than 100000 entries, aliases written out"),
+        (
+            b"a: &a [1,1,1,1,1,1,1,1,1,1]\n"
+            + b"".join(b"%c: &%c [%s]\n" % (98 + i, 98 + i, b",".join([b"*%c" % (97 + i)] * 10)) for i in range(8)),
+            "suites/x/suite.yaml:5: e: more than 100000 entries, aliases written out",
+        ),
     ],
     ids=["empty", "list", "binary", "cycle", "deep", "bomb"],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_suite_is_one_line(folder: Path, content: bytes, message: str) -> None:
     (folder / "suite.yaml").write_bytes(content)
     with pytest.raises(SpecError) as caught:

@@ -30,7 +30,9 @@ def test_waiting_for_a_rank_whose_gradients_are_late_is_imbalance() -> None:
 
 def test_only_what_is_exposed_can_be_imbalance() -> None:
     found = parts(*step(0, 0, 0), *step(1, 0, 0), *exchange(0, 50, 50, 90), *exchange(1, 75, 75, 90))
-    assert found.loc[0, ["imbalance", "exposed_transfer"]].tolist() == [5, 15], "until 70 the wait hides behind the backward pass"
+    assert found.loc[0, ["imbalance", "exposed_transfer"]].tolist() == [5, 15], (
+        "until 70 the wait hides behind the backward pass"
+    )
 
 
 def test_a_bucket_that_waits_for_its_turn_is_no_imbalance() -> None:
@@ -44,7 +46,10 @@ def test_a_bucket_that_waits_for_its_turn_is_no_imbalance() -> None:
 def test_ranks_are_compared_on_one_clock() -> None:
     """Rank 1's clock is 1000 ms behind; without its offset rank 0 would seem to be late by a second."""
     rows = [*step(0, 0, 1000), *step(1, 0, 0), *exchange(0, 1070, 1070, 1090), *exchange(1, 78, 78, 90)]
-    found = parts(*rows, clocks=(Clock(rank=0, offset_ns=0, uncertainty_ns=0), Clock(rank=1, offset_ns=1000 * MS, uncertainty_ns=10)))
+    found = parts(
+        *rows,
+        clocks=(Clock(rank=0, offset_ns=0, uncertainty_ns=0), Clock(rank=1, offset_ns=1000 * MS, uncertainty_ns=10)),
+    )
     assert found["imbalance"].tolist() == [8, 0]
 
 

@@ -104,8 +104,14 @@ def test_no_rank_counts_as_idle_before_all_have_come(tmp_path: Path) -> None:
 
 
 def test_stacks_are_found_between_other_output() -> None:
-    thread = ["Current thread 0x00007f2eca683b80 (most recent call first):", '  File "a.py", line 3 in f', "  <no Python frame>"]
-    log = "\n".join(["loss 0.3", "Thread 7 of the pool", thread[0], thread[1], "loss 0.2", thread[0], *thread[1:], "done"])
+    thread = [
+        "Current thread 0x00007f2eca683b80 (most recent call first):",
+        '  File "a.py", line 3 in f',
+        "  <no Python frame>",
+    ]
+    log = "\n".join(
+        ["loss 0.3", "Thread 7 of the pool", thread[0], thread[1], "loss 0.2", thread[0], *thread[1:], "done"]
+    )
     assert stacks.parse_faulthandler(log) == [thread[0], thread[1], *thread]
 
 
@@ -120,7 +126,9 @@ def test_the_last_words_of_a_rank_are_its_traceback_or_its_fatal_signal(tmp_path
     assert stacks.last_words(log) == []
 
 
-def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with subprocess.Popen([sys.executable, "-c", PARKED], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -133,14 +141,23 @@ def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(tmp_path: 
             assert "in parked" in (tmp_path / "rank-0.log").read_text()
             assert process_state(process.pid)[0] in ("T", "t")
             monkeypatch.setattr(stacks, "_py_spy", lambda: None)
-            assert stacks.take(tmp_path, {0: process.pid}, Here()) == {0: ["no stack: the process is stopped; py-spy is not installed"]}
+            assert stacks.take(tmp_path, {0: process.pid}, Here()) == {
+                0: ["no stack: the process is stopped; py-spy is not installed"]
+            }
         finally:
             process.kill()
 
 
 def test_an_answer_of_py_spy_lists_the_main_thread_first() -> None:
     frame = {"name": "f", "filename": "a.py", "line": 3}
-    answer = json.dumps([{"os_thread_id": 2, "thread_name": "helper", "frames": []}, {"os_thread_id": 1, "thread_name": None, "frames": [frame]}])
+    answer = json.dumps(
+        [
+            {"os_thread_id": 2, "thread_name": "helper", "frames": []},
+            {"os_thread_id": 1, "thread_name": None, "frames": [frame]},
+        ]
+    )
     assert stacks.parse_spy(answer, main=1) == [
-        "Thread 1 (most recent call first):", '  File "a.py", line 3 in f', "Thread 2 'helper' (most recent call first):",
-    ]  # fmt: skip
+        "Thread 1 (most recent call first):",
+        '  File "a.py", line 3 in f',
+        "Thread 2 'helper' (most recent call first):",
+    ]

@@ -25,7 +25,9 @@ def test_a_significant_ratio_beyond_the_floor_is_a_difference() -> None:
     assert found.p_value == pytest.approx(2 / 924)
     assert found.n == (6, 6)
     assert found.interval is not None and 1.02 < found.interval.low <= found.ratio <= found.interval.high  # type: ignore[operator]
-    assert "5 % higher" in found.why and "beyond the noise floor of 2 %" in found.why and "6 and 6 launches" in found.why
+    assert (
+        "5 % higher" in found.why and "beyond the noise floor of 2 %" in found.why and "6 and 6 launches" in found.why
+    )
 
 
 def test_a_significant_ratio_below_the_floor_is_none() -> None:
@@ -106,7 +108,10 @@ def test_the_smallest_slowdown_found_shrinks_with_launches_and_grows_with_spread
 
 @pytest.mark.parametrize("count", [6, 10, 30])
 def test_the_documented_slowdowns_are_the_computed_ones(count: int) -> None:
-    cells = [f"{100 * detectable(spread, count, False):.1f} %, paired {100 * detectable(spread, count, True):.1f} %" for spread in (0.01, 0.02, 0.05, 0.1)]
+    cells = [
+        f"{100 * detectable(spread, count, False):.1f} %, paired {100 * detectable(spread, count, True):.1f} %"
+        for spread in (0.01, 0.02, 0.05, 0.1)
+    ]
     assert f"| {count} | {' | '.join(cells)} |" in (Path(__file__).parents[2] / "docs" / "statistics.md").read_text()
 
 
@@ -114,8 +119,12 @@ def test_the_documented_slowdowns_are_the_computed_ones(count: int) -> None:
 def test_p_values_are_those_of_scipys_exact_tests(count: int) -> None:
     generator = np.random.default_rng(count)
     first, second = generator.normal(size=count), generator.normal(0.7, size=count + 1)
-    assert shift(first, second, False, 0.95).p_value == pytest.approx(mannwhitneyu(first, second, method="exact").pvalue)
-    assert shift(first, second[1:], True, 0.95).p_value == pytest.approx(wilcoxon(first - second[1:], method="exact").pvalue)
+    assert shift(first, second, False, 0.95).p_value == pytest.approx(
+        mannwhitneyu(first, second, method="exact").pvalue
+    )
+    assert shift(first, second[1:], True, 0.95).p_value == pytest.approx(
+        wilcoxon(first - second[1:], method="exact").pvalue
+    )
 
 
 def test_the_interval_of_six_blocks_is_the_range_of_their_differences() -> None:

@@ -35,7 +35,11 @@ def test_a_t_interval_of_normal_values_is_students() -> None:
 
 @pytest.mark.parametrize(
     ("values", "reason"),
-    [([1, 1.1, 1.05, 1.02, 0.98, 9.0], "not normal: Shapiro-Wilk p"), ([1.0, 2.0], "cannot be tested"), ([1.0] * 9, "all values are equal")],
+    [
+        ([1, 1.1, 1.05, 1.02, 0.98, 9.0], "not normal: Shapiro-Wilk p"),
+        ([1.0, 2.0], "cannot be tested"),
+        ([1.0] * 9, "all values are equal"),
+    ],
 )
 def test_a_t_interval_is_refused_with_its_reason(values: list[float], reason: str) -> None:
     found = t_interval(values)

@@ -1,4 +1,5 @@
-"""MLPerf's scoring against the vectors of its rules: training_rules.adoc, appendix RCP Examples (mlcommons/training_policies at d73e20f)."""
+"""MLPerf's scoring against the vectors of its rules: training_rules.adoc, appendix RCP Examples
+(mlcommons/training_policies at d73e20f)."""
 
 from pathlib import Path
 
@@ -45,7 +46,9 @@ def test_the_published_points_are_met(row: int, mean: float, deviation: float, b
         ("S6", [14, 14, 14, 14, 14], 64, None),
     ],
 )
-def test_the_published_submissions_end_as_published(name: str, epochs: list[float], batch: int, accepted: bool | None) -> None:
+def test_the_published_submissions_end_as_published(
+    name: str, epochs: list[float], batch: int, accepted: bool | None
+) -> None:
     assert check_convergence(epochs, batch, POINTS, RUNS).accepted is accepted, name
 
 

@@ -59,7 +59,9 @@ def _made_up(record: Any, store: Any) -> float | None:
 class Machine:
     """A store that holds what a made-up machine measured; `run` goes on like the supervisor."""
 
-    def __init__(self, results: Path, suite: Suite, levels: dict[str, list[float]], companions: dict[str, set[str]] | None = None) -> None:
+    def __init__(
+        self, results: Path, suite: Suite, levels: dict[str, list[float]], companions: dict[str, set[str]] | None = None
+    ) -> None:
         self.results, self.found = results, dict[tuple[str, int], Any]()
         self.suite, self.levels = suite, levels
         self.arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
@@ -75,9 +77,15 @@ class Machine:
         value = values[index % len(values)] if values else None
         code, case = SimpleNamespace(digest=code_digest()), SimpleNamespace(fabric="host")
         self.found[case_id, index] = SimpleNamespace(
-            case_id=case_id, case=case, plan_index=index, status="ok" if values else "failed", code=code, machine=machine_id(), launch=f"{case_id}{index}",
+            case_id=case_id,
+            case=case,
+            plan_index=index,
+            status="ok" if values else "failed",
+            code=code,
+            machine=machine_id(),
+            launch=f"{case_id}{index}",
             value=value,
-        )  # fmt: skip
+        )
         self.made.append((self.arms[case_id], index))
 
     def run(self, blocks: int = 99) -> dict[str, Any]:
@@ -110,25 +118,36 @@ def test_a_quiet_case_stops_at_the_minimum_and_a_noisy_one_at_its_budget(tmp_pat
 
 def test_an_interval_that_becomes_narrow_enough_ends_the_launches_before_the_budget(tmp_path: Path) -> None:
     found = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}).run()
-    assert found["noisy"].decided == "reached" and found["noisy"].launches == 9  # nine launches drop one extreme at each end
+    assert (
+        found["noisy"].decided == "reached" and found["noisy"].launches == 9
+    )  # nine launches drop one extreme at each end
 
 
 def test_a_base_goes_on_with_the_case_that_is_compared_with_it(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}, {"noisy": {"base"}})
+    machine = Machine(
+        tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": SETTLES, "base": QUIET}, {"noisy": {"base"}}
+    )
     found = machine.run()
     assert (found["base"].decided, found["base"].launches, found["quiet"].launches) == ("reached", 9, 6)
-    assert [index for arm, index in machine.made if arm == "base"] == [index for arm, index in machine.made if arm == "noisy"]
+    assert [index for arm, index in machine.made if arm == "base"] == [
+        index for arm, index in machine.made if arm == "noisy"
+    ]
 
 
 def test_arms_in_an_order_and_cases_of_a_trend_go_on_together(tmp_path: Path) -> None:
     suite = suite_of(tmp_path)
     ordered = CLAIMS.replace("  against: {arm: base}\n", "  arms: [{arm: quiet}, {arm: base}]\n  direction: higher\n")
-    ordered = ordered.replace("select: {arm: [quiet, noisy]}", "select: {ranks: 2}").replace("{name: at_least, value: 1}", "{name: ordering}")
+    ordered = ordered.replace("select: {arm: [quiet, noisy]}", "select: {ranks: 2}").replace(
+        "{name: at_least, value: 1}", "{name: ordering}"
+    )
     (tmp_path / "x" / "claims.yaml").write_text(ordered)
     arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
     found = sequential(suite, "e", "smoke")
     assert found is not None
-    assert {arms[case]: {arms[other] for other in others} for case, others in found.companions.items()} == {"quiet": {"base"}, "base": {"quiet"}}
+    assert {arms[case]: {arms[other] for other in others} for case, others in found.companions.items()} == {
+        "quiet": {"base"},
+        "base": {"quiet"},
+    }
 
 
 def test_a_run_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
@@ -144,7 +163,11 @@ def test_a_run_that_was_killed_goes_on_and_repeats_nothing(tmp_path: Path) -> No
 def test_a_case_without_any_result_does_not_use_up_the_budget(tmp_path: Path) -> None:
     machine = Machine(tmp_path, suite_of(tmp_path), {"quiet": QUIET, "noisy": NOISY, "base": []}, {"noisy": {"base"}})
     found = machine.run()
-    assert found["base"].decided == "no result" and found["base"].repetitions == 6 and found["base"].half_width_share is None
+    assert (
+        found["base"].decided == "no result"
+        and found["base"].repetitions == 6
+        and found["base"].half_width_share is None
+    )
 
 
 def test_tables_and_verdicts_see_the_launches_that_were_decided_on(tmp_path: Path) -> None:
@@ -152,7 +175,10 @@ def test_tables_and_verdicts_see_the_launches_that_were_decided_on(tmp_path: Pat
     assert len(decided_plan(tmp_path, suite, "e", "smoke")) == 3 * 6
     Machine(tmp_path, suite, {"quiet": QUIET, "noisy": NOISY, "base": QUIET}).run()
     planned = decided_plan(tmp_path, suite, "e", "smoke")
-    assert sorted({launch.case.arm for launch in planned if launch.plan_index == 11}) == ["noisy"] and len(planned) == 6 + 6 + 12
+    assert (
+        sorted({launch.case.arm for launch in planned if launch.plan_index == 11}) == ["noisy"]
+        and len(planned) == 6 + 6 + 12
+    )
     assert len({launch.order for launch in planned}) == len(planned)
 
 
@@ -162,7 +188,10 @@ def test_a_reader_is_told_what_ended_the_launches(tmp_path: Path) -> None:
     stops = read_stops(tmp_path, "x", "e", "smoke")
     assert stops is not None
     told = stops.words({case.case_id for case in stops.cases})
-    assert told == "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent in 1, reached in 2"
+    assert (
+        told
+        == "launches went on until transfer_latency was known within 5 % or 12 were made; cases: budget spent in 1, reached in 2"
+    )
     assert stops.words(set()) == ""
 
 
@@ -178,7 +207,10 @@ def test_stops_of_another_form_are_one_line(tmp_path: Path) -> None:
     ("stop", "said"),
     [
         ("metric: transfer_latency, budget: 9, targt: 0.1", "targt: unknown key; did you mean 'target'?"),
-        ("metric: transfer_latency, budget: 5", "5 is less than 'launches', 6: the budget counts all launches of a case"),
+        (
+            "metric: transfer_latency, budget: 5",
+            "5 is less than 'launches', 6: the budget counts all launches of a case",
+        ),
         ("metric: transfer_latency, budget: 9, target: 2", "2 is not allowed; it must be less than 1"),
         ("metric: transfer_latency, budget: 9, nbytes: 3 KX", "nbytes"),
     ],
@@ -198,7 +230,9 @@ def test_a_wrong_stop_is_one_line_with_its_place(stop: str, said: str, tmp_path:
         ("metric: speedup, budget: 9", "metric 'speedup' has no value for a single launch"),
     ],
 )
-def test_a_metric_that_cannot_decide_is_one_line_before_the_first_launch(stop: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metric_that_cannot_decide_is_one_line_before_the_first_launch(
+    stop: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     suite_of(tmp_path, stop)
     assert main(["run", str(tmp_path / "x"), "--size", "smoke", "--results", str(tmp_path / "results")]) == 2
     assert said in capsys.readouterr().err and not (tmp_path / "results").exists()
@@ -210,7 +244,10 @@ def test_a_claim_names_the_base_that_goes_on_with_its_case(tmp_path: Path) -> No
     arms = {case.case_id: case.arm for case in suite.experiment("e").size("smoke").cases}
     rule = sequential(suite, "e", "smoke")
     assert rule is not None
-    assert {arms[case]: {arms[other] for other in others} for case, others in rule.companions.items()} == {"quiet": {"base"}, "noisy": {"base"}}
+    assert {arms[case]: {arms[other] for other in others} for case, others in rule.companions.items()} == {
+        "quiet": {"base"},
+        "noisy": {"base"},
+    }
 
 
 def test_a_size_without_stop_says_that_its_number_was_fixed(tmp_path: Path) -> None:
@@ -221,4 +258,6 @@ def test_a_size_without_stop_says_that_its_number_was_fixed(tmp_path: Path) -> N
     machine.arms[case.case_id] = "quiet"
     machine.launch(case.case_id, 0)
     found = fixed_number(suite, "e", "ci", machine).cases  # type: ignore[arg-type]
-    assert [(one.decided, one.repetitions, one.launches, one.half_width_share) for one in found] == [("fixed number", 2, 1, None)]
+    assert [(one.decided, one.repetitions, one.launches, one.half_width_share) for one in found] == [
+        ("fixed number", 2, 1, None)
+    ]

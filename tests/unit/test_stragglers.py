@@ -9,7 +9,9 @@ from claims_samples import TRAIN, record, samples, step
 from scaleproof.claims.stragglers import Finding, find, rank_spread, rank_times
 
 
-def launches(count: int, ranks: int, seed: int, slow: int | None = None, share: float = 0.2, noise: float = 0.02) -> np.ndarray:
+def launches(
+    count: int, ranks: int, seed: int, slow: int | None = None, share: float = 0.2, noise: float = 0.02
+) -> np.ndarray:
     """Own times: launches differ by up to a third among themselves, ranks by noise."""
     dice = np.random.default_rng(seed)
     values = (1 + dice.random((count, 1)) / 3) * (1 + noise * dice.standard_normal((count, ranks)))
@@ -30,7 +32,13 @@ def test_equal_ranks_are_rarely_called_unequal() -> None:
     """5 % of 200 by chance; the share of the effect bars most of these too."""
     significant = [find(launches(6, 3, seed, noise=0.1).tolist()) for seed in range(200)]
     assert sum(found is not None and found.p is not None and found.p <= 0.05 for found in significant) <= 20
-    assert sum(found is not None and found.straggler for found in [find(launches(6, 3, seed).tolist()) for seed in range(50)]) == 0
+    assert (
+        sum(
+            found is not None and found.straggler
+            for found in [find(launches(6, 3, seed).tolist()) for seed in range(50)]
+        )
+        == 0
+    )
 
 
 def test_a_small_difference_is_no_straggler_however_sure() -> None:

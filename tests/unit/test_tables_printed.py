@@ -14,9 +14,17 @@ ROWS: list[list[str | Text]] = [["x", "1"], ["a long cell", "two\nlines"], ["Ã¼æ
 
 
 @pytest.mark.parametrize(
-    ("columns", "rows", "title"), [(["a", "bcd"], ROWS, ""), (["a", "bcd"], ROWS[:1], "a title"), (["alone"], [], "nothing"), (["a", "b"], [["short"]], "")]
+    ("columns", "rows", "title"),
+    [
+        (["a", "bcd"], ROWS, ""),
+        (["a", "bcd"], ROWS[:1], "a title"),
+        (["alone"], [], "nothing"),
+        (["a", "b"], [["short"]], ""),
+    ],
 )
-def test_a_pipe_gets_what_a_wide_terminal_shows(monkeypatch: pytest.MonkeyPatch, columns: list[str], rows: list[list[str | Text]], title: str) -> None:
+def test_a_pipe_gets_what_a_wide_terminal_shows(
+    monkeypatch: pytest.MonkeyPatch, columns: list[str], rows: list[list[str | Text]], title: str
+) -> None:
     wide = rich.console.Console
     monkeypatch.setattr(rich.console, "Console", lambda **how: wide(width=1000, **how))
 

@@ -1,4 +1,5 @@
-"""Tags of cases: every registered name has its place on the axes, and the report's rows carry what a reader chooses from."""
+"""Tags of cases: every registered name has its place on the axes, and the report's rows carry what a reader chooses
+from."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ from scaleproof.spec.case import parse_case
 from scaleproof.spec.suite import list_suites, load_suite
 from scaleproof.spec.tags import AXES, NONE, tags_of
 
-TRAIN = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 4, "workload": "cd_dnn", "minibatch": 8, "steps": 2, "strategy": "sync"}
+TRAIN = {
+    "program": "train",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "ranks": 4,
+    "workload": "cd_dnn",
+    "minibatch": 8,
+    "steps": 2,
+    "strategy": "sync",
+}
 
 
 def training(**fields: Any) -> dict[str, str]:
@@ -40,14 +51,23 @@ def test_every_case_of_every_suite_has_one_known_value_on_every_axis() -> None:
 
 def test_an_all_reduce_is_a_replicated_parameter_server_unless_its_algorithm_is_a_ring_or_a_tree() -> None:
     ring = training()
-    assert (ring["parallelism"], ring["scheduling"], ring["parameter_exchange"], ring["topology"]) == ("DP", "synchronous", "all-reduce", "closed-ring")
+    assert (ring["parallelism"], ring["scheduling"], ring["parameter_exchange"], ring["topology"]) == (
+        "DP",
+        "synchronous",
+        "all-reduce",
+        "closed-ring",
+    )
     assert training(collective="tree")["topology"] == "tree"
     assert training(transport="gloo", collective="native")["topology"] == "replicated-PS"
 
 
 @pytest.mark.parametrize(
     ("servers", "topology", "exchange"),
-    [(0, "distributed-PS(k=n)", "scatter-reduce"), (1, "single-PS", "reduce"), (2, "distributed-PS(k<n)", "scatter-reduce")],
+    [
+        (0, "distributed-PS(k=n)", "scatter-reduce"),
+        (1, "single-PS", "reduce"),
+        (2, "distributed-PS(k<n)", "scatter-reduce"),
+    ],
 )
 def test_parameter_servers_differ_by_their_number(servers: int, topology: str, exchange: str) -> None:
     found = training(strategy="parameter_server", servers=servers)
@@ -63,7 +83,11 @@ def test_mechanisms_over_a_device_say_where_memory_lies_and_whether_it_is_copied
 def test_without_an_exchange_only_what_is_there_is_tagged() -> None:
     alone = tags_of(parse_case({**TRAIN, "strategy": "local_only", "transport": None}))
     assert set(alone.values()) == {NONE}
-    transfer = tags_of(parse_case({"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "grpc", "sizes": [1]}))
+    transfer = tags_of(
+        parse_case(
+            {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "grpc", "sizes": [1]}
+        )
+    )
     assert {axis: tag for axis, tag in transfer.items() if tag != NONE} == {"transport": "gRPC"}
 
 
@@ -79,11 +103,20 @@ def test_an_own_program_says_its_scheme_by_an_option() -> None:
         "options": {"scheme": "async_all_workers"},
     }
     found = tags_of(parse_case(own))
-    assert (found["scheduling"], found["consistency"], found["topology"]) == ("asynchronous", "asynchronous", "single-PS")
+    assert (found["scheduling"], found["consistency"], found["topology"]) == (
+        "asynchronous",
+        "asynchronous",
+        "single-PS",
+    )
 
 
 def test_a_page_offers_the_axes_on_which_its_rows_differ() -> None:
-    rows = [Run({TAG + axis: tag for axis, tag in found.items()}) for found in (training(), training(collective="tree"))]
-    assert axes(rows) == [("parameter_exchange", ["binomial-tree", "all-reduce"]), ("topology", ["closed-ring", "tree"])]
+    rows = [
+        Run({TAG + axis: tag for axis, tag in found.items()}) for found in (training(), training(collective="tree"))
+    ]
+    assert axes(rows) == [
+        ("parameter_exchange", ["binomial-tree", "all-reduce"]),
+        ("topology", ["closed-ring", "tree"]),
+    ]
     assert "topology=closed-ring" in marks(rows[0]).split() and "copy=n/a" not in marks(rows[0])
     assert marks(Run({})) == "" and axes([Run({}), rows[0]]) == []

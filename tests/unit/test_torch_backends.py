@@ -1,4 +1,5 @@
-"""Back ends of torch.distributed that this torch may lack: what is told about them, and that results come back from a device's memory."""
+"""Back ends of torch.distributed that this torch may lack: what is told about them, and that results come back from a
+device's memory."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from scaleproof.spec.case import parse_case
 from scaleproof.transports.gloo import Gloo
 from scaleproof.transports.nccl import Nccl
 
-LACKING = {"nccl": ("without NCCL", "CUDA"), "torch-mpi": ("without MPI", "USE_MPI=1"), "ucc": ("without UCC", "USE_UCC=1")}
+LACKING = {
+    "nccl": ("without NCCL", "CUDA"),
+    "torch-mpi": ("without MPI", "USE_MPI=1"),
+    "ucc": ("without UCC", "USE_UCC=1"),
+}
 
 
 def case_of(transport: str, ranks: int = 2) -> Any:
@@ -63,7 +68,12 @@ class Staged(Gloo):
 def test_results_come_back_from_the_memory_that_a_back_end_works_in() -> None:
     def body(context: RankContext) -> None:
         transport, rank = Staged.connect(context), context.rank
-        total, parts, whole, got = np.full(3, rank + 1, np.float32), np.zeros(1, np.float32), np.zeros(2, np.int64), np.zeros(4, np.uint8)
+        total, parts, whole, got = (
+            np.full(3, rank + 1, np.float32),
+            np.zeros(1, np.float32),
+            np.zeros(2, np.int64),
+            np.zeros(4, np.uint8),
+        )
         transport.all_reduce(total).wait()
         transport.reduce_scatter(np.arange(2, dtype=np.float32), parts).wait()
         transport.all_gather(np.array([rank + 7]), whole).wait()
@@ -71,14 +81,24 @@ def test_results_come_back_from_the_memory_that_a_back_end_works_in() -> None:
         sent = transport.send(np.full(4, rank, np.uint8), 1 - rank)
         transport.recv(got, 1 - rank).wait()
         sent.wait()
-        assert [array.tolist() for array in (total, parts, whole, told, got)] == [[3, 3, 3], [2 * rank], [7, 8], [1, 1], [1 - rank] * 4]
+        assert [array.tolist() for array in (total, parts, whole, told, got)] == [
+            [3, 3, 3],
+            [2 * rank],
+            [7, 8],
+            [1, 1],
+            [1 - rank] * 4,
+        ]
         transport.close()
 
     assert run_ranks(case_of("gloo"), body) == ["", ""]
 
 
-@pytest.mark.parametrize(("rank", "nodes", "gpus", "place"), [(0, 1, 2, 0), (1, 1, 2, 1), (3, 2, 2, 1), (2, 2, 1, 0), (1, 1, 1, None)])
-def test_every_rank_of_a_node_takes_a_gpu_of_its_own(rank: int, nodes: int, gpus: int, place: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("rank", "nodes", "gpus", "place"), [(0, 1, 2, 0), (1, 1, 2, 1), (3, 2, 2, 1), (2, 2, 1, 0), (1, 1, 1, None)]
+)
+def test_every_rank_of_a_node_takes_a_gpu_of_its_own(
+    rank: int, nodes: int, gpus: int, place: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken: list[int] = []
     nccl = object.__new__(Nccl)
     nccl._torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: gpus, set_device=taken.append))

@@ -24,13 +24,21 @@ NEEDS = {"X": {"ts", "dur"}, "i": {"ts", "s"}, "C": {"ts"}, "M": {"args"}}
 
 
 def trace_of(*rows: tuple[Any, ...], **fields: Any) -> dict[str, Any]:
-    return chrome_trace(record(TRAIN, **fields), pa.Table.from_pandas(samples(*rows), preserve_index=False).select(SAMPLES.names).cast(SAMPLES))
+    return chrome_trace(
+        record(TRAIN, **fields),
+        pa.Table.from_pandas(samples(*rows), preserve_index=False).select(SAMPLES.names).cast(SAMPLES),
+    )
 
 
 def two_ranks() -> list[tuple[Any, ...]]:
     rows = [row for rank in range(2) for row in step(rank, 0, 1000 * rank, (50, 85))]
     rows += [(rank, "queue", 0, 1000 * rank + 40, 1000 * rank + 50, 1000) for rank in range(2)]
-    rows += [(0, "send", 0, 50, 70, 500, 1.0), (0, "receive", 0, 55, 80, 500, 1.0), (0, "start", 0, 0, 0), (0, "loss", 0, 100, 100, 0, 2.5)]
+    rows += [
+        (0, "send", 0, 50, 70, 500, 1.0),
+        (0, "receive", 0, 55, 80, 500, 1.0),
+        (0, "start", 0, 0, 0),
+        (0, "loss", 0, 100, 100, 0, 2.5),
+    ]
     return [*rows, (0, "step", -1, -200, -100, 0, NAN, True)]
 
 
@@ -48,7 +56,9 @@ def assert_valid(trace: dict[str, Any]) -> None:
         if event["ph"] == "X":
             assert event["dur"] > 0
             # Whole nanoseconds: what is a moment must not become two by rounding.
-            threads[event["pid"], event["tid"]].append((round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)))
+            threads[event["pid"], event["tid"]].append(
+                (round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000))
+            )
         if event["ph"] == "i":
             assert event["s"] in "gpt"
     named = {(event["pid"], event["tid"]) for event in trace["traceEvents"] if event["name"] == "thread_name"}
@@ -68,14 +78,20 @@ def test_a_launch_becomes_a_valid_trace_with_a_process_per_rank() -> None:
     assert_valid(trace)
     names = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name"]
     assert names == ["rank 0", "rank 1"]
-    threads = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name" and event["pid"] == 1}
-    assert threads == {"main", "communication", "queue", "messages", "messages 2"}, "two messages that overlap lie on two threads"
+    threads = {
+        event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name" and event["pid"] == 1
+    }
+    assert threads == {"main", "communication", "queue", "messages", "messages 2"}, (
+        "two messages that overlap lie on two threads"
+    )
 
 
 def test_times_are_those_of_rank_0s_clock_in_microseconds() -> None:
     clocks = [Clock(rank=0, offset_ns=0, uncertainty_ns=0), Clock(rank=1, offset_ns=-1000 * MS, uncertainty_ns=77)]
     trace = trace_of(*two_ranks(), clocks=clocks)
-    steps = {event["pid"]: event for event in trace["traceEvents"] if event["name"] == "step" and event["cat"] == "timed"}
+    steps = {
+        event["pid"]: event for event in trace["traceEvents"] if event["name"] == "step" and event["cat"] == "timed"
+    }
     assert [(event["ts"], event["dur"]) for event in steps.values()] == [(200_000, 100_000)] * 2
     assert trace["otherData"]["clocks"][1] == {"rank": 1, "offset_ns": -1000 * MS, "uncertainty_ns": 77}
     labels = [event["args"]["labels"] for event in trace["traceEvents"] if event["name"] == "process_labels"]
@@ -90,7 +106,17 @@ def test_details_say_bytes_peer_and_warm_up() -> None:
 
 
 @settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(["send", "queue", "forward", "own"]), st.integers(0, 30), st.integers(0, 15)), max_size=30))
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1),
+            st.sampled_from(["send", "queue", "forward", "own"]),
+            st.integers(0, 30),
+            st.integers(0, 15),
+        ),
+        max_size=30,
+    )
+)
 def test_whatever_overlaps_the_trace_is_valid(events: list[tuple[int, str, int, int]]) -> None:
     trace = trace_of(*((rank, name, 0, start, start + length) for rank, name, start, length in events))
     assert_valid(trace)

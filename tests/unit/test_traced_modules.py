@@ -70,12 +70,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_every_network_of_the_house_is_found_again_from_its_module(name: str, monkeypatch: pytest.MonkeyPatch):
     network: Network = registry.load("workload", name)(None, 1.0)
     monkeypatch.setattr(sys.modules[__name__], "made", lambda: module_of(network), raising=False)
-    found, unused = traced.trace(f"{__name__}:made", [traced.Input(network.input_shape, "int64" if network.vocabulary else "float32")])
+    found, unused = traced.trace(
+        f"{__name__}:made", [traced.Input(network.input_shape, "int64" if network.vocabulary else "float32")]
+    )
     assert (found.parameters, found.mac, unused) == (network.parameters, network.mac, [])
     assert [sum(variable.elements for variable in layer.variables) for layer in found.trainable] == [
         layer.weights + layer.biases for layer in network.trainable
     ]
-    if name not in ("lstm", "gru"):  # their tables tell products with the input from those with the state; a trace does not
+    if name not in (
+        "lstm",
+        "gru",
+    ):  # their tables tell products with the input from those with the state; a trace does not
         assert found.train_flop == network.train_flop
 
 
@@ -84,8 +89,16 @@ def test_parameters_stand_where_they_are_first_used_and_products_where_they_happ
     by_name = {layer.name: layer for layer in network.layers}
     assert [layer.name for layer in network.layers] == ["embed", "attention", "twice", "frozen", "twice#2", "body"]
     assert sum(variable.elements for variable in by_name["embed"].variables) == 50 * 16
-    assert [len(by_name[name].variables) for name in ("attention", "twice", "frozen", "twice#2", "body")] == [4, 2, 0, 0, 0]
-    assert by_name["attention"].mac == 5 * 16 * 64 + 2 * 5 * 5 * 16, "projections, then queries with keys and weights with values"
+    assert [len(by_name[name].variables) for name in ("attention", "twice", "frozen", "twice#2", "body")] == [
+        4,
+        2,
+        0,
+        0,
+        0,
+    ]
+    assert by_name["attention"].mac == 5 * 16 * 64 + 2 * 5 * 5 * 16, (
+        "projections, then queries with keys and weights with values"
+    )
     assert by_name["body"].mac == 5 * 16 * 50
     assert unused == ["unused.weight", "unused.bias"]
 
@@ -117,7 +130,10 @@ def test_a_mistake_is_one_line_that_says_what_to_write(here: str, name: str, giv
     assert "\n" not in str(mistake.value)
 
 
-@pytest.mark.parametrize(("text", "says"), [("3x", "is no shape"), ("flot32:3", "did you mean 'float32'?"), ("0x3", "a side of 0"), ("", "is no shape")])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("3x", "is no shape"), ("flot32:3", "did you mean 'float32'?"), ("0x3", "a side of 0"), ("", "is no shape")],
+)
 def test_a_shape_that_is_none_is_said_so(text: str, says: str):
     with pytest.raises(SpecError, match=says.replace("?", r"\?")):
         traced.parse_inputs(text)

@@ -21,7 +21,15 @@ LINK_LOCAL, MAPPED = "fe80:0000:0000:0000:0204:0506:0708:090a", "0000:0000:0000:
 NOTHING = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
-def port(root: Path, device: str, number: int, layer: str, state: str = "4: ACTIVE", lid: str = "0x0", gids: list[tuple[str, str, str]] | None = None) -> None:
+def port(
+    root: Path,
+    device: str,
+    number: int,
+    layer: str,
+    state: str = "4: ACTIVE",
+    lid: str = "0x0",
+    gids: list[tuple[str, str, str]] | None = None,
+) -> None:
     """A port as the kernel shows it; `gids`: value, type, interface."""
     folder = root / "infiniband" / device / "ports" / str(number)
     for name in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
@@ -54,9 +62,15 @@ def cluster(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("interface", ["eth2", "mlx5_0", "mlx5_0:1", "mlx5_0:1:3"])
-def test_an_ethernet_port_is_found_by_interface_or_device_with_its_routable_ipv4_gid(cluster: Path, interface: str) -> None:
+def test_an_ethernet_port_is_found_by_interface_or_device_with_its_routable_ipv4_gid(
+    cluster: Path, interface: str
+) -> None:
     place = choose(interface, "10.77.0.1", cluster)
-    assert (place.port.name, place.gid and place.gid.index, place.gid and place.gid.ipv4) == ("mlx5_0:1", 3, "10.77.0.1")
+    assert (place.port.name, place.gid and place.gid.index, place.gid and place.gid.ipv4) == (
+        "mlx5_0:1",
+        3,
+        "10.77.0.1",
+    )
 
 
 def test_a_gid_that_is_named_is_taken_also_when_it_is_not_the_best(cluster: Path) -> None:
@@ -67,17 +81,26 @@ def test_a_gid_that_is_named_is_taken_also_when_it_is_not_the_best(cluster: Path
 def test_an_infiniband_port_needs_no_interface_and_is_addressed_by_lid(cluster: Path) -> None:
     for interface in ("mlx5_1", "ib0"):
         place = choose(interface, "", cluster)
-        assert (place.port.name, place.port.lid, place.port.link_layer, place.port.netdevs) == ("mlx5_1:1", 31, "InfiniBand", ("ib0",))
+        assert (place.port.name, place.port.lid, place.port.link_layer, place.port.netdevs) == (
+            "mlx5_1:1",
+            31,
+            "InfiniBand",
+            ("ib0",),
+        )
 
 
 @pytest.mark.parametrize(
     ("interface", "said"),
     [
-        ("eth9", r"no verbs device on interface 'eth9'; ports here: mlx5_0:1 \(Ethernet, ACTIVE, eth2\), mlx5_0:2 \(Ethernet, DOWN, eth3\), mlx5_1:1"),
-        ("mlx5_0:7", "'mlx5_0:7'; ports here"), ("mlx5_0:2", "port mlx5_0:2 on interface 'mlx5_0:2' is DOWN, not ACTIVE"),
+        (
+            "eth9",
+            r"no verbs device on interface 'eth9'; ports here: mlx5_0:1 \(Ethernet, ACTIVE, eth2\), mlx5_0:2 \(Ethernet, DOWN, eth3\), mlx5_1:1",
+        ),
+        ("mlx5_0:7", "'mlx5_0:7'; ports here"),
+        ("mlx5_0:2", "port mlx5_0:2 on interface 'mlx5_0:2' is DOWN, not ACTIVE"),
         ("mlx5_0:1:8", "port mlx5_0:1 has no GID with index 8; its GIDs: 0 fe80"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_exist_is_an_error_that_lists_what_does(cluster: Path, interface: str, said: str) -> None:
     with pytest.raises(SpecError, match=said):
         choose(interface, "", cluster)
@@ -106,8 +129,13 @@ def test_every_status_has_a_failure_with_advice_and_names_the_peer() -> None:
     lost = failure(12, 3)
     assert isinstance(lost, PeerLost) and lost.peer == 3
     assert [failure(status, 0).code for status in (1, 4, 5, 10, 13, 99)] == [
-        "message_too_large", "transport_error", "peer_lost", "remote_access", "queue_overflow", "transport_error",
-    ]  # fmt: skip
+        "message_too_large",
+        "transport_error",
+        "peer_lost",
+        "remote_access",
+        "queue_overflow",
+        "transport_error",
+    ]
     assert STATUSES[device_errors.FLUSHED][0] == "WR_FLUSH_ERR"
 
 
@@ -120,7 +148,8 @@ def test_immediate_data_carry_kind_credits_and_number() -> None:
 
 
 def test_credits_never_promise_more_than_there_are_receive_requests() -> None:
-    """Two sides that send at random: messages that were not yet taken never exceed the receive requests, and nobody starves."""
+    """Two sides that send at random: messages that were not yet taken never exceed the receive requests, and nobody
+    starves."""
     generator = np.random.default_rng(5)
     depth = 16
     sides = [Credits(depth), Credits(depth)]
@@ -156,7 +185,10 @@ def test_the_allocator_joins_what_is_freed_and_names_what_is_exhausted() -> None
     pieces = [own.allocate(16 * PAGE) for _ in range(4)]
     assert [own.offset(piece) for piece in pieces] == [0, 16 * PAGE, 32 * PAGE, 48 * PAGE]
     assert own.offset(pieces[1][100:]) == 16 * PAGE + 100 and own.offset(np.empty(8)) is None
-    with pytest.raises(RegionExhausted, match="no 1 contiguous bytes are left in the registered region of 262144 bytes; the largest free piece has 0"):
+    with pytest.raises(
+        RegionExhausted,
+        match="no 1 contiguous bytes are left in the registered region of 262144 bytes; the largest free piece has 0",
+    ):
         own.allocate(1)
     view = pieces[1][5:10]
     del pieces[1:3]

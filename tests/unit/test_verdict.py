@@ -47,7 +47,9 @@ WITHIN = Rule(name="within", tolerance=0.2, neutral=1)
         (Rule(name="at_most", value=2), 1.5, 2.5, "lower", "inconclusive"),
     ],
 )
-def test_an_interval_decides_or_straddles(rule: Rule, low: float, high: float, direction: Direction | None, verdict: str) -> None:
+def test_an_interval_decides_or_straddles(
+    rule: Rule, low: float, high: float, direction: Direction | None, verdict: str
+) -> None:
     assert judge(rule, measured(low, high), 10, direction).verdict == verdict
 
 
@@ -111,7 +113,7 @@ def ratio_of(share: float, floor: float | None, timing: bool = True, noise: tupl
 )
 def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
     rule: Rule, share: float, floor: float, direction: Direction | None, verdict: str
-) -> None:  # fmt: skip
+) -> None:
     outcome = judge(rule, ratio_of(share, floor), None, direction)
     assert outcome.verdict == verdict
     assert "noise floor" in outcome.rule
@@ -136,7 +138,9 @@ def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:
 def steps_of(*levels: float, floor: float | None = 0.01) -> Estimate:
     """Arms at these levels, six launches each."""
     arms = [[level * value for value in FAST] for level in levels]
-    steps = tuple(Step(f"{i} to {i + 1}", compare(arms[i + 1], arms[i], paired=False, floor=floor)) for i in range(len(arms) - 1))
+    steps = tuple(
+        Step(f"{i} to {i + 1}", compare(arms[i + 1], arms[i], paired=False, floor=floor)) for i in range(len(arms) - 1)
+    )
     found = trend([i for i, arm in enumerate(arms) for _ in arm], [value for arm in arms for value in arm])
     return Estimate(levels[-1] / levels[0], None, 6, steps=steps, trend=found)
 
@@ -158,7 +162,9 @@ RISING = Rule(name="monotone", along="ranks", trend="rising")
         (Rule(name="ordering"), (1, 2, 4), "lower", "reproduced"),
     ],
 )
-def test_several_arms_need_every_step_and_one_step_back_refutes(rule: Rule, levels: tuple[float, ...], direction: Direction | None, verdict: str) -> None:
+def test_several_arms_need_every_step_and_one_step_back_refutes(
+    rule: Rule, levels: tuple[float, ...], direction: Direction | None, verdict: str
+) -> None:
     outcome = judge(rule, steps_of(*levels), None, direction)
     assert outcome.verdict == verdict
     assert "Kendall's tau" in outcome.rule and "0 to 1: " in outcome.rule
@@ -174,7 +180,10 @@ def test_a_trend_that_is_not_strict_may_stand_still() -> None:
 def test_the_negative_control_is_part_of_the_verdict() -> None:
     good = Outcome("reproduced", "6 launches: every one within 0.01 of 1")
     shown = with_control(good, Outcome("not reproduced", "6 launches from 2 to 3"))
-    assert (shown.verdict, shown.rule) == ("reproduced", f"{good.rule}; the control does not show the effect: 6 launches from 2 to 3")
+    assert (shown.verdict, shown.rule) == (
+        "reproduced",
+        f"{good.rule}; the control does not show the effect: 6 launches from 2 to 3",
+    )
     spoilt = with_control(good, Outcome("reproduced", "6 launches from 1 to 1"))
     assert spoilt.verdict == "inconclusive"
     assert "but the control shows the effect too: 6 launches from 1 to 1" in spoilt.rule
@@ -202,6 +211,17 @@ def test_a_rule_says_what_it_lacks() -> None:
 def test_a_recalled_row_cannot_decide() -> None:
     with pytest.raises(ValidationError, match="memory_low cannot have gate true"):
         PublishedRow(
-            id="a", paper="p", statement="s", metric="m", unit="x", direction=None, x={}, value=1, baseline=None,
-            where=None, source="from memory", provenance="memory_low", gate=True,
-        )  # fmt: skip
+            id="a",
+            paper="p",
+            statement="s",
+            metric="m",
+            unit="x",
+            direction=None,
+            x={},
+            value=1,
+            baseline=None,
+            where=None,
+            source="from memory",
+            provenance="memory_low",
+            gate=True,
+        )

@@ -12,7 +12,12 @@ def used(*found: tuple[str, str, str, str]) -> list[int]:
 
 
 def test_the_code_and_machine_that_ran_last_are_used() -> None:
-    assert used(("host", "a", "old", "ok"), ("host", "a", "new", "ok"), ("host", "b", "new", "ok"), ("host", "b", "new", "failed")) == [2, 3]
+    assert used(
+        ("host", "a", "old", "ok"),
+        ("host", "a", "new", "ok"),
+        ("host", "b", "new", "ok"),
+        ("host", "b", "new", "failed"),
+    ) == [2, 3]
 
 
 def test_what_failed_under_newer_code_moves_nothing() -> None:
@@ -20,7 +25,12 @@ def test_what_failed_under_newer_code_moves_nothing() -> None:
 
 
 def test_cases_on_nodes_of_an_allocation_stand_beside_networks_that_one_of_them_makes() -> None:
-    assert used(("host", "nodes", "c", "ok"), ("netns", "one", "c", "ok"), ("host", "nodes", "c", "ok"), ("guests", "one", "c", "ok")) == [0, 1, 2, 3]
+    assert used(
+        ("host", "nodes", "c", "ok"),
+        ("netns", "one", "c", "ok"),
+        ("host", "nodes", "c", "ok"),
+        ("guests", "one", "c", "ok"),
+    ) == [0, 1, 2, 3]
 
 
 def test_networks_of_older_code_do_not_stand_beside_launches_of_newer() -> None:

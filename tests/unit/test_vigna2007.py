@@ -1,4 +1,5 @@
-"""The PageRank methods against NetworkX and an eigenvector, the graphs against what their names say, the metrics against hand-made records."""
+"""The PageRank methods against NetworkX and an eigenvector, the graphs against what their names say, the metrics
+against hand-made records."""
 
 from __future__ import annotations
 
@@ -80,7 +81,11 @@ def test_the_count_of_iterations_is_the_smallest_that_does(programs: Any, method
     graph = made(graphs, "web")
     problem = methods.Problem(graph.nodes, graph.source, graph.target)
     count = methods.iterations_to(problem, method, 1e-8, 200)
-    assert problem.residual(methods.solve(problem, method, count)) <= 1e-8 < problem.residual(methods.solve(problem, method, count - 1))
+    assert (
+        problem.residual(methods.solve(problem, method, count))
+        <= 1e-8
+        < problem.residual(methods.solve(problem, method, count - 1))
+    )
     assert methods.iterations_to(problem, method, 1e-8, 3) is None
 
 
@@ -101,15 +106,24 @@ def test_the_graphs_are_what_their_names_say(programs: Any) -> None:
     assert linked["web"] == 1 and linked["padded"] == pytest.approx(0.51, abs=0.001)
     assert {kind for kind, graph in found.items() if graph.host.max() == 0} == {"one_host"}
     assert found["padded"].arcs == found["web"].arcs
-    assert all("synthetic" in graph.name and "synthetic" in graph.recipe and f"seed {SEED}" in graph.recipe for graph in found.values())
-    assert all(len(np.unique(graph.source * graph.nodes + graph.target)) == graph.arcs and not (graph.source == graph.target).any() for graph in found.values())
+    assert all(
+        "synthetic" in graph.name and "synthetic" in graph.recipe and f"seed {SEED}" in graph.recipe
+        for graph in found.values()
+    )
+    assert all(
+        len(np.unique(graph.source * graph.nodes + graph.target)) == graph.arcs
+        and not (graph.source == graph.target).any()
+        for graph in found.values()
+    )
 
 
 def test_the_shuffle_keeps_every_degree(programs: Any) -> None:
     graphs, _ = programs
     web, null = made(graphs, "web", 4000), made(graphs, "shuffled", 4000)
     for side in ("source", "target"):
-        assert np.array_equal(np.bincount(getattr(web, side), minlength=4000), np.bincount(getattr(null, side), minlength=4000))
+        assert np.array_equal(
+            np.bincount(getattr(web, side), minlength=4000), np.bincount(getattr(null, side), minlength=4000)
+        )
     assert not np.array_equal(web.target, null.target)
 
 
@@ -126,10 +140,20 @@ SUITE = PROGRAMS.parent
 
 def launch() -> tuple[Any, pd.DataFrame]:
     """Power iteration needs 40 steps and 2 s, Gauss-Seidel 20 and 3 s; GMRES does not converge. The warm-up is slower."""
-    facts = {"graph": {"nodes": 100, "arcs": 700}, "convergence": {"iterations": {"power": 40, "gauss_seidel": 20, "gmres": None}}}
+    facts = {
+        "graph": {"nodes": 100, "arcs": 700},
+        "convergence": {"iterations": {"power": 40, "gauss_seidel": 20, "gmres": None}},
+    }
     rank = RankStatus(rank=0, pid=1, exit_code=0, signal=None, status="ok", step=0, operation="", facts=facts)
-    checks = [InputCheck(check="D3", dataset="d", name="n", value=1.0, bound="b", outcome=outcome) for outcome in ("warn", "pass", "warn", "not applicable")]
-    rows = [(method, warmup, 0, seconds * 10**9) for method, seconds in (("power", 2), ("gauss_seidel", 3)) for warmup in (False, False)]
+    checks = [
+        InputCheck(check="D3", dataset="d", name="n", value=1.0, bound="b", outcome=outcome)
+        for outcome in ("warn", "pass", "warn", "not applicable")
+    ]
+    rows = [
+        (method, warmup, 0, seconds * 10**9)
+        for method, seconds in (("power", 2), ("gauss_seidel", 3))
+        for warmup in (False, False)
+    ]
     rows += [("power", True, 0, 9 * 10**9)]
     return record(ranks=[rank], inputs=checks), pd.DataFrame(rows, columns=["event", "warmup", "start_ns", "end_ns"])
 
@@ -137,10 +161,16 @@ def launch() -> tuple[Any, pd.DataFrame]:
 @pytest.mark.parametrize(
     ("metric", "value"),
     [
-        ("power_iterations", 40), ("gauss_seidel_work", 0.5), ("gmres_work", None), ("gauss_seidel_time", 1.5), ("gmres_time", None),
-        ("nodes_per_s", 2000), ("arcs_per_s", 14_000), ("input_warnings", 2),
+        ("power_iterations", 40),
+        ("gauss_seidel_work", 0.5),
+        ("gmres_work", None),
+        ("gauss_seidel_time", 1.5),
+        ("gmres_time", None),
+        ("nodes_per_s", 2000),
+        ("arcs_per_s", 14_000),
+        ("input_warnings", 2),
     ],
-)  # fmt: skip
+)
 def test_metrics_of_a_launch(metric: str, value: float | None) -> None:
     found = suite_metrics(SUITE)[metric].launch
     assert found is not None and found(*launch()) == value
@@ -151,5 +181,7 @@ def test_the_published_rows_agree_with_each_other() -> None:
     metrics, rows = suite_metrics(SUITE), load_published(SUITE)
     arcs, share = metrics["published_arcs_per_node"].model, metrics["published_share"].model
     assert arcs is not None and share is not None
-    assert arcs({"arcs": "vigna2007.altavista2002.arcs", "nodes": "vigna2007.altavista2002.nodes"}, rows) == pytest.approx(4.695, abs=5e-4)
+    assert arcs(
+        {"arcs": "vigna2007.altavista2002.arcs", "nodes": "vigna2007.altavista2002.nodes"}, rows
+    ) == pytest.approx(4.695, abs=5e-4)
     assert share({"part": 150532, "whole": "vigna2007.web_stanford.nodes"}, rows) == pytest.approx(53.4, abs=0.05)

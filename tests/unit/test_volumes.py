@@ -17,10 +17,20 @@ from scaleproof.workloads.volumes import best_groups, closed_form_groups, formul
 
 MB = 1e6
 CASE: dict[str, Any] = {
-    "suite": "t", "experiment": "t", "arm": "t", "program": "train", "strategy": "hybrid", "transport": "tcp", "collective": "ring", "ranks": 4,
-    "workload": "dnn_digits", "minibatch": 64, "steps": 1,
-}  # fmt: skip
-# One layer: inputs, outputs, nodes, minibatch; G*; MB per node by the paper's formulas at the numbers of groups named (das2016, overlap 0).
+    "suite": "t",
+    "experiment": "t",
+    "arm": "t",
+    "program": "train",
+    "strategy": "hybrid",
+    "transport": "tcp",
+    "collective": "ring",
+    "ranks": 4,
+    "workload": "dnn_digits",
+    "minibatch": 64,
+    "steps": 1,
+}
+# One layer: inputs, outputs, nodes, minibatch; G*; MB per node by the paper's formulas at the numbers of groups named
+# (das2016, overlap 0).
 LAYERS = {
     "VGG fc6": (25088, 4096, 64, 256, 2.00, {1: 51.4, 2: 51.4, 4: 64.2, 8: 109, 16: 209, 64: 822}),
     "VGG fc7": (4096, 4096, 64, 256, 2.00, {1: 8.39, 2: 8.39, 4: 10.5, 8: 17.8, 16: 34.1, 64: 134}),
@@ -52,11 +62,15 @@ def test_the_closed_form_knows_nothing_of_the_ends_where_the_fewest_bytes_may_be
     assert best_groups(network, 16, 256) == 1 and round(closed_form_groups(network, 16, 256), 2) == 1.41
     assert best_groups(load("workload", "vgg_a")(None, 1.0), 64, 256) == 2
     dnn = load("workload", "cd_dnn")(None, 1.0)
-    assert (formula_groups(dnn, 8, 1024), best_groups(dnn, 8, 1024)) == (1, 2), "what a ring sends is less than the volumes, most so at 2 groups"
+    assert (formula_groups(dnn, 8, 1024), best_groups(dnn, 8, 1024)) == (1, 2), (
+        "what a ring sends is less than the volumes, most so at 2 groups"
+    )
     assert [found.groups for found in volumes(network, 12, 24)] == [1, 2, 3, 4, 6, 12]
 
 
-@pytest.mark.parametrize(("workload", "first"), [("vgg_a", "fc6"), ("cd_dnn", "h1"), ("resnet50", "fc"), ("cnn_digits", "fc3")])
+@pytest.mark.parametrize(
+    ("workload", "first"), [("vgg_a", "fc6"), ("cd_dnn", "h1"), ("resnet50", "fc"), ("cnn_digits", "fc3")]
+)
 def test_the_fully_connected_end_of_a_network_is_divided(workload: str, first: str) -> None:
     network = load("workload", workload)(None, 1.0)
     layers = tail(network)
@@ -88,8 +102,20 @@ def case(**fields: Any) -> TrainCase:
         ({"framework": "tensorflow"}, "steps parts of parameters where they lie"),
         ({"compute": "none"}, "exchanges activations within the passes"),
         ({"strategy": "sync", "communication": "main"}, "makes no calls beside the backward pass"),
-        ({"strategy": "sync_overlap", "transport": "horovod", "collective": "native", "fusion_mib": 1, "communication": "main"}, "moves them with its own"),
-        ({"strategy": "distributed_update", "transport": "horovod", "collective": "native", "fusion_mib": 1}, "nothing is left to fuse"),
+        (
+            {
+                "strategy": "sync_overlap",
+                "transport": "horovod",
+                "collective": "native",
+                "fusion_mib": 1,
+                "communication": "main",
+            },
+            "moves them with its own",
+        ),
+        (
+            {"strategy": "distributed_update", "transport": "horovod", "collective": "native", "fusion_mib": 1},
+            "nothing is left to fuse",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_line(fields: dict[str, Any], words: str) -> None:
@@ -100,12 +126,17 @@ def test_what_cannot_be_is_one_line(fields: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"ranks": 16, "groups": 1}, "layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups"),
+        (
+            {"ranks": 16, "groups": 1},
+            "layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups",
+        ),
         ({"workload": "seq2seq", "data": "reversal"}, "no fully connected layers at its end"),
         ({"workload": "inception_v3"}, "an auxiliary head"),
     ],
 )
-def test_networks_that_cannot_be_divided_are_one_line_before_any_process_starts(fields: dict[str, Any], words: str) -> None:
+def test_networks_that_cannot_be_divided_are_one_line_before_any_process_starts(
+    fields: dict[str, Any], words: str
+) -> None:
     with pytest.raises(SpecError, match=words):
         check_workload(case(**fields))
 

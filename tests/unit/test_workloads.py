@@ -20,7 +20,9 @@ from scaleproof.workloads.data import initial_parameters, open_data
 from scaleproof.workloads.layers import Conv, reduced
 from scaleproof.workloads.networks import Layer, Network, check_workload
 
-REFERENCE: dict[str, Any] = yaml.safe_load(Path(scaleproof.workloads.networks.__file__).with_name("networks.yaml").read_text())
+REFERENCE: dict[str, Any] = yaml.safe_load(
+    Path(scaleproof.workloads.networks.__file__).with_name("networks.yaml").read_text()
+)
 
 
 def resolved(name: str, image_side: int | None = None, width: float = 1.0) -> Network:
@@ -30,9 +32,16 @@ def resolved(name: str, image_side: int | None = None, width: float = 1.0) -> Ne
 
 def train_case(**fields: Any) -> TrainCase:
     values = {
-        "suite": "test", "experiment": "test", "arm": "test", "program": "train", "ranks": 1, "strategy": "local_only",
-        "workload": "dnn_digits", "minibatch": 8, "steps": 1,
-    }  # fmt: skip
+        "suite": "test",
+        "experiment": "test",
+        "arm": "test",
+        "program": "train",
+        "ranks": 1,
+        "strategy": "local_only",
+        "workload": "dnn_digits",
+        "minibatch": 8,
+        "steps": 1,
+    }
     case = parse_case(values | fields)
     assert isinstance(case, TrainCase)
     return case
@@ -42,11 +51,18 @@ def row(layer: Layer) -> dict[str, int | str]:
     spec, image = layer.spec, isinstance(layer.spec, Conv)
     kernel, stride, pad = (spec.kernel, spec.stride, spec.pad) if isinstance(spec, Conv) else (1, 1, 0)
     return {
-        "name": layer.name, "ifm": layer.weight_shape[1], "ofm": layer.weight_shape[0],
-        "k": kernel, "stride": stride, "pad": pad,
-        "in_hw": layer.input_shape[-1] if image else 1, "out_hw": layer.output_shape[-1] if image else 1,
-        "weights": layer.weights, "bias": layer.biases, "mac": layer.mac,
-    }  # fmt: skip
+        "name": layer.name,
+        "ifm": layer.weight_shape[1],
+        "ofm": layer.weight_shape[0],
+        "k": kernel,
+        "stride": stride,
+        "pad": pad,
+        "in_hw": layer.input_shape[-1] if image else 1,
+        "out_hw": layer.output_shape[-1] if image else 1,
+        "weights": layer.weights,
+        "bias": layer.biases,
+        "mac": layer.mac,
+    }
 
 
 @pytest.mark.parametrize("name", registry.names("workload"))
@@ -61,11 +77,18 @@ def test_every_layer_has_the_counts_of_the_reference(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, reference in REFERENCE.items() if "mib" in reference])
 def test_published_sizes_and_numbers_of_tensors(name: str) -> None:
     network = resolved(name)
-    assert (len(network.parameter_shapes), round(4 * network.parameters / 2**20, 2)) == (REFERENCE[name]["tensors"], REFERENCE[name]["mib"])
+    assert (len(network.parameter_shapes), round(4 * network.parameters / 2**20, 2)) == (
+        REFERENCE[name]["tensors"],
+        REFERENCE[name]["mib"],
+    )
 
 
 def test_published_parameter_counts() -> None:
-    assert [resolved(name).parameters for name in ("vgg_a", "overfeat_fast", "cd_dnn")] == [132_863_336, 145_920_872, 45_122_648]
+    assert [resolved(name).parameters for name in ("vgg_a", "overfeat_fast", "cd_dnn")] == [
+        132_863_336,
+        145_920_872,
+        45_122_648,
+    ]
 
 
 @pytest.mark.parametrize(("name", "gflop"), [("vgg_a", 45.4811), ("overfeat_fast", 16.5899), ("cd_dnn", 0.2688)])
@@ -83,7 +106,9 @@ def test_torch_builds_the_same_parameters_and_outputs(name: str) -> None:
     dtype = torch.float32 if network.vocabulary is None else torch.int64
     heads = logits(module, torch.empty(2, *network.input_shape, dtype=dtype, device="meta"))
     assert [tuple(head.shape) for head in heads] == [(2, *network.label_shape, network.classes)] * len(network.heads)
-    assert [tuple(parameter.shape) for parameter in module.parameters()] == [shape for _, shape in network.parameter_shapes]
+    assert [tuple(parameter.shape) for parameter in module.parameters()] == [
+        shape for _, shape in network.parameter_shapes
+    ]
     assert sum(parameter.numel() for parameter in module.parameters()) == REFERENCE[name]["params"]
 
 
@@ -138,7 +163,13 @@ def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], me
 
 @pytest.mark.parametrize(
     ("data", "workload"),
-    [("synthetic", "dnn_digits"), ("synthetic", "seq2seq"), ("digits", "dnn_digits"), ("reversal", "seq2seq"), ("topics", "sentence_embedding")],
+    [
+        ("synthetic", "dnn_digits"),
+        ("synthetic", "seq2seq"),
+        ("digits", "dnn_digits"),
+        ("reversal", "seq2seq"),
+        ("topics", "sentence_embedding"),
+    ],
 )
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_every_number_of_workers_sees_the_same_global_minibatch(data: str, workload: str, ranks: int) -> None:
@@ -193,7 +224,10 @@ def _compare_with_torch_optim(context: RankContext) -> None:
         model.backward()
         model.update()
         optimizer.zero_grad()
-        (0.5 * torch.nn.functional.cross_entropy(module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))).backward()
+        (
+            0.5
+            * torch.nn.functional.cross_entropy(module(torch.from_numpy(batch.inputs)), torch.from_numpy(batch.labels))
+        ).backward()
         optimizer.step()
     for own, parameter in zip(model.values(), module.parameters(), strict=True):
         np.testing.assert_allclose(own, parameter.detach().numpy(), rtol=1e-5, atol=1e-6)

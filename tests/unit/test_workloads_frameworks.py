@@ -1,4 +1,5 @@
-"""The same table means the same in both frameworks and in keras.applications; what batch normalisation does to equivalence; the small networks learn."""
+"""The same table means the same in both frameworks and in keras.applications; what batch normalisation does to
+equivalence; the small networks learn."""
 
 from __future__ import annotations
 
@@ -19,15 +20,25 @@ from scaleproof.workloads.layers import Norm
 from scaleproof.workloads.networks import Network, check_workload
 
 SMALL = {
-    "vgg_a": (32, 0.125), "overfeat_fast": (71, 0.125), "vgg16": (32, 0.125), "alexnet": (67, 0.125), "inception_v3": (75, 0.125), "resnet50": (48, 0.125),
-    "mobilenet": (48, 0.25), "mobilenet_v2": (48, 0.25), "nasnet_mobile": (33, 0.25), "cd_dnn": (None, 0.05), "fcn5": (None, 0.05),
-    "lstm": (None, 0.0625), "gru": (None, 0.0625),
-}  # fmt: skip
+    "vgg_a": (32, 0.125),
+    "overfeat_fast": (71, 0.125),
+    "vgg16": (32, 0.125),
+    "alexnet": (67, 0.125),
+    "inception_v3": (75, 0.125),
+    "resnet50": (48, 0.125),
+    "mobilenet": (48, 0.25),
+    "mobilenet_v2": (48, 0.25),
+    "nasnet_mobile": (33, 0.25),
+    "cd_dnn": (None, 0.05),
+    "fcn5": (None, 0.05),
+    "lstm": (None, 0.0625),
+    "gru": (None, 0.0625),
+}
 """Side and width at which a step takes well under a second."""
 SAMPLES, TIMEOUT_S = 8, 300.0
 LOSS, GRADIENT, NORMALISED_GRADIENT = 1e-5, 1e-5, 1e-3
-"""Relative tolerances of two frameworks, with tanh throughout: ReLU's kinks turn rounding into whole units. Chains of batch normalisations over few values
-amplify rounding: float32 lies as far from float64."""
+"""Relative tolerances of two frameworks, with tanh throughout: ReLU's kinks turn rounding into whole units. Chains of
+batch normalisations over few values amplify rounding: float32 lies as far from float64."""
 KINKED_LOSS = 1e-3
 
 
@@ -37,7 +48,16 @@ def small(name: str) -> Network:
 
 
 def case_of(**fields: Any) -> TrainCase:
-    base = {"program": "train", "suite": "s", "experiment": "e", "arm": "a", "ranks": 1, "strategy": "local_only", "steps": 1, "minibatch": 64}
+    base = {
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "a",
+        "ranks": 1,
+        "strategy": "local_only",
+        "steps": 1,
+        "minibatch": 64,
+    }
     case = parse_case({**base, **fields})
     assert isinstance(case, TrainCase)
     return case
@@ -62,7 +82,10 @@ def tensorflow_gradients(network: Network, batch: Batch) -> tuple[float, list[np
 
     from scaleproof.frameworks.tensorflow.tensorflow_model import loss
 
-    values = [tf.constant(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value) for value in initial_parameters(network, 5)]
+    values = [
+        tf.constant(value.transpose(2, 3, 1, 0) if value.ndim == 4 else value)
+        for value in initial_parameters(network, 5)
+    ]
     with tf.GradientTape() as tape:
         tape.watch(values)
         found = loss(network, tf.constant(batch.inputs), tf.constant(batch.labels), values)
@@ -72,7 +95,9 @@ def tensorflow_gradients(network: Network, batch: Batch) -> tuple[float, list[np
 
 def apart(first: list[np.ndarray], second: list[np.ndarray]) -> float:
     """Euclidean norm of the difference over that of the first."""
-    squares = [(float(((one - other) ** 2).sum()), float((one**2).sum())) for one, other in zip(first, second, strict=True)]
+    squares = [
+        (float(((one - other) ** 2).sum()), float((one**2).sum())) for one, other in zip(first, second, strict=True)
+    ]
     return float(np.sqrt(sum(difference for difference, _ in squares) / sum(size for _, size in squares)))
 
 
@@ -93,7 +118,9 @@ def _compare_frameworks(_: RankContext) -> None:
         assert theirs == pytest.approx(ours, rel=LOSS), name
         assert apart(gradients, others) < tolerance, name
         if network.activation != "tanh":
-            assert tensorflow_gradients(network, batch)[0] == pytest.approx(torch_gradients(network, batch)[0], rel=KINKED_LOSS), name
+            assert tensorflow_gradients(network, batch)[0] == pytest.approx(
+                torch_gradients(network, batch)[0], rel=KINKED_LOSS
+            ), name
 
 
 def test_counts_are_those_of_keras_applications() -> None:
@@ -105,14 +132,25 @@ def _compare_with_keras(_: RankContext) -> None:
     from keras import applications
 
     for name, model, classes in (
-        ("inception_v3", applications.InceptionV3, 10), ("resnet50", applications.ResNet50, 1000), ("mobilenet", applications.MobileNet, 1000),
-        ("mobilenet_v2", applications.MobileNetV2, 1000), ("nasnet_mobile", applications.NASNetMobile, 1000),
-    ):  # fmt: skip
+        ("inception_v3", applications.InceptionV3, 10),
+        ("resnet50", applications.ResNet50, 1000),
+        ("mobilenet", applications.MobileNet, 1000),
+        ("mobilenet_v2", applications.MobileNetV2, 1000),
+        ("nasnet_mobile", applications.NASNetMobile, 1000),
+    ):
         network: Network = registry.load("workload", name)(None, 1.0)
         trained = model(weights=None, classes=classes).trainable_weights
-        # Keras's ResNet-50 gives each convolution a bias, which the normalisation behind it takes away; its Inception-v3 has no auxiliary head.
-        theirs = [prod(weight.shape) for weight in trained if not (name == "resnet50" and weight.path.endswith("_conv/bias"))]
-        ours = [variable.elements for layer in network.layers if not layer.name.startswith("auxiliary") for variable in layer.variables]
+        # Keras's ResNet-50 gives each convolution a bias, which the normalisation behind it takes away; its
+        # Inception-v3 has no auxiliary head.
+        theirs = [
+            prod(weight.shape) for weight in trained if not (name == "resnet50" and weight.path.endswith("_conv/bias"))
+        ]
+        ours = [
+            variable.elements
+            for layer in network.layers
+            if not layer.name.startswith("auxiliary")
+            for variable in layer.variables
+        ]
         assert sorted(theirs) == sorted(ours), name
 
 
@@ -137,11 +175,17 @@ LEARNED = {"reversal": 0.95, "digits": 0.95, "topics": 0.9}
 
 @pytest.mark.parametrize(
     ("workload", "data", "steps", "learning_rate"),
-    [("seq2seq", "reversal", 400, 0.2), ("cnn_digits", "digits", 300, 0.01), ("sentence_embedding", "topics", 200, 0.1)],
+    [
+        ("seq2seq", "reversal", 400, 0.2),
+        ("cnn_digits", "digits", 300, 0.01),
+        ("sentence_embedding", "topics", 200, 0.1),
+    ],
 )
 def test_the_small_networks_learn(workload: str, data: str, steps: int, learning_rate: float) -> None:
     pytest.importorskip("torch")
-    assert run_ranks(case_of(workload=workload, data=data, steps=steps, learning_rate=learning_rate), _learn, TIMEOUT_S) == [""]
+    assert run_ranks(
+        case_of(workload=workload, data=data, steps=steps, learning_rate=learning_rate), _learn, TIMEOUT_S
+    ) == [""]
 
 
 def _learn(context: RankContext) -> None:
@@ -151,7 +195,9 @@ def _learn(context: RankContext) -> None:
     assert isinstance(case, TrainCase)
     network = check_workload(case)
     data = open_data(case, network, 1, 0)
-    model = TorchModel(network, initial_parameters(network, 1), learning_rate=case.learning_rate, momentum=case.momentum, threads=1)
+    model = TorchModel(
+        network, initial_parameters(network, 1), learning_rate=case.learning_rate, momentum=case.momentum, threads=1
+    )
     model.bind([np.zeros(prod(shape), np.float32) for _, shape in network.parameter_shapes], 1.0, lambda _: None)
     assert model.accuracy(data.test) < 0.3
     for step in range(case.steps):
@@ -163,5 +209,25 @@ def _learn(context: RankContext) -> None:
 
 def test_a_single_value_is_not_normalised() -> None:
     with pytest.raises(SpecError, match="would normalise a single value; give more than one sample per rank"):
-        check_workload(case_of(workload="mobilenet", image_side=32, minibatch=2, ranks=2, transport="shm", collective="ring", strategy="sync"))
-    check_workload(case_of(workload="mobilenet", image_side=32, minibatch=4, ranks=2, transport="shm", collective="ring", strategy="sync"))
+        check_workload(
+            case_of(
+                workload="mobilenet",
+                image_side=32,
+                minibatch=2,
+                ranks=2,
+                transport="shm",
+                collective="ring",
+                strategy="sync",
+            )
+        )
+    check_workload(
+        case_of(
+            workload="mobilenet",
+            image_side=32,
+            minibatch=4,
+            ranks=2,
+            transport="shm",
+            collective="ring",
+            strategy="sync",
+        )
+    )

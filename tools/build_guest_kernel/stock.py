@@ -1,4 +1,5 @@
-"""For QEMU: Debian's stock kernel out of its package, and an archive with the modules that a node needs. Nothing is compiled, nothing installed."""
+"""For QEMU: Debian's stock kernel out of its package, and an archive with the modules that a node needs. Nothing is
+compiled, nothing installed."""
 
 from __future__ import annotations
 
@@ -15,9 +16,21 @@ from tools.setup.console import SetupError, Steps, run
 NEEDED = ("qemu-system-x86", "busybox-static", "xz-utils")
 META = "linux-image-amd64"
 MODULES = (
-    "crc32_generic", "crc32c_generic", "virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_net", "virtio_rng", "sch_tbf", "sch_netem",
-    "ib_uverbs", "rdma_ucm", "rdma_rxe",
-)  # fmt: skip
+    "crc32_generic",
+    "crc32c_generic",
+    "virtio_pci",
+    "virtio_console",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+    "virtio_net",
+    "virtio_rng",
+    "sch_tbf",
+    "sch_netem",
+    "ib_uverbs",
+    "rdma_ucm",
+    "rdma_rxe",
+)
 """In the order of loading. The first two are asked for by name when soft-RoCE starts, which no dependency says."""
 _XZ = b"\xfd7zXZ\x00"
 _INIT = r"""#!/bin/busybox sh
@@ -40,10 +53,17 @@ exec $b switch_root /new /bin/sh "$S" </new/dev/null >/new/dev/console 2>&1
 
 def make_stock(log: Path, steps: Steps) -> Path:
     """The folder with `vmlinux` and `initrd`; SetupError when what it takes is missing."""
-    if absent := [name for name in ("qemu-system-x86_64", "busybox", "xz", "apt-get", "dpkg-deb") if shutil.which(name) is None]:
-        raise SetupError(f"guests under QEMU need {', '.join(absent)}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}")
+    if absent := [
+        name for name in ("qemu-system-x86_64", "busybox", "xz", "apt-get", "dpkg-deb") if shutil.which(name) is None
+    ]:
+        raise SetupError(
+            f"guests under QEMU need {', '.join(absent)}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}"
+        )
     package = _package()
-    target = guest_kernels.folder() / f"qemu-{package.removeprefix('linux-image-')}-{guest_kernels.stock_digest(_INIT, MODULES)}"
+    target = (
+        guest_kernels.folder()
+        / f"qemu-{package.removeprefix('linux-image-')}-{guest_kernels.stock_digest(_INIT, MODULES)}"
+    )
     if (target / "initrd").exists():
         return target
     part = guest_kernels.folder() / f".part-{os.getpid()}"
@@ -75,17 +95,27 @@ def _package() -> str:
 def _uncompress(image: Path, target: Path) -> None:
     """The ELF inside the image: QEMU starts it directly, sooner than the image would unpack itself in emulation."""
     data = image.read_bytes()
-    done = subprocess.run(["xz", "-dc", "--single-stream"], input=data[data.find(_XZ) :], capture_output=True, check=False)
+    done = subprocess.run(
+        ["xz", "-dc", "--single-stream"], input=data[data.find(_XZ) :], capture_output=True, check=False
+    )
     if done.stdout[:4] != b"\x7fELF":
         raise SetupError(f"{image.name} has no kernel packed with xz inside")
     target.write_bytes(done.stdout)
 
 
 def archive(modules: Path) -> bytes:
-    """An initrd (cpio, newc): busybox, the modules in the order in which they load, and a script that mounts this machine's files."""
+    """An initrd (cpio, newc): busybox, the modules in the order in which they load, and a script that mounts this
+    machine's files."""
     order = list(dict.fromkeys(_with_dependencies(modules)))
-    files = [("bin", b"", 0o040755), ("mod", b"", 0o040755), ("bin/busybox", Path(str(shutil.which("busybox"))).read_bytes(), 0o100755)]
-    files += [("init", _INIT.encode(), 0o100755), ("modules.list", "".join(f"{path.name}\n" for path in order).encode(), 0o100644)]
+    files = [
+        ("bin", b"", 0o040755),
+        ("mod", b"", 0o040755),
+        ("bin/busybox", Path(str(shutil.which("busybox"))).read_bytes(), 0o100755),
+    ]
+    files += [
+        ("init", _INIT.encode(), 0o100755),
+        ("modules.list", "".join(f"{path.name}\n" for path in order).encode(), 0o100644),
+    ]
     files += [(f"mod/{path.name}", path.read_bytes(), 0o100644) for path in order]
     return b"".join(_entry(number, *file) for number, file in enumerate([*files, ("TRAILER!!!", b"", 0)], 1))
 

@@ -1,4 +1,5 @@
-"""A User-Mode Linux kernel from Debian's linux-source: built once, kept under a key of configuration, patch, source and compiler."""
+"""A User-Mode Linux kernel from Debian's linux-source: built once, kept under a key of configuration, patch, source and
+compiler."""
 
 from __future__ import annotations
 
@@ -19,18 +20,26 @@ FILES = 830
 """Compiled, about: for the progress line."""
 _OTHER_PROCESSORS = "alpha arc arm arm64 csky hexagon ia64 loongarch m68k microblaze mips nios2 openrisc parisc powerpc riscv s390 sh sparc xtensa"
 UNUSED = [
-    "*/boot/dts", *(f"*/arch/{name}/*.[chS]" for name in _OTHER_PROCESSORS.split()),
+    "*/boot/dts",
+    *(f"*/arch/{name}/*.[chS]" for name in _OTHER_PROCESSORS.split()),
     *(f"*/drivers/{name}/*.[chS]" for name in ("gpu", "media", "staging", "scsi", "net/ethernet", "net/wireless")),
-    "*/sound/*.[ch]", "*/Documentation/*.[rty]*", "*/tools/testing", "*/samples/*.[ch]",
-]  # fmt: skip
+    "*/sound/*.[ch]",
+    "*/Documentation/*.[rty]*",
+    "*/tools/testing",
+    "*/samples/*.[ch]",
+]
 """Two thirds of the source, never compiled here; what Kconfig reads stays."""
 
 
 def build_uml(log: Path, steps: Steps) -> Path:
     """The kernel; SetupError when what it takes is missing. A build that was interrupted goes on where it stopped."""
-    if not SOURCE.exists() or (absent := [name for name in ("flex", "bison", "bc", "gcc", "make", "xz") if shutil.which(name) is None]):
+    if not SOURCE.exists() or (
+        absent := [name for name in ("flex", "bison", "bc", "gcc", "make", "xz") if shutil.which(name) is None]
+    ):
         missing = PACKAGE if not SOURCE.exists() else ", ".join(absent)
-        raise SetupError(f"the guests' kernel needs {missing}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}")
+        raise SetupError(
+            f"the guests' kernel needs {missing}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}"
+        )
     target = guest_kernels.folder() / key()
     if (target / "linux").exists():
         return target / "linux"
@@ -42,7 +51,9 @@ def build_uml(log: Path, steps: Steps) -> Path:
     except CommandError:
         if not resumed:
             raise
-        shutil.rmtree(work)  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
+        shutil.rmtree(
+            work
+        )  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
         return build_uml(log, steps)
     return _keep(built, target, work)
 
@@ -59,7 +70,11 @@ def _said(*command: str) -> str:
 
 def _compile(work: Path, log: Path, steps: Steps) -> Path:
     source, out = work / "source", work / "out"
-    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")} | {MARK: str(work)}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
+    } | {MARK: str(work)}
     make = ["make", "-C", str(source), f"O={out}", "ARCH=um"]
     if not (work / "configured").exists():
         shutil.rmtree(work, ignore_errors=True)
@@ -67,9 +82,19 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
         out.mkdir()
         unused = [f"--exclude={pattern}" for pattern in UNUSED]
         steps.tell("unpacking")
-        run(["tar", "xJf", str(SOURCE), "-C", str(source), "--strip-components=1", *unused], log, env=env, line=lambda _: steps.tell("unpacking"))
+        run(
+            ["tar", "xJf", str(SOURCE), "-C", str(source), "--strip-components=1", *unused],
+            log,
+            env=env,
+            line=lambda _: steps.tell("unpacking"),
+        )
         # outside any repository, so that git takes the patch's paths as they are
-        run(["git", "apply", "--whitespace=nowarn", str(guest_kernels.PATCH)], log, env=env | {"GIT_CEILING_DIRECTORIES": str(work)}, cwd=source)
+        run(
+            ["git", "apply", "--whitespace=nowarn", str(guest_kernels.PATCH)],
+            log,
+            env=env | {"GIT_CEILING_DIRECTORIES": str(work)},
+            cwd=source,
+        )
         run([*make, f"KCONFIG_ALLCONFIG={guest_kernels.CONFIG}", "allnoconfig"], log, env=env)
         _check(out / ".config")
         (work / "configured").touch()
@@ -82,7 +107,11 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
 def _check(config: Path) -> None:
     """Kconfig drops without a word what depends on something that is not chosen."""
     chosen = set(config.read_text().splitlines())
-    dropped = [line for line in guest_kernels.CONFIG.read_text().splitlines() if line.startswith("CONFIG_") and line not in chosen]
+    dropped = [
+        line
+        for line in guest_kernels.CONFIG.read_text().splitlines()
+        if line.startswith("CONFIG_") and line not in chosen
+    ]
     if dropped:
         raise SetupError(f"this source does not take {', '.join(dropped)} of {guest_kernels.CONFIG}")
 

@@ -1,4 +1,5 @@
-"""Horovod 0.28.1 with torch, TensorFlow, Gloo and Open MPI: built once, kept in the user's cache under a key of all it was built against."""
+"""Horovod 0.28.1 with torch, TensorFlow, Gloo and Open MPI: built once, kept in the user's cache under a key of all it
+was built against."""
 
 from __future__ import annotations
 
@@ -25,13 +26,20 @@ MARK = "SCALEPROOF_BUILD"
 MEMORY_PER_JOB = 2 * 10**9  # bytes; the torch binding's largest file takes about 1.5 GB to compile
 PERCENT = re.compile(r"\[ *(\d+)%\]")
 SWITCHES = {
-    "HOROVOD_WITH_PYTORCH": "1", "HOROVOD_WITH_TENSORFLOW": "1", "HOROVOD_WITHOUT_MXNET": "1", "HOROVOD_WITHOUT_NVTX": "1",
-    "HOROVOD_WITH_GLOO": "1", "HOROVOD_WITH_MPI": "1", "CMAKE_POLICY_VERSION_MINIMUM": "3.5", "TF_CPP_MIN_LOG_LEVEL": "3",
-}  # fmt: skip
+    "HOROVOD_WITH_PYTORCH": "1",
+    "HOROVOD_WITH_TENSORFLOW": "1",
+    "HOROVOD_WITHOUT_MXNET": "1",
+    "HOROVOD_WITHOUT_NVTX": "1",
+    "HOROVOD_WITH_GLOO": "1",
+    "HOROVOD_WITH_MPI": "1",
+    "CMAKE_POLICY_VERSION_MINIMUM": "3.5",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
 
 
 def wheel_key(pins: Sequence[Pin], patch: bytes) -> str:
-    """Readable key of a build: what it was compiled against, for which Python and platform, with which patch and switches."""
+    """Readable key of a build: what it was compiled against, for which Python and platform, with which patch and
+    switches."""
     versions = {pin.name: pin.version for pin in pins}
     parts = [f"{name}-{versions[name]}" for name in BUILT_AGAINST]
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -46,7 +54,8 @@ def cached_wheel(folder: Path) -> Path | None:
 
 
 def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps) -> Path:
-    """Build with the packages of the environment that `python` belongs to; a build that was interrupted goes on in `work`."""
+    """Build with the packages of the environment that `python` belongs to; a build that was interrupted goes on in
+    `work`."""
     end_leftovers(work)
     resumed = (work / "patched").exists()
     try:
@@ -55,7 +64,9 @@ def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps)
     except CommandError as error:
         if not resumed:
             raise SetupError(f"Horovod did not build; the end of {log} says why") from error
-        shutil.rmtree(work)  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
+        shutil.rmtree(
+            work
+        )  # a compiler killed in mid-write leaves a file that make takes for whole: once more from the start
         return build_wheel(python, work, target, log, steps)
     target.mkdir(parents=True, exist_ok=True)
     part = target / f".part-{os.getpid()}"
@@ -68,7 +79,9 @@ def build_wheel(python: Path, work: Path, target: Path, log: Path, steps: Steps)
 def end_leftovers(work: Path) -> None:
     """Kill compilers that a set-up which was itself killed left running in `work`."""
     mark = f"{MARK}={work}".encode()
-    found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and mark in _environment(entry)]
+    found = [
+        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and mark in _environment(entry)
+    ]
     for pid in found:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -92,11 +105,25 @@ def _source(python: Path, work: Path, log: Path) -> Path:
         return source
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    fetch = ["-m", "pip", "download", "--no-deps", "--no-build-isolation", "--no-binary", "horovod", "--retries", "2", "-d", str(work)]
+    fetch = [
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-binary",
+        "horovod",
+        "--retries",
+        "2",
+        "-d",
+        str(work),
+    ]
     try:
         run([str(python), *fetch, f"horovod=={VERSION}"], log, env=build_environment(python, work))
     except CommandError as error:
-        raise SetupError(f"pip could not fetch the source of Horovod {VERSION} (offline?); its output is in {log}") from error
+        raise SetupError(
+            f"pip could not fetch the source of Horovod {VERSION} (offline?); its output is in {log}"
+        ) from error
     archive = work / f"horovod-{VERSION}.tar.gz"
     found = hashlib.sha256(archive.read_bytes()).hexdigest()
     if found != SOURCE_SHA256:
@@ -112,7 +139,11 @@ def _source(python: Path, work: Path, log: Path) -> Path:
 
 def build_environment(python: Path, work: Path) -> dict[str, str]:
     """Environment variables of the build; what a surrounding `make` says about itself is left out."""
-    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHONPATH")}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHONPATH")
+    }
     path = f"{python.parent}{os.pathsep}{env.get('PATH', os.defpath)}"
     return {**env, **SWITCHES, "PATH": path, "MAKEFLAGS": f"-j{jobs()}", MARK: str(work)}
 

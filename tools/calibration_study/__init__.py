@@ -1,1 +1,2 @@
-"""Does comparing identical arms keep its false-alarm rate, and is an injected slowdown found? Shown on real launches, kept in results/reference/."""
+"""Does comparing identical arms keep its false-alarm rate, and is an injected slowdown found? Shown on real launches,
+kept in results/reference/."""

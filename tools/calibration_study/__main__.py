@@ -1,6 +1,7 @@
 """`python -m tools.calibration_study run|pack|judge|pilot`: thousands of launches of under a second on a quiet machine.
 
-pilot    a few launches of several candidates: which has the lowest spread from launch to launch, and how long a launch takes
+pilot    a few launches of several candidates: which has the lowest spread from launch to launch, and how long a launch
+takes
 run      all launches, in interleaved blocks; started again it goes on where it stopped
 pack     their records -> results/reference/calibration.tar.xz, values and outcome -> results/reference/calibration.json
 judge    what the comparisons said, from the packed values; exit code 1 when something was not shown
@@ -34,8 +35,12 @@ def run(given: argparse.Namespace) -> int:
     launches = design.planned(given.launches)
     print(f"{len(launches)} launches; at 0.25 s each about {format_seconds(0.25 * len(launches))}", flush=True)
     outcome = run_plan(
-        launches, given.results, size=design.SIZE, deadline_s=design.DEADLINE_S, progress=progress_on_terminal("calibration study"),
-    )  # fmt: skip
+        launches,
+        given.results,
+        size=design.SIZE,
+        deadline_s=design.DEADLINE_S,
+        progress=progress_on_terminal("calibration study"),
+    )
     print(f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed. {outcome.stopped}")
     return 0 if outcome.complete else 1
 
@@ -52,10 +57,16 @@ def pack(given: argparse.Namespace) -> int:
     keep.pack(records, store, ARCHIVE)
     first = records[0]
     kept = {
-        "date": datetime.now(UTC).date().isoformat(), "machine": first.machine, "cpu": first.environment.get("cpu"), "code": first.code.digest,
-        "case": cases[0].model_dump(mode="json"), "metric": design.METRIC, "median_launch_s": sorted(record.wall_s for record in records)[len(records) // 2],
-        "outcome": design.outcome(values), "seconds": values.arms,
-    }  # fmt: skip
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": first.machine,
+        "cpu": first.environment.get("cpu"),
+        "code": first.code.digest,
+        "case": cases[0].model_dump(mode="json"),
+        "metric": design.METRIC,
+        "median_launch_s": sorted(record.wall_s for record in records)[len(records) // 2],
+        "outcome": design.outcome(values),
+        "seconds": values.arms,
+    }
     OUTCOME.write_text(json.dumps(kept, separators=(",", ":")) + "\n")
     print(f"{ARCHIVE}: {ARCHIVE.stat().st_size / 2**20:.1f} MiB, {len(records)} records\n{OUTCOME}")
     return judge(given)
@@ -65,9 +76,15 @@ def judge(given: argparse.Namespace) -> int:
     """Print the outcome."""
     values, kept = design.read(OUTCOME)
     found = design.outcome(values)
-    print(f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, spread of a launch {found['spread']:.2%}; {values.launches} launches an arm")
-    print(f"find slowdowns from {found['detectable']:.2%} on; the injected {design.SLOWDOWN:.0%} was measured as {found['slowdown_measured']:.2%}")
-    rows = [_row(name.replace("_", " "), rate) for name, rate in found.items() if isinstance(rate, dict) and "rate" in rate]
+    print(
+        f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, spread of a launch {found['spread']:.2%}; {values.launches} launches an arm"
+    )
+    print(
+        f"find slowdowns from {found['detectable']:.2%} on; the injected {design.SLOWDOWN:.0%} was measured as {found['slowdown_measured']:.2%}"
+    )
+    rows = [
+        _row(name.replace("_", " "), rate) for name, rate in found.items() if isinstance(rate, dict) and "rate" in rate
+    ]
     print_table(["", "count", "of", "rate", "95 % interval"], rows)
     for name in ("with_a_floor_above_the_slowdown", "with_too_few_launches"):
         print(f"{name.replace('_', ' ')}: {', '.join(f'{finding} {count}' for finding, count in found[name].items())}")
@@ -78,7 +95,13 @@ def judge(given: argparse.Namespace) -> int:
 
 
 def _row(name: str, rate: dict[str, Any]) -> list[str]:
-    return [name, str(rate["count"]), str(rate["of"]), f"{rate['rate']:.1%}", f"{rate['low']:.1%} to {rate['high']:.1%}"]
+    return [
+        name,
+        str(rate["count"]),
+        str(rate["of"]),
+        f"{rate['rate']:.1%}",
+        f"{rate['low']:.1%} to {rate['high']:.1%}",
+    ]
 
 
 ACTIONS = {"pilot": pilot, "run": run, "pack": pack, "judge": judge}
@@ -88,8 +111,15 @@ def main() -> int:
     """Parse and do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=list(ACTIONS))
-    parser.add_argument("--launches", type=int, default=BUDGET, help=f"launches per arm of the first 100 comparisons (default: {BUDGET})")
-    parser.add_argument("--results", type=Path, default=ROOT / "results" / "calibration-study", help="folder of the records")
+    parser.add_argument(
+        "--launches",
+        type=int,
+        default=BUDGET,
+        help=f"launches per arm of the first 100 comparisons (default: {BUDGET})",
+    )
+    parser.add_argument(
+        "--results", type=Path, default=ROOT / "results" / "calibration-study", help="folder of the records"
+    )
     given = parser.parse_args()
     return ACTIONS[given.action](given)
 

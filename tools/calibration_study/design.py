@@ -23,9 +23,11 @@ from scaleproof.stats.intervals import smallest_count
 
 EXPERIMENT, SIZE, METRIC = "study", "full", "median time of a digest in s"
 SAME, SLOWED = 200, 100
-"""Comparisons of identical arms, and of one against the slowed one; the latter share the base arm's launches with the first of the former."""
+"""Comparisons of identical arms, and of one against the slowed one; the latter share the base arm's launches with the
+first of the former."""
 FEWEST = smallest_count()
-"""Launches an arm of the comparisons of identical arms that have no slowed one beside them: the fewest that give a verdict."""
+"""Launches an arm of the comparisons of identical arms that have no slowed one beside them: the fewest that give a
+verdict."""
 FLOOR_BLOCKS = 30
 """Blocks before all comparisons; the noise floor comes from these alone."""
 SLOWDOWN, STATED, WANTED = 0.05, 0.05, 0.95
@@ -35,7 +37,8 @@ ARMS = ("a", "b", "slowed")
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Seconds of one launch by arm, element k from block k; `launches` per arm of each of the first 100 comparisons, FEWEST of the others."""
+    """Seconds of one launch by arm, element k from block k; `launches` per arm of each of the first 100 comparisons,
+    FEWEST of the others."""
 
     launches: int
     arms: dict[str, list[float]]
@@ -72,7 +75,9 @@ def values_from(results: Path, launches: int) -> Values:
     for case in suite().experiment(EXPERIMENT).size(SIZE).cases:
         found = finished_launches(case.case_id, counts[case.arm], store)
         if len(found) < counts[case.arm]:
-            raise SystemExit(f"arm {case.arm} has {len(found)} of {counts[case.arm]} launches; start `run` again, it goes on")
+            raise SystemExit(
+                f"arm {case.arm} has {len(found)} of {counts[case.arm]} launches; start `run` again, it goes on"
+            )
         arms[case.arm] = [float(f"{digest_s(store.samples(record).to_pandas()):.6g}") for record in found]
     return Values(launches, arms)
 
@@ -87,38 +92,56 @@ def outcome(values: Values) -> dict[str, Any]:
     """What the comparisons said, with binomial intervals; the floor is that of the study's own first blocks."""
     floor, noise = values.floor(values.launches)
     floor_of_fewest, _ = values.floor(FEWEST)
-    same = [compare(*values.comparison("b", number), paired=True, floor=floor if number < SLOWED else floor_of_fewest) for number in range(SAME)]
+    same = [
+        compare(*values.comparison("b", number), paired=True, floor=floor if number < SLOWED else floor_of_fewest)
+        for number in range(SAME)
+    ]
     alone = [compare(*values.comparison("b", number), paired=True, floor=0.0) for number in range(SAME)]
     slowed = [compare(*values.comparison("slowed", number), paired=True, floor=floor) for number in range(SLOWED)]
     seen = detectable(noise, values.launches, True, floor=floor)
     return {
         "launches_per_arm": values.launches,
-        "noise_floor": floor, "noise_floor_of_six": floor_of_fewest, "spread": noise, "detectable": seen, "floor_allows": bool(seen <= SLOWDOWN),
+        "noise_floor": floor,
+        "noise_floor_of_six": floor_of_fewest,
+        "spread": noise,
+        "detectable": seen,
+        "floor_allows": bool(seen <= SLOWDOWN),
         "false_alarms": _rate(found.finding in ("higher", "lower") for found in same),
-        "false_alarms_of_the_test_alone": _rate(found.p_value is not None and found.p_value <= STATED for found in alone),
+        "false_alarms_of_the_test_alone": _rate(
+            found.p_value is not None and found.p_value <= STATED for found in alone
+        ),
         "found": _rate(found.finding == "higher" for found in slowed),
         "findings_on_the_slowdown": _findings(values, floor=floor, launches=values.launches),
         "slowdown_measured": float(np.median([found.ratio for found in slowed if found.ratio is not None])) - 1,
         "with_a_floor_above_the_slowdown": _findings(values, floor=2 * SLOWDOWN, launches=values.launches),
         "with_too_few_launches": _findings(values, floor=floor, launches=5),
-    }  # fmt: skip
+    }
 
 
 def verdicts(found: dict[str, Any]) -> dict[str, bool]:
     """What the study had to show."""
     return {
-        "false alarms within 5 %": found["false_alarms"]["low"] <= STATED and found["false_alarms_of_the_test_alone"]["low"] <= STATED,
+        "false alarms within 5 %": found["false_alarms"]["low"] <= STATED
+        and found["false_alarms_of_the_test_alone"]["low"] <= STATED,
         "5 % slowdown found in at least 95 % of comparisons, or inconclusive": (
-            found["found"]["rate"] >= WANTED if found["floor_allows"] else "no difference" not in found["findings_on_the_slowdown"]
+            found["found"]["rate"] >= WANTED
+            if found["floor_allows"]
+            else "no difference" not in found["findings_on_the_slowdown"]
         ),
-        "inconclusive where the floor does not allow it": found["with_a_floor_above_the_slowdown"].get("inconclusive", 0) >= WANTED * SLOWED,
+        "inconclusive where the floor does not allow it": found["with_a_floor_above_the_slowdown"].get(
+            "inconclusive", 0
+        )
+        >= WANTED * SLOWED,
         "inconclusive with too few launches": found["with_too_few_launches"] == {"inconclusive": SLOWED},
     }
 
 
 def _findings(values: Values, floor: float, launches: int) -> dict[str, int]:
     """How often which finding comes out of comparing the slowed arm, with another floor or with fewer launches."""
-    said = [compare(*(side[:launches] for side in values.comparison("slowed", number)), paired=True, floor=floor).finding for number in range(SLOWED)]
+    said = [
+        compare(*(side[:launches] for side in values.comparison("slowed", number)), paired=True, floor=floor).finding
+        for number in range(SLOWED)
+    ]
     return {finding: said.count(finding) for finding in sorted(set(said))}
 
 
@@ -126,7 +149,13 @@ def _rate(hits: Iterable[bool]) -> dict[str, float]:
     """Share with its exact binomial 95 % interval (Clopper and Pearson)."""
     said: Sequence[bool] = [bool(hit) for hit in hits]
     interval = binomtest(sum(said), len(said)).proportion_ci(0.95, "exact")
-    return {"count": sum(said), "of": len(said), "rate": sum(said) / len(said), "low": float(interval.low), "high": float(interval.high)}
+    return {
+        "count": sum(said),
+        "of": len(said),
+        "rate": sum(said) / len(said),
+        "low": float(interval.low),
+        "high": float(interval.high),
+    }
 
 
 def read(path: Path) -> tuple[Values, dict[str, Any]]:

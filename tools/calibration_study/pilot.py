@@ -24,11 +24,23 @@ from scaleproof.spec.programs import programs_folder
 from tools.calibration_study.design import digest_s
 
 BLOCKS = 16
-_ALONE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring", "ranks": 1, "operation": "all_gather"}
+_ALONE: dict[str, Any] = {
+    "program": "collective",
+    "transport": "tcp",
+    "collective": "ring",
+    "ranks": 1,
+    "operation": "all_gather",
+}
 _TRANSFER: dict[str, Any] = {"program": "transfer", "transport": "tcp", "ranks": 2}
 _REDUCE: dict[str, Any] = {"program": "collective", "transport": "tcp", "collective": "ring", "ranks": 2}
 CANDIDATES: dict[str, dict[str, Any]] = {
-    "one rank hashes 256 KiB, 300 times (the study's)": {"program": "own", "entry": "digest", "ranks": 1, "options": {"kib": 256}, "iterations": 300},
+    "one rank hashes 256 KiB, 300 times (the study's)": {
+        "program": "own",
+        "entry": "digest",
+        "ranks": 1,
+        "options": {"kib": 256},
+        "iterations": 300,
+    },
     "one rank gathers 1 MiB, 60 times": {**_ALONE, "sizes": [1 << 20], "iterations": 60},
     "one rank gathers 64 KiB, 300 times": {**_ALONE, "sizes": [64 << 10], "iterations": 300},
     "one rank gathers 2 MiB, 100 times": {**_ALONE, "sizes": [2 << 20], "iterations": 100},
@@ -49,7 +61,9 @@ def pilot(given: argparse.Namespace) -> int:
     shuffler, launches = random.Random(BLOCKS), list[PlannedLaunch]()
     for index in range(BLOCKS):
         block = shuffler.sample(list(cases.values()), len(cases))
-        launches += [PlannedLaunch(case, index, index, len(launches) + place, programs) for place, case in enumerate(block)]
+        launches += [
+            PlannedLaunch(case, index, index, len(launches) + place, programs) for place, case in enumerate(block)
+        ]
     with tempfile.TemporaryDirectory(prefix="scaleproof-pilot-") as folder:
         run_plan(launches, Path(folder), size="full", deadline_s=30, progress=progress_on_terminal("pilot"))
         store = Store(Path(folder))
@@ -68,4 +82,10 @@ def _row(name: str, records: list[Record], store: Store) -> list[str]:
     # Scaled so that it equals the standard deviation where the noise is normal.
     robust = 1.4826 * float(np.median(np.abs(logarithms - np.median(logarithms))))
     wall = float(np.median([record.wall_s for record in good]))
-    return [name, f"{1e6 * float(np.exp(np.median(logarithms))):.1f} us", f"{float(np.std(logarithms, ddof=1)):.2%}", f"{robust:.2%}", f"{wall:.3f} s"]
+    return [
+        name,
+        f"{1e6 * float(np.exp(np.median(logarithms))):.1f} us",
+        f"{float(np.std(logarithms, ddof=1)):.2%}",
+        f"{robust:.2%}",
+        f"{wall:.3f} s",
+    ]

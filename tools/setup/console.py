@@ -87,8 +87,16 @@ class Steps:
         self.out.flush()
 
 
-def run(argv: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, cwd: Path | None = None, line: Callable[[str], None] | None = None) -> str:
-    """Run a command in a process group of its own with its output in `log`; call `line` for every line, and with "" when a second passes in silence.
+def run(
+    argv: Sequence[str],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    line: Callable[[str], None] | None = None,
+) -> str:
+    """Run a command in a process group of its own with its output in `log`; call `line` for every line, and with ""
+    when a second passes in silence.
 
     Returns the output; raises CommandError. When we are interrupted the whole group ends with us.
     """
@@ -96,7 +104,15 @@ def run(argv: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None,
     collected: list[str] = []
     with log.open("a", errors="replace") as file:
         file.write("$ " + " ".join(argv) + "\n")
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, cwd=cwd, start_new_session=True)
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
         try:
             for text in _lines(process):
                 if text:

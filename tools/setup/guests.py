@@ -11,7 +11,8 @@ from tools.build_guest_kernel.uml import build_uml
 from tools.setup.console import Steps
 
 PYVERBS = Path("/usr/lib/python3/dist-packages/pyverbs")
-"""Debian's build, made against Debian's libibverbs; the released source does not build against it. Only this package of Debian's Python is used."""
+"""Debian's build, made against Debian's libibverbs; the released source does not build against it. Only this package of
+Debian's Python is used."""
 BUILD_GB, BUILD_MIN = 0.9, 5
 
 

@@ -71,7 +71,9 @@ FOR_TESTS = (
     SystemPackage("slurm-client", _command("sbatch"), "tests of clusters"),
     SystemPackage("munge", Path("/usr/sbin/munged").is_file, "tests of clusters"),
     SystemPackage("openssh-client", _command("ssh"), "tests of clusters"),
-    SystemPackage("fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"),
+    SystemPackage(
+        "fonts-dejavu-core", lambda: Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf").is_file(), "browser tests"
+    ),
 )
 FOR_COMPARISON = (
     SystemPackage("iperf3", _command("iperf3"), "suite crosscheck"),
@@ -89,7 +91,9 @@ def check_processor(machine: str, system: str) -> None:
 
 def missing_packages(with_tests: bool) -> list[SystemPackage]:
     """System packages that are not there."""
-    return [package for package in (*ALWAYS, *((*FOR_GUESTS, *FOR_TESTS) if with_tests else ())) if not package.present()]
+    return [
+        package for package in (*ALWAYS, *((*FOR_GUESTS, *FOR_TESTS) if with_tests else ())) if not package.present()
+    ]
 
 
 def missing_tools() -> list[SystemPackage]:
@@ -99,7 +103,10 @@ def missing_tools() -> list[SystemPackage]:
 
 def missed(tools: list[SystemPackage]) -> str:
     """What cannot be done without them."""
-    return ", ".join(f"{why} ({' '.join(tool.name for tool in tools if tool.why == why)})" for why in dict.fromkeys(tool.why for tool in tools))
+    return ", ".join(
+        f"{why} ({' '.join(tool.name for tool in tools if tool.why == why)})"
+        for why in dict.fromkeys(tool.why for tool in tools)
+    )
 
 
 def install_command(names: list[str], prefix: str = "") -> str:
@@ -113,8 +120,12 @@ def need_packages(missing: list[SystemPackage], is_root: bool, has_apt: bool) ->
     if not missing or (is_root and has_apt):
         return
     if not has_apt:
-        raise SetupError("system packages are missing, and this is not Debian; install what Debian calls: " + " ".join(names))
-    raise SetupError("system packages are missing, and only root can install them; type: " + install_command(names, "sudo "))
+        raise SetupError(
+            "system packages are missing, and this is not Debian; install what Debian calls: " + " ".join(names)
+        )
+    raise SetupError(
+        "system packages are missing, and only root can install them; type: " + install_command(names, "sudo ")
+    )
 
 
 def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> None:
@@ -126,13 +137,23 @@ def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> N
         commands = [
             ["dpkg", "--configure", "-a"],
             ["apt-get", *wait, "update"],
-            ["apt-get", *wait, *quiet, "install", "-y", "--no-install-recommends", *[package.name for package in missing]],
+            [
+                "apt-get",
+                *wait,
+                *quiet,
+                "install",
+                "-y",
+                "--no-install-recommends",
+                *[package.name for package in missing],
+            ],
         ]
         for argv in commands:
             try:
                 run(argv, log, env=env, line=lambda text: steps.tell(text[:28]))
             except CommandError as error:
-                raise SetupError(f"`{' '.join(argv)}` failed (is the machine offline?); its output is in {log}") from error
+                raise SetupError(
+                    f"`{' '.join(argv)}` failed (is the machine offline?); its output is in {log}"
+                ) from error
 
 
 def starts_nothing(folder: Path) -> Path:
@@ -147,7 +168,9 @@ def check_disk(folder: Path, needed: int) -> None:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     if free < needed:
-        raise SetupError(f"{needed / GB:.1f} GB are needed under {folder}, and {free / GB:.1f} GB are free; XDG_CACHE_HOME can name another disk")
+        raise SetupError(
+            f"{needed / GB:.1f} GB are needed under {folder}, and {free / GB:.1f} GB are free; XDG_CACHE_HOME can name another disk"
+        )
 
 
 def machine_and_system() -> tuple[str, str]:

@@ -1,5 +1,6 @@
-"""`python3 -m tools.setup mpich`: `.venv-mpich`, a small environment with MPICH in place of Open MPI. Both bring a libmpi and an mpiexec, and everything of
-ours that knows MPI is built against Open MPI, so the two never share an environment."""
+"""`python3 -m tools.setup mpich`: `.venv-mpich`, a small environment with MPICH in place of Open MPI. Both bring a
+libmpi and an mpiexec, and everything of ours that knows MPI is built against Open MPI, so the two never share an
+environment."""
 
 from __future__ import annotations
 
@@ -13,9 +14,31 @@ VENV = run.ROOT / ".venv-mpich"
 STAMP = VENV / ".scaleproof"
 MPICH = packages.Pin("mpich", "5.0.2")
 FROM_LOCK = (
-    "annotated-types", "cloudpickle", "filelock", "fsspec", "jinja2", "joblib", "markupsafe", "mpi4py", "mpmath", "narwhals", "networkx", "numpy", "psutil",
-    "pydantic", "pydantic-core", "pyyaml", "scikit-learn", "scipy", "setuptools", "sympy", "threadpoolctl", "torch", "typing-extensions", "typing-inspection",
-)  # fmt: skip
+    "annotated-types",
+    "cloudpickle",
+    "filelock",
+    "fsspec",
+    "jinja2",
+    "joblib",
+    "markupsafe",
+    "mpi4py",
+    "mpmath",
+    "narwhals",
+    "networkx",
+    "numpy",
+    "psutil",
+    "pydantic",
+    "pydantic-core",
+    "pyyaml",
+    "scikit-learn",
+    "scipy",
+    "setuptools",
+    "sympy",
+    "threadpoolctl",
+    "torch",
+    "typing-extensions",
+    "typing-inspection",
+)
 """What a rank imports, and what that needs: the versions of `.venv`, so that nothing but MPI differs."""
 TRIAL = "import torch, sklearn, pydantic, psutil, yaml; from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2 and 'MPICH' in MPI.Get_library_version()"
 
@@ -49,7 +72,9 @@ def set_up() -> None:
         packages.install(uv, python, [str(pin) for pin in pins], [cache.wheels], cache.unpacked, cache.log)
         packages.run([str(uv), "pip", "check", "--python", str(python)], cache.log)
         try:
-            packages.run([str(VENV / "bin" / "mpiexec"), "-launcher", "fork", "-n", "2", str(python), "-c", TRIAL], cache.log)
+            packages.run(
+                [str(VENV / "bin" / "mpiexec"), "-launcher", "fork", "-n", "2", str(python), "-c", TRIAL], cache.log
+            )
         except CommandError as error:
             raise SetupError(f"two ranks of MPICH do not start here; {cache.log} says why") from error
         STAMP.write_text(stamp)

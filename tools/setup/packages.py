@@ -63,7 +63,8 @@ def missing_pins(pins: Sequence[Pin], folder: Path) -> list[Pin]:
 
 
 def torch_places(given: str | None) -> list[str | None]:
-    """Where to look for the CPU build of torch, in turn: what TORCH_INDEX names, else pip's own settings, else PyTorch's index."""
+    """Where to look for the CPU build of torch, in turn: what TORCH_INDEX names, else pip's own settings, else
+    PyTorch's index."""
     return [given] if given else [None, DEFAULT_TORCH_INDEX]
 
 
@@ -74,7 +75,8 @@ class Wheels:
         self.folder, self.python, self.log, self.execute = folder, python, log, execute
 
     def fetch(self, pins: Sequence[Pin], steps: Steps, torch_index: str | None) -> None:
-        """Download every wheel that is missing, torch first; what was fetched before an interruption is not fetched again."""
+        """Download every wheel that is missing, torch first; what was fetched before an interruption is not fetched
+        again."""
         missing = missing_pins(pins, self.folder)
         steps.tell(f"{len(missing)} packages")
         torch = [pin for pin in missing if pin.name == "torch"]
@@ -94,7 +96,20 @@ class Wheels:
             shutil.rmtree(old)
         for place in places:
             extra = ["--extra-index-url", place] if place else []
-            argv = [str(self.python), "-m", "pip", "wheel", "--use-pep517", "--no-deps", "--retries", "2", "-w", str(part), *extra, *map(str, chunk)]
+            argv = [
+                str(self.python),
+                "-m",
+                "pip",
+                "wheel",
+                "--use-pep517",
+                "--no-deps",
+                "--retries",
+                "2",
+                "-w",
+                str(part),
+                *extra,
+                *map(str, chunk),
+            ]
             try:
                 self.execute(argv, self.log, line=line)
             except CommandError as error:
@@ -108,17 +123,24 @@ class Wheels:
 
 
 def _download_problem(output: str, chunk: Sequence[Pin], log: Path) -> str:
-    unreachable = re.search(r"Failed to establish|name resolution|Connection ?Error|NewConnectionError|Max retries|timed out|Network is unreachable", output)
+    unreachable = re.search(
+        r"Failed to establish|name resolution|Connection ?Error|NewConnectionError|Max retries|timed out|Network is unreachable",
+        output,
+    )
     if chunk[0].name == "torch" and "No matching distribution" in output:
         return f"pip finds no CPU build {chunk[0]}; set TORCH_INDEX to an index that has it (default {DEFAULT_TORCH_INDEX}); see {log}"
     if unreachable:
         return "pip cannot reach its package index (offline?); connect and type the same command again, what is downloaded is kept"
-    said = next((line for line in reversed(output.splitlines()) if "ERROR:" in line and "one or more wheels" not in line), "no word of why").strip()
+    said = next(
+        (line for line in reversed(output.splitlines()) if "ERROR:" in line and "one or more wheels" not in line),
+        "no word of why",
+    ).strip()
     return f"pip could not fetch the pinned packages: {said}; all it said is in {log}"
 
 
 def base_python() -> str:
-    """The Python that the running one's environment was made from: `.venv` itself may be active, and is about to be replaced."""
+    """The Python that the running one's environment was made from: `.venv` itself may be active, and is about to be
+    replaced."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -140,10 +162,22 @@ def install(
     *options: str,
     line: Callable[[str], None] | None = None,
 ) -> None:
-    """Lay packages out with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file system has them."""
+    """Lay packages out with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file
+    system has them."""
     env = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "hardlink", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
     found = [word for folder in links for word in ("--find-links", str(folder))]
-    argv = [str(uv), "pip", "install", "--python", str(python), "--no-index", "--no-deps", *found, *options, *requirements]
+    argv = [
+        str(uv),
+        "pip",
+        "install",
+        "--python",
+        str(python),
+        "--no-index",
+        "--no-deps",
+        *found,
+        *options,
+        *requirements,
+    ]
     run(argv, log, env=env, line=line)
 
 
@@ -160,8 +194,9 @@ def link_executors(root: Path, venv: Path) -> None:
 def share_bytecode(source: Path, target: Path) -> int:
     """Hard-link compiled modules from one environment into another of the same packages; the number of files.
 
-    Python itself checks each against the time and size of its source, so a stale one is compiled anew. Without this every rank of a
-    clone whose user has PYTHONDONTWRITEBYTECODE set would compile torch and TensorFlow at every start (6 s).
+    Python itself checks each against the time and size of its source, so a stale one is compiled anew. Without this
+    every rank of a clone whose user has PYTHONDONTWRITEBYTECODE set would compile torch and TensorFlow at every start
+    (6 s).
     """
     linked = 0
     for folder, _, files in os.walk(source):

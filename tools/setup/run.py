@@ -21,7 +21,11 @@ VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / ".scaleproof"
 STEPS = 6
-PACKAGES_GB, HOROVOD_GB, VENV_GB = 5.5, 1.5, 0.3  # measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; build folder; the rest
+PACKAGES_GB, HOROVOD_GB, VENV_GB = (
+    5.5,
+    1.5,
+    0.3,
+)  # measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; build folder; the rest
 
 
 class Cache:
@@ -39,7 +43,8 @@ class Cache:
 
     @property
     def python(self) -> Path:
-        """Python of the reference environment: what is in the lock, compiled, from which every clone's `.venv` is laid out."""
+        """Python of the reference environment: what is in the lock, compiled, from which every clone's `.venv` is laid
+        out."""
         return self.reference / "bin" / "python"
 
 
@@ -66,7 +71,9 @@ def set_up(with_tests: bool) -> None:
         return
     machine.need_packages(missing, *_may_install())
     if " " in f"{ROOT}{cache.root}":
-        raise SetupError(f"compilers and mpirun need paths without spaces: {ROOT} and {cache.root} (XDG_CACHE_HOME names another cache)")
+        raise SetupError(
+            f"compilers and mpirun need paths without spaces: {ROOT} and {cache.root} (XDG_CACHE_HOME names another cache)"
+        )
     _say_what_it_takes(cache, pins)
     cache.root.mkdir(parents=True, exist_ok=True)
     steps = Steps(STEPS)
@@ -86,7 +93,9 @@ def set_up(with_tests: bool) -> None:
 
 def stamp_text(cache: Cache) -> str:
     """What a finished `.venv` was made from."""
-    return "\n".join([str(VENV), cache.reference.name, cache.horovod.name, packages.digest(ROOT / "pyproject.toml"), ""])
+    return "\n".join(
+        [str(VENV), cache.reference.name, cache.horovod.name, packages.digest(ROOT / "pyproject.toml"), ""]
+    )
 
 
 def ready(cache: Cache) -> bool:
@@ -114,7 +123,10 @@ def _say_what_it_takes(cache: Cache, pins: list[packages.Pin]) -> None:
     kernel = guests.lacking(False)
     needed = PACKAGES_GB * share + HOROVOD_GB * horovod + guests.BUILD_GB * kernel + VENV_GB
     minutes = 2 * share + 7 * horovod + guests.BUILD_MIN * kernel + 1 * (not unpacked) + 0.3
-    print(f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; log: {cache.log}", flush=True)
+    print(
+        f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; log: {cache.log}",
+        flush=True,
+    )
     machine.check_disk(cache.root, int(needed * machine.GB))
     machine.check_disk(ROOT, int(VENV_GB * machine.GB))
 
@@ -147,7 +159,9 @@ def _may_install() -> tuple[bool, bool]:
 def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     steps.begin("download pinned packages")
     count = len(packages.missing_pins(pins, cache.wheels))
-    if not (cache.python.exists() and (cache.python.parent / "pip").exists()):  # new, half-made, or its Python was removed from the machine
+    if not (
+        cache.python.exists() and (cache.python.parent / "pip").exists()
+    ):  # new, half-made, or its Python was removed from the machine
         packages.make_venv(cache.reference, cache.log)
     if count:
         packages.Wheels(cache.wheels, cache.python, cache.log).fetch(pins, steps, os.environ.get("TORCH_INDEX"))
@@ -161,13 +175,35 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
         uv = next(pin for pin in pins if pin.name == "uv")
         steps.tell("uv")
         python = packages.make_venv(cache.reference, cache.log)
-        packages.run([str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--find-links", str(cache.wheels), str(uv)], cache.log)
+        packages.run(
+            [
+                str(python),
+                "-m",
+                "pip",
+                "install",
+                "--no-index",
+                "--no-deps",
+                "--find-links",
+                str(cache.wheels),
+                str(uv),
+            ],
+            cache.log,
+        )
         others = [str(pin) for pin in pins if pin.name != packages.FROM_SOURCE]
         packages.install(
-            python.parent / "uv", python, others, [cache.wheels], cache.unpacked, cache.log, "--compile-bytecode", line=lambda _: steps.tell("working")
+            python.parent / "uv",
+            python,
+            others,
+            [cache.wheels],
+            cache.unpacked,
+            cache.log,
+            "--compile-bytecode",
+            line=lambda _: steps.tell("working"),
         )
         done.touch()
-        for old in cache.reference.parent.iterdir():  # of other locks: a compiled one takes 0.5 GB and is cheap to make again
+        for (
+            old
+        ) in cache.reference.parent.iterdir():  # of other locks: a compiled one takes 0.5 GB and is cheap to make again
             if old != cache.reference:
                 shutil.rmtree(old)
     steps.end()

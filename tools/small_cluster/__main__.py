@@ -1,4 +1,5 @@
-"""`python -m tools.small_cluster up 4`, then `eval "$(python -m tools.small_cluster env)"` and any command of Slurm; `down` removes all of it."""
+"""`python -m tools.small_cluster up 4`, then `eval "$(python -m tools.small_cluster env)"` and any command of Slurm;
+`down` removes all of it."""
 
 from __future__ import annotations
 
@@ -29,8 +30,12 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     up = actions.add_parser("up", help="start a cluster of N nodes")
     up.add_argument("nodes", type=int, metavar="N")
-    up.add_argument("--rate", type=_mbit, help="of every node's link, like 1gbit or 100mbit (default: as fast as it goes)")
-    up.add_argument("--gpus", type=int, default=0, help="that each node seems to have: counted by Slurm, no device behind them")
+    up.add_argument(
+        "--rate", type=_mbit, help="of every node's link, like 1gbit or 100mbit (default: as fast as it goes)"
+    )
+    up.add_argument(
+        "--gpus", type=int, default=0, help="that each node seems to have: counted by Slurm, no device behind them"
+    )
     up.add_argument("--cpus", type=int, help="that each node seems to have (default: those of this machine)")
     up.set_defaults(act=_up)
     actions.add_parser("down", help="end it and remove all of it").set_defaults(act=_down)
@@ -40,7 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("node")
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=_exec)
-    for word, what in {"off": "cut a node's power", "on": "give it back", "cut": "pull a node's cable", "mend": "put it back"}.items():
+    for word, what in {
+        "off": "cut a node's power",
+        "on": "give it back",
+        "cut": "pull a node's cable",
+        "mend": "put it back",
+    }.items():
         act = actions.add_parser(word, help=what)
         act.add_argument("node")
         act.set_defaults(act=_change, word=word)
@@ -60,7 +70,9 @@ def _mbit(text: str) -> float:
 def _up(given: argparse.Namespace) -> None:
     started = time.monotonic()
     cluster = small.up(given.nodes, given.name, rate_mbit=given.rate, gpus=given.gpus, cpus=given.cpus)
-    print(f"{cluster.name}: {cluster.nodes} nodes are up after {time.monotonic() - started:.1f} s; a shell reaches them after")
+    print(
+        f"{cluster.name}: {cluster.nodes} nodes are up after {time.monotonic() - started:.1f} s; a shell reaches them after"
+    )
     print(f'eval "$(python -m tools.small_cluster --name {cluster.name} env)"')
 
 
@@ -88,7 +100,9 @@ def _exec(given: argparse.Namespace) -> int:
 
 def _change(given: argparse.Namespace) -> None:
     cluster, word = small.find(given.name), given.word
-    small.change(cluster, given.node, **({"on": word == "on"} if word in ("on", "off") else {"plugged": word == "mend"}))
+    small.change(
+        cluster, given.node, **({"on": word == "on"} if word in ("on", "off") else {"plugged": word == "mend"})
+    )
 
 
 if __name__ == "__main__":

@@ -45,7 +45,9 @@ def hindrance() -> str:
     return ""
 
 
-def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, cpus: int | None = None, tied: bool = False) -> SmallCluster:
+def up(
+    nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, cpus: int | None = None, tied: bool = False
+) -> SmallCluster:
     """A cluster whose nodes are all idle. `tied`: it ends with this process. ClusterError when it cannot be."""
     if why := hindrance():
         raise ClusterError(why)
@@ -78,10 +80,15 @@ def up(nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, 
 
 def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
     tie = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid())] if tied else []
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
     command = [*tie, *keeper_command(sys.executable, "tools.small_cluster.keeper", cluster.folder)]
     with (cluster.folder / "log" / "keeper.out").open("wb") as out:
-        process = subprocess.Popen(command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables)
+        process = subprocess.Popen(
+            command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables
+        )
     known = replace(cluster, pid=process.pid, started=psutil.Process(process.pid).create_time())
     known.write()
     return known
@@ -121,7 +128,10 @@ def find(name: str) -> SmallCluster:
     """A cluster that runs, by name; ClusterError names those that do."""
     running = {cluster.name: cluster for cluster in clusters()}
     if name not in running:
-        raise ClusterError(f"no cluster {name!r} is up; " + (f"up: {', '.join(running)}" if running else "`python -m tools.small_cluster up 4` starts one"))
+        raise ClusterError(
+            f"no cluster {name!r} is up; "
+            + (f"up: {', '.join(running)}" if running else "`python -m tools.small_cluster up 4` starts one")
+        )
     return running[name]
 
 
@@ -134,7 +144,9 @@ def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged:
             orders[word] = sorted({*orders[word], name} - ({name} if wanted else set()))
     number = orders["number"] = orders.get("number", 0) + 1
     write_json(cluster.folder / ORDERS, orders)
-    _wait("the keeper did not follow", cluster, lambda: (read_json(cluster.folder / NODES) or {}).get("number") == number)
+    _wait(
+        "the keeper did not follow", cluster, lambda: (read_json(cluster.folder / NODES) or {}).get("number") == number
+    )
 
 
 def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
@@ -190,6 +202,10 @@ def _wait(what: str, cluster: SmallCluster, done: Callable[[], object]) -> None:
     until = time.monotonic() + UP_S
     while not done():
         if not cluster.alive() or time.monotonic() > until:
-            said = [line for file in sorted((cluster.folder / "log").glob("*")) for line in file.read_text(errors="replace").splitlines()[-1:]]
+            said = [
+                line
+                for file in sorted((cluster.folder / "log").glob("*"))
+                for line in file.read_text(errors="replace").splitlines()[-1:]
+            ]
             raise ClusterError(f"{what}: {'; '.join(said)[-600:]}")
         time.sleep(0.05)

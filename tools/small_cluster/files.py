@@ -90,7 +90,9 @@ def _nodes(cluster: SmallCluster) -> list[str]:
     lines = ["GresTypes=gpu"] if cluster.gpus else []
     for leaf, names in switches(cluster).items():
         for name in names:
-            lines.append(f"NodeName={name} NodeAddr={cluster.address(name)} CPUs={cluster.cpus} RealMemory={memory} Feature={leaf}{gpus} State=UNKNOWN")
+            lines.append(
+                f"NodeName={name} NodeAddr={cluster.address(name)} CPUs={cluster.cpus} RealMemory={memory} Feature={leaf}{gpus} State=UNKNOWN"
+            )
     return [*lines, f"PartitionName=main Nodes={','.join(cluster.names)} Default=YES MaxTime=INFINITE State=UP"]
 
 

@@ -1,6 +1,8 @@
-"""`python -m tools.small_cluster.keeper FOLDER`: builds the cluster of a folder, and follows orders.json until it is killed.
+"""`python -m tools.small_cluster.keeper FOLDER`: builds the cluster of a folder, and follows orders.json until it is
+killed.
 
-It is the first process of its own process and network namespaces: the kernel ends every daemon, node and link when it is gone, however it went."""
+It is the first process of its own process and network namespaces: the kernel ends every daemon, node and link when it
+is gone, however it went."""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from scaleproof.fabric.small_clusters import HEAD, SmallCluster, read_cluster
 from tools.small_cluster import network
 
 ORDERS, NODES = "orders.json", "nodes.json"
-"""By anyone: the nodes without power (`off`) and without cable (`cut`), under a `number`. By the keeper: the first process of each node, as it sees them, and
-the number of the orders that it followed."""
+"""By anyone: the nodes without power (`off`) and without cable (`cut`), under a `number`. By the keeper: the first
+process of each node, as it sees them, and the number of the orders that it followed."""
 POLL_S = 0.1
 UPLINK_S = 20.0
 PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -44,7 +46,13 @@ class ClusterKeeper:
             time.sleep(0.01)
         network.make_switches(self.cluster)
         etc, log = self.folder / "etc", self.folder / "log"
-        munged = ["munged", "--foreground", f"--key-file={etc}/munge.key", f"--socket={self.folder}/munge.socket", f"--pid-file={self.folder}/munged.pid"]
+        munged = [
+            "munged",
+            "--foreground",
+            f"--key-file={etc}/munge.key",
+            f"--socket={self.folder}/munge.socket",
+            f"--pid-file={self.folder}/munged.pid",
+        ]
         # Seeds and logs of its own: nothing of the machine's munge is touched.
         start("munged", [*munged, f"--log-file={log}/munged.log", f"--seed-file={self.folder}/munged.seed"], log)
         while not (self.folder / "munge.socket").is_socket():
@@ -64,7 +72,8 @@ class ClusterKeeper:
         write_json(self.folder / NODES, {"pids": self.pids, "number": orders["number"]})
 
     def keep(self) -> None:
-        """Never returns. Reaps whatever has ended, a node that ended by itself too: it stays off until it is ordered off and on."""
+        """Never returns. Reaps whatever has ended, a node that ended by itself too: it stays off until it is ordered
+        off and on."""
         seen = None
         while True:
             orders = read_json(self.folder / ORDERS)
@@ -114,7 +123,8 @@ def _be(cluster: SmallCluster, name: str, waits: int) -> None:
 
 
 def furnish(cluster: SmallCluster, host: str) -> None:
-    """What every machine of the cluster has: its names, and the configuration where Slurm looks for it by itself, for what runs in jobs loses SLURM_CONF."""
+    """What every machine of the cluster has: its names, and the configuration where Slurm looks for it by itself, for
+    what runs in jobs loses SLURM_CONF."""
     names = {name: cluster.address(name) for name in (HEAD, *cluster.names)}
     namespaces.furnish(host, {**names, os.uname().nodename: cluster.address("host")}, cluster.folder)
     Path("/etc/slurm").mkdir(exist_ok=True)
@@ -124,7 +134,14 @@ def furnish(cluster: SmallCluster, host: str) -> None:
 def start(name: str, command: list[str], log: Path) -> None:
     """A daemon, its output in a file."""
     with (log / f"{name}.out").open("wb") as out:
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env={**os.environ, "PATH": PATH})
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            env={**os.environ, "PATH": PATH},
+        )
 
 
 def reap() -> None:

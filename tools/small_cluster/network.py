@@ -1,4 +1,5 @@
-"""Links of a small cluster: every node's cable to its leaf switch, the leaves' cables to the spine, and one from the spine to this machine."""
+"""Links of a small cluster: every node's cable to its leaf switch, the leaves' cables to the spine, and one from the
+spine to this machine."""
 
 from __future__ import annotations
 
@@ -18,8 +19,14 @@ SPINE, UPLINK = "spine", "uplink"
 def free_network() -> int:
     """A number N for which nothing on this machine has an address or a route in 10.78.N.*; OSError when there is none."""
     with IPRoute() as route:
-        taken = [IPv4Interface(f"{found.get('address')}/{found['prefixlen']}").network for found in route.get_addr(family=2)]
-        taken += [IPv4Network(f"{to}/{found['dst_len']}", strict=False) for found in route.get_routes(family=2) if (to := found.get("dst"))]
+        taken = [
+            IPv4Interface(f"{found.get('address')}/{found['prefixlen']}").network for found in route.get_addr(family=2)
+        ]
+        taken += [
+            IPv4Network(f"{to}/{found['dst_len']}", strict=False)
+            for found in route.get_routes(family=2)
+            if (to := found.get("dst"))
+        ]
     for number in range(256):
         if not any(IPv4Network(f"10.78.{number}.0/24").overlaps(network) for network in taken):
             return number
@@ -27,7 +34,8 @@ def free_network() -> int:
 
 
 def connect(cluster: SmallCluster, keeper: int) -> None:
-    """This machine's end of its cable; `keeper` is the keeper's number as this machine sees it. The kernel takes it away with the keeper."""
+    """This machine's end of its cable; `keeper` is the keeper's number as this machine sees it. The kernel takes it
+    away with the keeper."""
     name = f"small{cluster.network}"
     with IPRoute() as route:
         route.link("add", kind="veth", ifname=name, mtu=MTU, peer={"ifname": UPLINK, "mtu": MTU, "net_ns_pid": keeper})
@@ -47,10 +55,14 @@ def make_switches(cluster: SmallCluster) -> None:
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         for name in (SPINE, *switches(cluster)):
-            route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
+            route.link(
+                "add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU
+            )
             _up(route, name)
         for leaf in switches(cluster):
-            route.link("add", kind="veth", ifname=f"{leaf}-spine", mtu=MTU, peer={"ifname": f"spine-{leaf}", "mtu": MTU})
+            route.link(
+                "add", kind="veth", ifname=f"{leaf}-spine", mtu=MTU, peer={"ifname": f"spine-{leaf}", "mtu": MTU}
+            )
             _up(route, f"{leaf}-spine", leaf)
             _up(route, f"spine-{leaf}", SPINE)
         _up(route, UPLINK, SPINE)

@@ -1,4 +1,5 @@
-"""What share of this machine's own bound a rate attains, and rates that cannot be. Without a measured bound there is no percentage: none is ever assumed."""
+"""What share of this machine's own bound a rate attains, and rates that cannot be. Without a measured bound there is no
+percentage: none is ever assumed."""
 
 from __future__ import annotations
 
@@ -16,15 +17,17 @@ from scaleproof.workloads.networks import network_of
 
 GIGA = 1e9
 CERTAIN_FACTOR = 4.0
-"""A rate above so many times the fastest measured copy of memory is no rate: every byte is written at least once, ranks and cores may share that work,
-clocks may be higher than at calibration; four times covers all that on any machine we know, and faults of a clock or a count exceed it by far."""
+"""A rate above so many times the fastest measured copy of memory is no rate: every byte is written at least once, ranks
+and cores may share that work, clocks may be higher than at calibration; four times covers all that on any machine we
+know, and faults of a clock or a count exceed it by far."""
 RATES = ("transfer_bandwidth", "algbw", "busbw")
 
 
 @dataclass(frozen=True, slots=True)
 class Attainable:
-    """A value beside its bound, both in the metric's unit: `share` of the bound, `above` when it lies beyond the bound's interval; `impossible` when no
-    measurement can be right that gives it. `why` names how the bound was taken."""
+    """A value beside its bound, both in the metric's unit: `share` of the bound, `above` when it lies beyond the
+    bound's interval; `impossible` when no measurement can be right that gives it. `why` names how the bound was taken.
+    """
 
     value: float
     limit: float
@@ -37,9 +40,12 @@ class Attainable:
     why: str
 
 
-def attainable(record: Record, metric: str, value: float, profile: MachineProfile | None, nbytes: int | None = None) -> Attainable | None:
-    """A rate of bytes (GB/s) against the bound of the path that they took, of samples (1/s) against the cores' arithmetic; None for other metrics and where
-    this machine has no bound for it. `nbytes`: message size; without it the highest of several bounds counts."""
+def attainable(
+    record: Record, metric: str, value: float, profile: MachineProfile | None, nbytes: int | None = None
+) -> Attainable | None:
+    """A rate of bytes (GB/s) against the bound of the path that they took, of samples (1/s) against the cores'
+    arithmetic; None for other metrics and where this machine has no bound for it. `nbytes`: message size; without it
+    the highest of several bounds counts."""
     case = record.case
     if profile is None or profile.machine != record.machine:
         return None
@@ -51,19 +57,32 @@ def attainable(record: Record, metric: str, value: float, profile: MachineProfil
     found = _bound(record, profile, nbytes)
     if found is None:
         return None
-    return _beside(value, found, _times(record, metric, found) / GIGA, impossible=_beyond_memory(value, profile) is not None)
+    return _beside(
+        value, found, _times(record, metric, found) / GIGA, impossible=_beyond_memory(value, profile) is not None
+    )
 
 
 def _beside(value: float, bound: Bound, per_unit: float, impossible: bool) -> Attainable:
     """`per_unit`: by what the bound is multiplied to be in the metric's unit."""
     low, high = (None if one is None else one * per_unit for one in (bound.low, bound.high))
     limit = bound.value * per_unit
-    return Attainable(value, limit, low, high, value / limit, value > (limit if high is None else high), impossible, bound, bound.taken)
+    return Attainable(
+        value,
+        limit,
+        low,
+        high,
+        value / limit,
+        value > (limit if high is None else high),
+        impossible,
+        bound,
+        bound.taken,
+    )
 
 
 def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | None:
-    """Samples per second of all ranks for each operation per second of one core, by the direct count of the network's operations (docs/workloads.md);
-    None for a network that is not computed, other metrics, and where the record does not say how many cores there were."""
+    """Samples per second of all ranks for each operation per second of one core, by the direct count of the network's
+    operations (docs/workloads.md); None for a network that is not computed, other metrics, and where the record does
+    not say how many cores there were."""
     cores = record.environment.get("cores")
     if metric not in ("throughput", "forward_throughput") or case.compute == "none" or not cores:
         return None
@@ -75,14 +94,26 @@ def _samples_per_flop(record: Record, case: TrainCase, metric: str) -> float | N
 def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | None) -> Failure | None:
     """Why a launch's rates cannot be true; None when they can, or when this machine's memory was never measured."""
     case = record.case
-    if profile is None or profile.machine != record.machine or not isinstance(case, TransferCase | CollectiveCase) or case.ranks < 2:
+    if (
+        profile is None
+        or profile.machine != record.machine
+        or not isinstance(case, TransferCase | CollectiveCase)
+        or case.ranks < 2
+    ):
         return None
     for row in by_size(record, samples).to_dict("records"):
         rate, nbytes = float(row["algbw_gbs"]), int(row["nbytes"])
         limit = _beyond_memory(rate, profile) if nbytes else None
         if limit is not None:
             said = f"{row['operation']} of {nbytes} B at {rate:.4g} GB/s is above {limit:.4g} GB/s, {CERTAIN_FACTOR:g} times the fastest copy of memory here"
-            return Failure(code="impossible_value", rank=-1, message=said, step=-1, operation=str(row["operation"]), advice=ADVICE["impossible_value"])
+            return Failure(
+                code="impossible_value",
+                rank=-1,
+                message=said,
+                step=-1,
+                operation=str(row["operation"]),
+                advice=ADVICE["impossible_value"],
+            )
     return None
 
 
@@ -99,7 +130,8 @@ def _bound(record: Record, profile: MachineProfile, nbytes: int | None) -> Bound
 
 
 def _times(record: Record, metric: str, bound: Bound) -> float:
-    """By what a bound is multiplied to bound this metric. A socket bounds what crosses a link, busbw; adds and copies of an all-reduce bound algbw."""
+    """By what a bound is multiplied to bound this metric. A socket bounds what crosses a link, busbw; adds and copies
+    of an all-reduce bound algbw."""
     case = record.case
     if not isinstance(case, CollectiveCase):
         return 1.0
@@ -116,7 +148,8 @@ def _path(record: Record) -> str | None:
 
 
 def _beyond_memory(rate: float, profile: MachineProfile) -> float | None:
-    """The limit in GB/s when a rate exceeds it or is no number; None when the rate is possible or memory was never measured."""
+    """The limit in GB/s when a rate exceeds it or is no number; None when the rate is possible or memory was never
+    measured."""
     fastest = profile.bound("memory_copy")
     if fastest is None:
         return None

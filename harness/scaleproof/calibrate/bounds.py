@@ -40,11 +40,18 @@ class Bounds:
 
     def found(self) -> tuple[Bound, ...]:
         """Medians over launches with their intervals."""
-        copies = [_bound("memory_copy", size, rates, "one process copies memory, nobody else runs") for size, rates in self.copy.items()]
+        copies = [
+            _bound("memory_copy", size, rates, "one process copies memory, nobody else runs")
+            for size, rates in self.copy.items()
+        ]
         adds = "two processes do an all-reduce's adds and copies on shared memory, nothing else; algbw"
         reduces = [_bound("two_rank_all_reduce", size, rates, adds) for size, rates in self.all_reduce.items()]
-        stream = _bound("loopback", None, self.loopback, "one TCP connection between two processes over lo, fastest buffer")
-        products = _bound("single_core_flop", None, self.flop, "float32 matrix product on one core, NumPy's BLAS", "FLOP/s")
+        stream = _bound(
+            "loopback", None, self.loopback, "one TCP connection between two processes over lo, fastest buffer"
+        )
+        products = _bound(
+            "single_core_flop", None, self.flop, "float32 matrix product on one core, NumPy's BLAS", "FLOP/s"
+        )
         return (*copies, *reduces, stream, products)
 
 
@@ -52,7 +59,9 @@ def _bound(name: Any, nbytes: int | None, rates: list[float], what: str, unit: s
     interval = median_interval(rates)
     low, high = (interval.low, interval.high) if interval else (None, None)
     taken = f"{what}; median over {len(rates)} launches"
-    return Bound(name=name, nbytes=nbytes, value=median(rates), low=low, high=high, n=len(rates), unit=unit, taken=taken)
+    return Bound(
+        name=name, nbytes=nbytes, value=median(rates), low=low, high=high, n=len(rates), unit=unit, taken=taken
+    )
 
 
 def _run(module: str, *arguments: str) -> Any:

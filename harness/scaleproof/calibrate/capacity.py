@@ -1,4 +1,5 @@
-"""What this machine carries: bytes and messages a second that all nodes of an emulated cluster together move when its cores do nothing else."""
+"""What this machine carries: bytes and messages a second that all nodes of an emulated cluster together move when its
+cores do nothing else."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ class Capacity(BaseModel):
     bulk: Spread
     """Bytes a second in large messages, as fast as they go: more than this cannot be carried."""
     paced: Spread
-    """Bytes a second over slow links: those moved per second of processor time, times the cores. Up to this cores have time to be idle; beyond it bytes wait
-    for a core, and come in larger pieces, which cost less."""
+    """Bytes a second over slow links: those moved per second of processor time, times the cores. Up to this cores have
+    time to be idle; beyond it bytes wait for a core, and come in larger pieces, which cost less."""
     messages: Spread
     """Messages a second, small ones, as fast as they go."""
     ranks: PositiveInt
@@ -61,7 +62,9 @@ def read_capacity(results: Path) -> Capacity | None:
     try:
         return Capacity.model_validate_json(path.read_bytes()) if path.exists() else None
     except ValidationError:
-        raise SpecError(f"{shown(path)}: no capacity of this version; `scaleproof dilate --measure` makes a new one") from None
+        raise SpecError(
+            f"{shown(path)}: no capacity of this version; `scaleproof dilate --measure` makes a new one"
+        ) from None
 
 
 def measure_capacity(results: Path, progress: Progress) -> Capacity:
@@ -81,15 +84,23 @@ def _capacity(records: list[Record], store: Store) -> Capacity:
     bulk = [_pattern(record).sent * record.case.sizes[0] / call_s(record, store) for record in of["bulk"]]  # type: ignore[union-attr]
     paced = [rate for record in of["paced"] if (rate := paced_rate(record)) is not None]
     if not messages or not bulk or not paced:
-        raise SpecError("no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns")
+        raise SpecError(
+            "no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns"
+        )
     taken = (
         f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small and large ones as fast as they go; large ones over slow links "
         "(paced), bytes per second of processor time times the cores; medians over launches"
     )
     return Capacity(
-        machine=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), ranks=records[0].case.ranks,
-        bulk=spread(bulk), paced=spread(paced), messages=spread(messages), taken=taken,
-    )  # fmt: skip
+        machine=machine_id(),
+        code=code_digest(),
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        ranks=records[0].case.ranks,
+        bulk=spread(bulk),
+        paced=spread(paced),
+        messages=spread(messages),
+        taken=taken,
+    )
 
 
 def _pattern(record: Record) -> Pattern:
@@ -102,7 +113,8 @@ def call_s(record: Record, store: Store) -> float:
 
 
 def paced_rate(record: Record) -> float | None:
-    """Bytes that all ranks moved in the timed region per second for which a core was busy, times the cores; None where nothing was busy."""
+    """Bytes that all ranks moved in the timed region per second for which a core was busy, times the cores; None where
+    nothing was busy."""
     first, last = (record.ranks[0].facts["pace"][moment] for moment in ("start", "end"))
     busy_s = ((last["ticks"] - first["ticks"]) - (last["idle_ticks"] - first["idle_ticks"])) / HZ
     cores = (last["ticks"] - first["ticks"]) / HZ / ((last["at_ns"] - first["at_ns"]) / 1e9)

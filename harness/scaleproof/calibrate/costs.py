@@ -32,49 +32,73 @@ from scaleproof.spec.suite import Suite
 from scaleproof.stats.intervals import median_interval
 
 ASSUMED = "ring"
-"""What a library's own all-reduce is taken for. With 2 ranks the ring's rounds are those of recursive halving and doubling too."""
+"""What a library's own all-reduce is taken for. With 2 ranks the ring's rounds are those of recursive halving and
+doubling too."""
 Table = tuple[np.ndarray, np.ndarray]
 """Message sizes in bytes, and s: a row per launch, a column per size."""
 
 
 def fit_costs(suite: Suite, experiment: str, size: str, store: Store) -> list[Costs]:
-    """Every transport of an experiment with ping-pongs (program transfer) and all-reduces (program collective), from launches of one code, by machine: an
-    allocation's nodes, and the one of them that makes networks of its own, are two.
+    """Every transport of an experiment with ping-pongs (program transfer) and all-reduces (program collective), from
+    launches of one code, by machine: an allocation's nodes, and the one of them that makes networks of its own, are
+    two.
 
     SpecError when there is no such launch, or when a transport's cannot be fitted."""
     pool = Pool(store, suite, experiment, size)
-    found = [costs for machine in pool.machines if (costs := _of_machine(pool, machine, suite, experiment, size)) is not None]
+    found = [
+        costs for machine in pool.machines if (costs := _of_machine(pool, machine, suite, experiment, size)) is not None
+    ]
     if not found:
-        raise SpecError(f"no finished ping-pong or all-reduce of {suite.name} {experiment} at size {size} in {store.results}; `scaleproof run` makes them")
+        raise SpecError(
+            f"no finished ping-pong or all-reduce of {suite.name} {experiment} at size {size} in {store.results}; `scaleproof run` makes them"
+        )
     return found
 
 
 def _of_machine(pool: Pool, machine: str, suite: Suite, experiment: str, size: str) -> Costs | None:
     records = [record for record in pool.records if record.machine == machine and record.status == "ok"]
-    arms = dict.fromkeys(record.case.arm for record in records if record.case.program == "transfer" or getattr(record.case, "operation", "") == "all_reduce")
+    arms = dict.fromkeys(
+        record.case.arm
+        for record in records
+        if record.case.program == "transfer" or getattr(record.case, "operation", "") == "all_reduce"
+    )
     found = [_transport(pool, arm, evidence) for arm in arms for evidence in pool.evidences({"arm": arm})]
     if not found:
         return None
     return Costs(
-        machine=machine, code=records[0].code.digest, fitted_at=datetime.now(UTC).isoformat(timespec="seconds"), suite=suite.name, experiment=experiment,
-        size=size, transports=tuple(found),
-    )  # fmt: skip
+        machine=machine,
+        code=records[0].code.digest,
+        fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        suite=suite.name,
+        experiment=experiment,
+        size=size,
+        transports=tuple(found),
+    )
 
 
 def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
     transfers = pool.launches({"arm": arm, "program": "transfer"}, evidence)
     reduces = pool.launches({"arm": arm, "program": "collective", "operation": "all_reduce"}, evidence)
     some = [*transfers, *reduces][0].record
-    line, sent = (fit_transfer(f"transfer over {arm}", *table(transfers)), table(transfers)) if transfers else (None, None)
+    line, sent = (
+        (fit_transfer(f"transfer over {arm}", *table(transfers)), table(transfers)) if transfers else (None, None)
+    )
     library = str(((some.transport.get("ranks") or [None])[0] or {}).get("library", ""))
     case = some.case
     return TransportCost(
-        arm=arm, transport=str(case.transport), library=library, fabric=case.fabric, nodes=case.nodes, link_mbit=case.link_mbit,
-        link_delay_ms=case.link_delay_ms, interface=case.interface, evidence=evidence,
+        arm=arm,
+        transport=str(case.transport),
+        library=library,
+        fabric=case.fabric,
+        nodes=case.nodes,
+        link_mbit=case.link_mbit,
+        link_delay_ms=case.link_delay_ms,
+        interface=case.interface,
+        evidence=evidence,
         transfer=None if line is None or sent is None else _line(line, sent),
         all_reduces=tuple(_all_reduce(arm, line, sent, group) for group in _by_ranks(reduces)),
         runs=tuple(launch.record.launch for launch in [*transfers, *reduces]),
-    )  # fmt: skip
+    )
 
 
 def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Sequence[Launch]) -> AllReduceCost:
@@ -85,9 +109,12 @@ def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Seque
         algorithm = ASSUMED if case.collective == NATIVE else case.collective
         fitted = fit_reduction(what, line, algorithm, case.ranks, *found, sent)
         rounds = RoundsCost(
-            algorithm=algorithm, assumed=case.collective == NATIVE, gamma_s_per_byte=_parameter(fitted.gamma), fit=_fit(fitted.goodness),
+            algorithm=algorithm,
+            assumed=case.collective == NATIVE,
+            gamma_s_per_byte=_parameter(fitted.gamma),
+            fit=_fit(fitted.goodness),
             points=_points(found, fitted.predicted),
-        )  # fmt: skip
+        )
     return AllReduceCost(ranks=case.ranks, call=_line(call, found), rounds=rounds)
 
 
@@ -96,7 +123,9 @@ def table(launches: Sequence[Launch]) -> Table:
     frames = [by_size(launch.record, launch.samples) for launch in launches]
     rows = [dict(zip(frame["nbytes"], frame["time_s"], strict=True)) for frame in frames]
     nbytes = sorted({int(size) for row in rows for size in row if size})
-    return np.array(nbytes, float), np.array([[row[size] for size in nbytes] for row in rows if all(size in row for size in nbytes)])
+    return np.array(nbytes, float), np.array(
+        [[row[size] for size in nbytes] for row in rows if all(size in row for size in nbytes)]
+    )
 
 
 def _by_ranks(launches: Sequence[Launch]) -> list[list[Launch]]:
@@ -109,15 +138,22 @@ def _points(found: Table, modelled: np.ndarray) -> tuple[Point, ...]:
     for nbytes, column, model in zip(found[0], found[1].T, modelled, strict=True):
         interval = median_interval(column)
         low, high = (interval.low, interval.high) if interval else (None, None)
-        points.append(Point(nbytes=int(nbytes), measured_s=float(np.median(column)), low_s=low, high_s=high, model_s=float(model)))
+        points.append(
+            Point(nbytes=int(nbytes), measured_s=float(np.median(column)), low_s=low, high_s=high, model_s=float(model))
+        )
     return tuple(points)
 
 
 def _line(line: Line, found: Table) -> LineCost:
     parts = zip(line.segments, line.alphas, line.betas, strict=True)
-    segments = [SegmentCost(upto_nbytes=one.upto_nbytes, alpha_s=_parameter(alpha), beta_s_per_byte=_parameter(beta)) for one, alpha, beta in parts]
+    segments = [
+        SegmentCost(upto_nbytes=one.upto_nbytes, alpha_s=_parameter(alpha), beta_s_per_byte=_parameter(beta))
+        for one, alpha, beta in parts
+    ]
     points = _points(found, seconds(line.segments, found[0]))
-    return LineCost(launches=len(found[1]), segments=tuple(segments), fit=_fit(line.goodness), aicc=line.aicc, points=points)
+    return LineCost(
+        launches=len(found[1]), segments=tuple(segments), fit=_fit(line.goodness), aicc=line.aicc, points=points
+    )
 
 
 def _parameter(value: Value) -> Parameter:
@@ -125,4 +161,9 @@ def _parameter(value: Value) -> Parameter:
 
 
 def _fit(found: Goodness) -> Fit:
-    return Fit(r_squared=found.r_squared, median_error=found.median_error, worst_error=found.worst_error, worst_nbytes=found.worst_nbytes)
+    return Fit(
+        r_squared=found.r_squared,
+        median_error=found.median_error,
+        worst_error=found.worst_error,
+        worst_nbytes=found.worst_nbytes,
+    )

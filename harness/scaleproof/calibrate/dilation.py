@@ -20,10 +20,11 @@ from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
 LOAD = 0.5
 """Share of what the machine carries with cores to spare (`paced`) that a case may offer while its links are busy."""
 MESSAGES = 0.05
-"""Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the cluster."""
+"""Share of that time which the cores may need for messages alone: it is not hidden behind the links, and no part of the
+cluster."""
 SHARE = 0.05
-"""Share of a step for which the cores may work on messages and bytes whatever the links carry meanwhile: by more they cannot lengthen it, and so far two
-dilations may lie apart."""
+"""Share of a step for which the cores may work on messages and bytes whatever the links carry meanwhile: by more they
+cannot lengthen it, and so far two dilations may lie apart."""
 MOST_DILATION, MOST_SHRINK = 64, 1024
 LEAST_MESSAGE = 16 << 10
 """Bytes that messages keep in the mean: smaller ones are mostly headers."""
@@ -34,8 +35,8 @@ MEMORY = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, the s for which the links are busy, and the s
-    of the whole step."""
+    """What one step of a case asks of its links, before dilation and shrink: bytes and messages of all ranks, the s for
+    which the links are busy, and the s of the whole step."""
 
     nbytes: float
     messages: float
@@ -50,8 +51,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """A dilation and a shrink, and what is asked of the machine with them while links are busy: shares of what it carries with cores to spare, of both and of
-    messages alone, and of what it carries at all. `busy`: the share of the step that this is."""
+    """A dilation and a shrink, and what is asked of the machine with them while links are busy: shares of what it
+    carries with cores to spare, of both and of messages alone, and of what it carries at all. `busy`: the share of the
+    step that this is."""
 
     dilation: float
     shrink: float
@@ -68,12 +70,18 @@ class Knobs:
 
 def concerns(case: AnyCase) -> bool:
     """Whether a case emulates links that the machine must carry."""
-    return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric == "netns" and case.transport is not None
+    return (
+        isinstance(case, TrainCase)
+        and case.compute == "replay"
+        and case.fabric == "netns"
+        and case.transport is not None
+    )
 
 
 def offer_of(case: TrainCase, machine: Path) -> Offer:
-    """From the schedules that the engine executes, the cluster's links and the profile (`machine`: where this machine's are; without one the links are taken
-    to be busy all the time). SpecError where a link has no rate: nothing then tells a slow machine from it."""
+    """From the schedules that the engine executes, the cluster's links and the profile (`machine`: where this machine's
+    are; without one the links are taken to be busy all the time). SpecError where a link has no rate: nothing then
+    tells a slow machine from it."""
     cluster = cluster_of(case)
     if any(link.mbit is None for link in cluster.links):
         raise SpecError("its links have no rate, so that the machine itself is the link: give link_mbit or a cluster")
@@ -86,7 +94,10 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
             pattern = patterns.of(item)
             nbytes, messages = nbytes + pattern.sent * item.nbytes, messages + messages_in(pattern)
         elif isinstance(item, Pushed):
-            nbytes, messages = nbytes + 2 * (case.ranks - 1) * plan.parameters[item.index], messages + 2 * (case.ranks - 1)
+            nbytes, messages = (
+                nbytes + 2 * (case.ranks - 1) * plan.parameters[item.index],
+                messages + 2 * (case.ranks - 1),
+            )
     try:
         profile = profile_of(true, machine)
     except SpecError:
@@ -98,10 +109,19 @@ def offer_of(case: TrainCase, machine: Path) -> Offer:
 def timeless(network: Network, batch: int) -> Profile:
     """Of a node that computes in no time: what is exchanged between layers shows without it."""
     none = Spread(median=0.0)
-    layers = tuple(LayerTimes(name=one.name, mac=one.mac, forward_s=none, backward_s=none, weight_s=none) for one in network.layers)
+    layers = tuple(
+        LayerTimes(name=one.name, mac=one.mac, forward_s=none, backward_s=none, weight_s=none) for one in network.layers
+    )
     return Profile(
-        workload=network.name, batch=batch, framework="peak", threads=1, node="no machine", taken="no time", layers=layers, update_s=none
-    )  # fmt: skip
+        workload=network.name,
+        batch=batch,
+        framework="peak",
+        threads=1,
+        node="no machine",
+        taken="no time",
+        layers=layers,
+        update_s=none,
+    )
 
 
 def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> Knobs:
@@ -115,7 +135,8 @@ def asked(offer: Offer, capacity: Capacity, dilation: float, shrink: float) -> K
 
 
 def too_much(case: AnyCase, capacity: Capacity | None, machine: Path) -> tuple[str, str] | None:
-    """Why this machine cannot carry a case as it is written, and what to do; None where it can within a step, or where nobody measured."""
+    """Why this machine cannot carry a case as it is written, and what to do; None where it can within a step, or where
+    nobody measured."""
     if capacity is None or not isinstance(case, TrainCase) or not concerns(case):
         return None
     try:
@@ -131,7 +152,8 @@ def too_much(case: AnyCase, capacity: Capacity | None, machine: Path) -> tuple[s
 
 
 def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
-    """Powers of two: the least dilation, which costs time, and with it the least shrink, which costs likeness. SpecError where none will do."""
+    """Powers of two: the least dilation, which costs time, and with it the least shrink, which costs likeness.
+    SpecError where none will do."""
     mean = offer.nbytes / offer.messages if offer.messages else 0.0
     dilation = 1
     while dilation <= MOST_DILATION:
@@ -147,7 +169,9 @@ def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
         f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks ask for {least.load:.0%} of what this machine carries ({LOAD:.0%} allowed), "
         f"{least.messages:.0%} of it for messages ({MESSAGES:.0%})"
     )
-    raise SpecError(f"{why}{'' if _fits(case, shrink // 2) else ', and do not fit its memory'}; take fewer ranks, slower links, or fabric: simulated")
+    raise SpecError(
+        f"{why}{'' if _fits(case, shrink // 2) else ', and do not fit its memory'}; take fewer ranks, slower links, or fabric: simulated"
+    )
 
 
 def _fits(case: TrainCase, shrink: int) -> bool:

@@ -42,9 +42,11 @@ Paired = dict[str, dict[int, float]]
 """Value by arm and block."""
 
 
-def noise_floors(planned: Sequence[PlannedLaunch], store: Store, ground: Ground | None = None) -> tuple[list[Floor], list[str]]:
-    """A floor per metric, program and message size, and the launches behind them: of this machine, or of the nodes of `ground`. Of several transports the
-    noisier one counts."""
+def noise_floors(
+    planned: Sequence[PlannedLaunch], store: Store, ground: Ground | None = None
+) -> tuple[list[Floor], list[str]]:
+    """A floor per metric, program and message size, and the launches behind them: of this machine, or of the nodes of
+    `ground`. Of several transports the noisier one counts."""
     found: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
     counts = Counter(launch.case.case_id for launch in planned)
@@ -52,10 +54,14 @@ def noise_floors(planned: Sequence[PlannedLaunch], store: Store, ground: Ground 
         for record in finished_launches(case.case_id, counts[case.case_id], store, ground):
             runs.append(record.launch)
             for key, value in values_of(record, store.samples(record).to_pandas()):
-                found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][record.plan_index] = value
+                found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][
+                    record.plan_index
+                ] = value
     floors = []
     for key in sorted(found, key=lambda key: (key.program, key.metric, key.nbytes or 0)):
-        each = [floor for transport, values in found[key].items() if (floor := _floor(key, transport, values)) is not None]
+        each = [
+            floor for transport, values in found[key].items() if (floor := _floor(key, transport, values)) is not None
+        ]
         if each:
             floors.append(max(each, key=lambda floor: floor.share))
     return floors, runs
@@ -66,7 +72,11 @@ def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, floa
     program = record.case.program
     if isinstance(record.case, TrainCase):
         for name, metric in METRICS.items():
-            if metric.launch is not None and metric.unit in _UNITS and (value := metric.launch(record, samples)) is not None:
+            if (
+                metric.launch is not None
+                and metric.unit in _UNITS
+                and (value := metric.launch(record, samples)) is not None
+            ):
                 yield Key(program, name, None), value
         return
     for row in by_size(record, samples).to_dict("records"):
@@ -76,10 +86,12 @@ def values_of(record: Record, samples: pd.DataFrame) -> Iterator[tuple[Key, floa
 
 
 def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES) -> float:
-    """The share by which medians of identical arms differ at most in 95 % of comparisons of so many launches an arm. Element k of both ran in one block.
+    """The share by which medians of identical arms differ at most in 95 % of comparisons of so many launches an arm.
+    Element k of both ran in one block.
 
-    Blocks are drawn without replacement and their two launches swapped at random: as both arms are the same, every such regrouping is a comparison that
-    could have been made. ValueError with fewer blocks than launches, or a value that is 0 or below."""
+    Blocks are drawn without replacement and their two launches swapped at random: as both arms are the same, every such
+    regrouping is a comparison that could have been made. ValueError with fewer blocks than launches, or a value that is
+    0 or below."""
     values = np.stack([first, second])
     if values.shape[1] < launches:
         raise ValueError(f"{values.shape[1]} blocks are fewer than the {launches} launches of a comparison")
@@ -106,6 +118,12 @@ def _floor(key: Key, transport: str, values: Mapping[str, Mapping[int, float]]) 
         return None
     how = f"{len(blocks)} blocks of two identical launches over {transport}, regrouped into {REGROUPINGS} comparisons of {LAUNCHES} launches an arm"
     return Floor(
-        metric=key.metric, program=key.program, nbytes=key.nbytes, share=floor_share(ours, theirs), spread=spread(ours, theirs),
-        launches_per_arm=LAUNCHES, comparisons=len(blocks) // LAUNCHES, taken=how,
-    )  # fmt: skip
+        metric=key.metric,
+        program=key.program,
+        nbytes=key.nbytes,
+        share=floor_share(ours, theirs),
+        spread=spread(ours, theirs),
+        launches_per_arm=LAUNCHES,
+        comparisons=len(blocks) // LAUNCHES,
+        taken=how,
+    )

@@ -40,18 +40,35 @@ class Spread:
 
 
 def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> FittedJitter | None:
-    """From launches of one machine and code that computed for real and had a core for every thread; None where there are none with enough steps."""
+    """From launches of one machine and code that computed for real and had a core for every thread; None where there
+    are none with enough steps."""
     pool = Pool(store, suite, experiment, size)
-    launches = [launch for evidence in ("measured", "emulated") for launch in pool.launches({"program": "train", "compute": "real"}, evidence)]
-    used = [launch for launch in launches if isinstance(launch.record.case, TrainCase) and not launch.record.oversubscribed]
+    launches = [
+        launch
+        for evidence in ("measured", "emulated")
+        for launch in pool.launches({"program": "train", "compute": "real"}, evidence)
+    ]
+    used = [
+        launch for launch in launches if isinstance(launch.record.case, TrainCase) and not launch.record.oversubscribed
+    ]
     found = spread([compute_times(launch) for launch in used])
     if found is None:
         return None
     return FittedJitter(
-        machine=used[0].record.machine, code=used[0].record.code.digest, fitted_at=datetime.now(UTC).isoformat(timespec="seconds"), suite=suite.name,
-        experiment=experiment, size=size, runs=tuple(launch.record.launch for launch in used), steps=found.steps, step_sigma=found.step_sigma,
-        rank_sigma=found.rank_sigma, straggler_share=found.straggler_share, straggler_factor=found.straggler_factor, beyond=found.beyond,
-    )  # fmt: skip
+        machine=used[0].record.machine,
+        code=used[0].record.code.digest,
+        fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        suite=suite.name,
+        experiment=experiment,
+        size=size,
+        runs=tuple(launch.record.launch for launch in used),
+        steps=found.steps,
+        step_sigma=found.step_sigma,
+        rank_sigma=found.rank_sigma,
+        straggler_share=found.straggler_share,
+        straggler_factor=found.straggler_factor,
+        beyond=found.beyond,
+    )
 
 
 def compute_times(launch: Launch) -> pd.DataFrame:
@@ -62,7 +79,8 @@ def compute_times(launch: Launch) -> pd.DataFrame:
 
 
 def spread(launches: Sequence[pd.DataFrame]) -> Spread | None:
-    """Of tables as `compute_times` gives them. Stragglers are set apart first: the spread of the rest is their median absolute deviation, scaled."""
+    """Of tables as `compute_times` gives them. Stragglers are set apart first: the spread of the rest is their median
+    absolute deviation, scaled."""
     tables = [np.log(table.to_numpy(float)) for table in launches if len(table) >= FEWEST and table.shape[1]]
     if not tables:
         return None
@@ -76,6 +94,10 @@ def spread(launches: Sequence[pd.DataFrame]) -> Spread | None:
     freedom = sum(len(middle) - 1 for middle in pairs)
     between = float(np.sqrt(sum(float(middle @ middle) for middle in pairs) / freedom)) if freedom else None
     return Spread(
-        len(apart), sigma, between, float(late.mean()), float(np.exp(np.median(apart[late]))) if late.any() else 1.0,
+        len(apart),
+        sigma,
+        between,
+        float(late.mean()),
+        float(np.exp(np.median(apart[late]))) if late.any() else 1.0,
         float((np.abs(inside) > NORMAL_95 * sigma).mean()),
-    )  # fmt: skip
+    )

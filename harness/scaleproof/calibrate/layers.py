@@ -1,8 +1,10 @@
-"""How long each layer of a network takes in one fresh process that does nothing else; run as `python -m scaleproof.calibrate.layers ORDERS`, which is JSON.
+"""How long each layer of a network takes in one fresh process that does nothing else; run as `python -m
+scaleproof.calibrate.layers ORDERS`, which is JSON.
 
-The model is the one that launches train with (frameworks/torch/torch_model.py), gradients copied into their buckets and all. A layer's forward pass ends where the
-next one's begins. Autograd goes through the layers from the last to the first, one after the other: a layer's backward pass begins when the gradient of its
-output is whole, and ends where the next one's begins; in between its parameters' gradients arrive.
+The model is the one that launches train with (frameworks/torch/torch_model.py), gradients copied into their buckets and
+all. A layer's forward pass ends where the next one's begins. Autograd goes through the layers from the last to the
+first, one after the other: a layer's backward pass begins when the gradient of its output is whole, and ends where the
+next one's begins; in between its parameters' gradients arrive.
 """
 
 from __future__ import annotations
@@ -74,17 +76,25 @@ class TimedModel(TorchModel):
 
 
 def times(network: Network, found: Moments) -> dict[str, list[float]]:
-    """Of one step, in s: `forward`, `backward` and `weight` by layer, and `update`. The last layer's times hold the loss."""
+    """Of one step, in s: `forward`, `backward` and `weight` by layer, and `update`. The last layer's times hold the
+    loss."""
     last = len(network.layers) - 1
     ends = [found.start, *(found.forward_ends[number] for number in range(last)), found.backward_start]
     forward = np.diff(ends)
     backward, weight = np.zeros(last + 1), np.zeros(last + 1)
-    starts = sorted((moment, number) for number, moment in (found.backward_starts | {last: found.backward_start}).items())
+    starts = sorted(
+        (moment, number) for number, moment in (found.backward_starts | {last: found.backward_start}).items()
+    )
     for (start, number), (end, _) in zip(starts, [*starts[1:], (found.backward_end, -1)], strict=True):
         backward[number] = end - start
         arrived = [found.ready[index] for index in _parameters(network, number)]
         weight[number] = min(max(arrived, default=start) - start, end - start)
-    values = {"forward": forward, "backward": backward, "weight": weight, "update": np.array([found.end - found.backward_end])}
+    values = {
+        "forward": forward,
+        "backward": backward,
+        "weight": weight,
+        "update": np.array([found.end - found.backward_end]),
+    }
     return {name: (times / SECOND).tolist() for name, times in values.items()}
 
 

@@ -1,7 +1,8 @@
-"""How many bytes per second two processes move through one TCP connection over the loopback interface; run as `python -m scaleproof.calibrate.loopback`.
+"""How many bytes per second two processes move through one TCP connection over the loopback interface; run as `python
+-m scaleproof.calibrate.loopback`.
 
-One sends, the other receives into one buffer; neither sleeps nor does anything else with the bytes. The fastest stream of several buffer sizes counts:
-a transport that sends each byte once through one connection is not faster.
+One sends, the other receives into one buffer; neither sleeps nor does anything else with the bytes. The fastest stream
+of several buffer sizes counts: a transport that sends each byte once through one connection is not faster.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ def main() -> None:
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setblocking(False)
-        best = max(STREAM / send(connection, memoryview(bytearray(chunk)), STREAM) for chunk in CHUNKS for _ in range(STREAMS))
+        best = max(
+            STREAM / send(connection, memoryview(bytearray(chunk)), STREAM) for chunk in CHUNKS for _ in range(STREAMS)
+        )
     os.waitpid(child, 0)
     json.dump({"bytes_per_second": best}, sys.stdout)
 
 
 def send(connection: socket.socket, payload: memoryview, nbytes: int) -> float:
-    """The seconds of one stream of so many bytes, `payload` over and over; the receiver acknowledges it with a byte. `connection` does not block."""
+    """The seconds of one stream of so many bytes, `payload` over and over; the receiver acknowledges it with a byte.
+    `connection` does not block."""
     start, left = time.perf_counter(), nbytes
     while left:
         left -= _at_once(connection.send, payload[: min(left, len(payload))])

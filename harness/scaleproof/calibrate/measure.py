@@ -30,7 +30,8 @@ TRAINING_SHARE = 0.4
 """Of all blocks, those that hold trainings too: a training takes as long as the rest of its block."""
 DEADLINE_S = 120.0
 BLOCK_S, TRAINING_BLOCK_S, BOUNDS_S = 2.6, 4.4, 12.0
-"""What a block, its trainings and all bounds take on two cores; for the number of comparisons that fit into some minutes."""
+"""What a block, its trainings and all bounds take on two cores; for the number of comparisons that fit into some
+minutes."""
 
 
 def suite() -> Suite:
@@ -48,26 +49,38 @@ def plans(comparisons: int = COMPARISONS) -> dict[str, list[PlannedLaunch]]:
     calibration, blocks = suite(), comparisons * LAUNCHES
     counts = {"messages": blocks, "training": max(LAUNCHES, math.ceil(TRAINING_SHARE * blocks))}
     cases = {name: calibration.experiment(name).size(SIZE).cases for name in counts}
-    return {name: plan(calibration, name, SIZE, {case.case_id: count for case in cases[name]}) for name, count in counts.items()}
+    return {
+        name: plan(calibration, name, SIZE, {case.case_id: count for case in cases[name]})
+        for name, count in counts.items()
+    }
 
 
-def calibrate(results: Path, comparisons: int, progress: Progress, say: Callable[[str], None], ground: Ground | None = None) -> tuple[MachineProfile, Outcome]:
-    """Measure and store the profile: of this machine, or of the nodes of `ground` together, of which there are floors only. A calibration that was killed goes
-    on; one that ended is made anew. SpecError when another run holds the folder."""
+def calibrate(
+    results: Path, comparisons: int, progress: Progress, say: Callable[[str], None], ground: Ground | None = None
+) -> tuple[MachineProfile, Outcome]:
+    """Measure and store the profile: of this machine, or of the nodes of `ground` together, of which there are floors
+    only. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the
+    folder."""
     machine = machine_id() if ground is None else ground.machine
     again = _measured_before(results, machine)
     launches = _interleaved(plans(comparisons))
     bounds = Bounds()
     if ground is None:
         _measure(bounds, BOUND_LAUNCHES // 2, say)
-    outcome = run_plan(launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, ground=ground)
+    outcome = run_plan(
+        launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, ground=ground
+    )
     if ground is None:
         _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
     floors, runs = noise_floors(launches, Store(results), ground)
     profile = MachineProfile(
-        machine=machine, code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"), floors=tuple(floors),
-        bounds=bounds.found() if ground is None else (), runs=tuple(runs),
-    )  # fmt: skip
+        machine=machine,
+        code=code_digest(),
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        floors=tuple(floors),
+        bounds=bounds.found() if ground is None else (),
+        runs=tuple(runs),
+    )
     write_profile(results, profile)
     return profile, outcome
 

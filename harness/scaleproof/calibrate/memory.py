@@ -1,9 +1,10 @@
-"""What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped; run as
-`python -m scaleproof.calibrate.memory BYTES...`.
+"""What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped;
+run as `python -m scaleproof.calibrate.memory BYTES...`.
 
-With 2 ranks, n bytes and no synchronisation each process must add half of the array (read two halves, write one) and give the sum to the other (write one
-half). Both processes do so at once, block by block, so that the copy finds the sum in its cache; the block size is the best of several. This is the least
-that any 2-rank all-reduce in place can do, and what the table calls the bound. Beside it: one copy of n bytes by one process alone.
+With 2 ranks, n bytes and no synchronisation each process must add half of the array (read two halves, write one) and
+give the sum to the other (write one half). Both processes do so at once, block by block, so that the copy finds the sum
+in its cache; the block size is the best of several. This is the least that any 2-rank all-reduce in place can do, and
+what the table calls the bound. Beside it: one copy of n bytes by one process alone.
 """
 
 from __future__ import annotations
@@ -52,13 +53,18 @@ def main() -> None:
     json.dump({"all_reduce": both, "copy": alone}, sys.stdout)
 
 
-def all_reduce_seconds(rank: int, own: np.ndarray, other: np.ndarray, nbytes: int, control: memoryview, durations: memoryview[float]) -> float:
+def all_reduce_seconds(
+    rank: int, own: np.ndarray, other: np.ndarray, nbytes: int, control: memoryview, durations: memoryview[float]
+) -> float:
     """Median over iterations of the slower process, for the fastest block size."""
     half = nbytes // 8
     start, best = rank * half, float("inf")
     for block in BLOCKS:
         step = min(block // 4, half)
-        pairs = [(own[at : min(at + step, start + half)], other[at : min(at + step, start + half)]) for at in range(start, start + half, step)]
+        pairs = [
+            (own[at : min(at + step, start + half)], other[at : min(at + step, start + half)])
+            for at in range(start, start + half, step)
+        ]
         slower = []
         for _ in range(WARMUP + ITERATIONS):
             meet(rank, control)

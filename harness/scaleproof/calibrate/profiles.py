@@ -40,7 +40,9 @@ class Wanted:
         """For a line on the terminal."""
         side = "" if self.image_side is None else f" at side {self.image_side}"
         width = "" if self.width == 1 else f", width {self.width:g}"
-        return f"{self.workload}{side}{width}, batch {self.batch}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        return (
+            f"{self.workload}{side}{width}, batch {self.batch}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        )
 
     def network(self) -> Network:
         """Resolved; SpecError for an unknown workload or a size that does not go."""
@@ -67,8 +69,13 @@ def measure_profile(wanted: Wanted, launches: int, say: Callable[[str], None]) -
 def _profile(wanted: Wanted, network: Network, found: Sequence[dict[str, Any]]) -> Profile:
     layers = []
     for number, layer in enumerate(network.layers):
-        of = {f"{name}_s": spread([process[name][number] for process in found]) for name in ("forward", "backward", "weight")}
-        of["weight_s"] = of["weight_s"].model_copy(update={"median": min(of["weight_s"].median, of["backward_s"].median)})
+        of = {
+            f"{name}_s": spread([process[name][number] for process in found])
+            for name in ("forward", "backward", "weight")
+        }
+        of["weight_s"] = of["weight_s"].model_copy(
+            update={"median": min(of["weight_s"].median, of["backward_s"].median)}
+        )
         layers.append(LayerTimes(name=layer.name, mac=layer.mac, **of))
     steps = " to ".join(dict.fromkeys(str(pick(process["steps"] for process in found)) for pick in (min, max)))
     taken = (
@@ -76,15 +83,26 @@ def _profile(wanted: Wanted, network: Network, found: Sequence[dict[str, Any]]) 
         "the model that launches train with, nothing else running; moments from hooks on the layers' outputs"
     )
     return Profile(
-        **asdict(wanted), framework=FRAMEWORK, node=machine_id(), code=code_digest(), measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        taken=taken, layers=tuple(layers), update_s=spread([process["update"][0] for process in found]),
-    )  # fmt: skip
+        **asdict(wanted),
+        framework=FRAMEWORK,
+        node=machine_id(),
+        code=code_digest(),
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        taken=taken,
+        layers=tuple(layers),
+        update_s=spread([process["update"][0] for process in found]),
+    )
 
 
 def spread(values: Sequence[float]) -> Spread:
     """Median and its interval; without one below 6 values."""
     interval = median_interval(values)
-    return Spread(median=median(values), low=interval.low if interval else None, high=interval.high if interval else None, n=len(values))
+    return Spread(
+        median=median(values),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        n=len(values),
+    )
 
 
 def _run(wanted: Wanted) -> dict[str, Any]:
@@ -92,11 +110,15 @@ def _run(wanted: Wanted) -> dict[str, Any]:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(wanted.threads))
     root, variables = IMPORT_ROOT, {**os.environ, **threads}
     try:
-        done = subprocess.run(words, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+        done = subprocess.run(
+            words, cwd=root, env=variables, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+        )
     except subprocess.CalledProcessError as failed:
         last = failed.stderr.strip().splitlines()[-1:] or [f"code {failed.returncode}"]
         raise SpecError(f"{wanted.words}: the process that measured ended with: {last[0]}") from None
     except subprocess.TimeoutExpired:
-        raise SpecError(f"{wanted.words}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch") from None
+        raise SpecError(
+            f"{wanted.words}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch"
+        ) from None
     result: dict[str, Any] = json.loads(done.stdout)
     return result

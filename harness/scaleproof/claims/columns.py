@@ -1,4 +1,5 @@
-"""A launch's samples as plain arrays. A metric is asked of thousands of launches with a hundred samples each, where pandas takes a millisecond a step."""
+"""A launch's samples as plain arrays. A metric is asked of thousands of launches with a hundred samples each, where
+pandas takes a millisecond a step."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _PLAIN = ("rank", "step", "warmup", "start_ns", "end_ns", "nbytes", "value")
 
 
 def of_last_launch(function: Callable[[Record, pd.DataFrame], Result]) -> Callable[[Record, pd.DataFrame], Result]:
-    """Remembers the answer for the launch asked last: one launch is asked for several metrics in a row. Answers are not to be changed."""
+    """Remembers the answer for the launch asked last: one launch is asked for several metrics in a row. Answers are not
+    to be changed."""
     last: list[Any] = [lambda: None, None, None]
 
     @functools.wraps(function)
@@ -88,7 +90,8 @@ def distinct(small: np.ndarray) -> int:
 
 
 def numbered(*keys: np.ndarray) -> np.ndarray:
-    """One number for each combination of the keys' values, in their order: equal rows have equal numbers, which are not dense."""
+    """One number for each combination of the keys' values, in their order: equal rows have equal numbers, which are not
+    dense."""
     number, span = np.zeros(len(keys[0]), np.int64), 1
     for key in keys if len(number) else ():
         key = key.astype(np.int64) - int(key.min())

@@ -1,4 +1,5 @@
-"""From launches to one number with its interval: medians over launches, ratios of medians by bootstrap, differences between paired launches, steps."""
+"""From launches to one number with its interval: medians over launches, ratios of medians by bootstrap, differences
+between paired launches, steps."""
 
 from __future__ import annotations
 
@@ -23,7 +24,18 @@ from scaleproof.stats.compare import Difference, compare
 from scaleproof.stats.intervals import Interval, median, median_interval
 from scaleproof.stats.summary import trend
 
-SAME_TRAINING = ("workload", "image_side", "width", "minibatch", "steps", "warmup", "data", "learning_rate", "momentum", "framework")
+SAME_TRAINING = (
+    "workload",
+    "image_side",
+    "width",
+    "minibatch",
+    "steps",
+    "warmup",
+    "data",
+    "learning_rate",
+    "momentum",
+    "framework",
+)
 """Fields that two trainings must share to be compared step by step."""
 
 
@@ -32,10 +44,11 @@ Values = list[tuple[Launch, float]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of the launches: a metric over cases, at a message size or against other cases where the metric wants that.
+    """What is asked of the launches: a metric over cases, at a message size or against other cases where the metric
+    wants that.
 
-    `arms`: cases compared each with the next; `along`: the field that tells them apart. `floor`: the machine's noise floor, a share. `crowded`: whether
-    oversubscribed launches count.
+    `arms`: cases compared each with the next; `along`: the field that tells them apart. `floor`: the machine's noise
+    floor, a share. `crowded`: whether oversubscribed launches count.
     """
 
     metric: Metric
@@ -101,7 +114,11 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Found | None:
     if not values:
         return None
     found = _foretold(values) if _is_foretold(values) else _median(_numbers(values), [launch for launch, _ in values])
-    return replace(found, estimate=replace(found.estimate, floor=question.floor, timing=question.metric.timing), sides=(("", values),))
+    return replace(
+        found,
+        estimate=replace(found.estimate, floor=question.floor, timing=question.metric.timing),
+        sides=(("", values),),
+    )
 
 
 def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Found:
@@ -155,14 +172,28 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
         ours, interval = ratio(numerator, denominator), ratio_interval(numerator, denominator, paired)
     if interval is not None:
         interval = Interval(interval.low / scale, interval.high / scale, interval.coverage, interval.method)
-    named = BaseOut(select=dict(question.against or {}), value=_known(below)[0], unit=base_metric(question.metric).unit, n=len(denominator))
+    named = BaseOut(
+        select=dict(question.against or {}),
+        value=_known(below)[0],
+        unit=base_metric(question.metric).unit,
+        n=len(denominator),
+    )
     difference = _difference([(launch, value / scale) for launch, value in above], below, question.floor)
     count = min(len(numerator), len(denominator))
-    estimate = Estimate(ours / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing)
-    return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), named, ((" above the line", above), (" below the line", below)))
+    estimate = Estimate(
+        ours / scale, interval, count, difference=difference, floor=question.floor, timing=question.metric.timing
+    )
+    return Found(
+        estimate,
+        tuple(launch.record.launch for launch, _ in [*above, *below]),
+        named,
+        ((" above the line", above), (" below the line", below)),
+    )
 
 
-def _apart(question: Question, pick: Callable[[Sequence[float]], float], launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:
+def _apart(
+    question: Question, pick: Callable[[Sequence[float]], float], launches: Sequence[Launch], base: Sequence[Launch]
+) -> Found | None:
     """How far two levels of evidence are apart, over the cases that both have."""
     value_of = _per_launch(question)
     above, below = _values(launches, value_of), _values(base, value_of)
@@ -171,28 +202,53 @@ def _apart(question: Question, pick: Callable[[Sequence[float]], float], launche
         return None
     ours, interval = levels.summary(found, pick)
     estimate = Estimate(ours, interval, len(found), tuple(abs(one.share) for one in found), timing=True)
-    return Found(estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), notes=(levels.largest(found),))
+    return Found(
+        estimate, tuple(launch.record.launch for launch, _ in [*above, *below]), notes=(levels.largest(found),)
+    )
 
 
 def _steps(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
-    """Each arm against the one before: how far the claimed order, or the claimed trend along x, is found. `ours` is the last arm over the first."""
+    """Each arm against the one before: how far the claimed order, or the claimed trend along x, is found. `ours` is the
+    last arm over the first."""
     value_of = _per_launch(question)
-    arms = [(label, values) for label, launches in _arms(question, pool, evidence) if (values := _values(launches, value_of))]
+    arms = [
+        (label, values)
+        for label, launches in _arms(question, pool, evidence)
+        if (values := _values(launches, value_of))
+    ]
     if len(arms) < 2 or len(arms) < len(question.arms):
         return None
     pairs = [(arms[index], arms[index + 1]) for index in range(len(arms) - 1)]
-    steps = tuple(Step(f"{before} to {after}", _difference(later, earlier, question.floor)) for (before, earlier), (after, later) in pairs)
+    steps = tuple(
+        Step(f"{before} to {after}", _difference(later, earlier, question.floor))
+        for (before, earlier), (after, later) in pairs
+    )
     whole = _difference(arms[-1][1], arms[0][1], question.floor)
     if whole.ratio is None:
         return None
     places = [(position, value) for position, (_, values) in enumerate(arms) for _, value in values]
     estimate = Estimate(
-        whole.ratio, whole.interval, min(len(values) for _, values in arms), difference=whole, floor=question.floor, timing=question.metric.timing,
-        steps=steps, trend=trend([position for position, _ in places], [value for _, value in places]),
-    )  # fmt: skip
+        whole.ratio,
+        whole.interval,
+        min(len(values) for _, values in arms),
+        difference=whole,
+        floor=question.floor,
+        timing=question.metric.timing,
+        steps=steps,
+        trend=trend([position for position, _ in places], [value for _, value in places]),
+    )
     runs = tuple(launch.record.launch for _, values in arms for launch, _ in values)
-    first = dict(question.arms[0]) if question.arms else {str(question.along): getattr(arms[0][1][0][0].record.case, str(question.along))}
-    named = BaseOut(select={**question.select, **first}, value=median(_numbers(arms[0][1])), unit=base_metric(question.metric).unit, n=len(arms[0][1]))
+    first = (
+        dict(question.arms[0])
+        if question.arms
+        else {str(question.along): getattr(arms[0][1][0][0].record.case, str(question.along))}
+    )
+    named = BaseOut(
+        select={**question.select, **first},
+        value=median(_numbers(arms[0][1])),
+        unit=base_metric(question.metric).unit,
+        n=len(arms[0][1]),
+    )
     return Found(estimate, runs, named, tuple((f" of {label}", values) for label, values in arms))
 
 
@@ -254,7 +310,12 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
             used += [launch, other]
     if not values:
         return None
-    named = BaseOut(select=dict(question.against or {}), value=None, unit=question.metric.unit, n=len({launch.record.launch for launch in used[1::2]}))
+    named = BaseOut(
+        select=dict(question.against or {}),
+        value=None,
+        unit=question.metric.unit,
+        n=len({launch.record.launch for launch in used[1::2]}),
+    )
     return _median(values, list({launch.record.launch: launch for launch in used}.values()), named)
 
 

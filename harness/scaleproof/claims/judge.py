@@ -35,7 +35,11 @@ def judge_suite(suite: Suite, size: str, store: Store) -> list[ClaimResult]:
     """One result per claim and level of evidence, in the order of claims.yaml."""
     judging, claims = _Judging(suite, size, store), load_claims(suite)
     results = [result for claim in claims for result in judging.results(claim)]
-    return with_misses_below(results, {claim.form.id: claim.form for claim in claims}, judging.records) if suite.name == VALIDATION else results
+    return (
+        with_misses_below(results, {claim.form.id: claim.form for claim in claims}, judging.records)
+        if suite.name == VALIDATION
+        else results
+    )
 
 
 def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
@@ -70,7 +74,11 @@ class _Judging:
         if claim.metric is None or claim.form.experiment is None:
             return [self._unserved(claim)]
         pool = self._pool(claim.form.experiment)
-        served = [self._served(claim, claim.metric, pool, evidence) for evidence in pool.evidences(claim.form.select) if evidence != claim.form.base_evidence]
+        served = [
+            self._served(claim, claim.metric, pool, evidence)
+            for evidence in pool.evidences(claim.form.select)
+            if evidence != claim.form.base_evidence
+        ]
         return served or [self._without_launches(claim, pool)]
 
     def _pool(self, experiment: str) -> Pool:
@@ -87,7 +95,9 @@ class _Judging:
         if claim.not_recovered:
             return self._result(claim, Outcome("value not recovered", NOT_RECOVERED))
         if claim.recalled:
-            return self._result(claim, Outcome("unverified", RECALLED), reason=f"nothing of ours to show: needs {claim.form.needs}")
+            return self._result(
+                claim, Outcome("unverified", RECALLED), reason=f"nothing of ours to show: needs {claim.form.needs}"
+            )
         return self._result(claim, Outcome("not runnable here", UNSERVED), reason=f"needs {claim.form.needs}")
 
     def _without_launches(self, claim: Claim, pool: Pool) -> ClaimResult:
@@ -97,7 +107,11 @@ class _Judging:
         if absent:
             why = f"{absent[0].message}; {absent[0].advice}"
         else:
-            why = f"none of {planned} planned launches finished, {len(failed)} failed" if planned else f"size {self.size} plans none of its launches"
+            why = (
+                f"none of {planned} planned launches finished, {len(failed)} failed"
+                if planned
+                else f"size {self.size} plans none of its launches"
+            )
         return self._result(claim, self._no_value(claim, "not runnable here" if absent else "inconclusive"), reason=why)
 
     def _no_value(self, claim: Claim, verdict: Verdict = "inconclusive") -> Outcome:
@@ -110,8 +124,15 @@ class _Judging:
         floor = floor_of(self.store.results, metric, pool, form.select, evidence, form.nbytes)
         found, outcome = self._found(claim, metric, pool, evidence, floor)
         if found is None:
-            why = f"no launch gave {metric.name}" + (" on both sides" if form.against is not None else " in enough arms" if self._compares(claim) else "")
-            return self._result(claim, self._no_value(claim), evidence=evidence, reason="; ".join([why, *self._excluded(claim, pool, evidence)]))
+            why = f"no launch gave {metric.name}" + (
+                " on both sides" if form.against is not None else " in enough arms" if self._compares(claim) else ""
+            )
+            return self._result(
+                claim,
+                self._no_value(claim),
+                evidence=evidence,
+                reason="; ".join([why, *self._excluded(claim, pool, evidence)]),
+            )
         control = None
         if form.control is not None:
             control, shown = self._control(claim, metric, pool, evidence, floor)
@@ -121,7 +142,9 @@ class _Judging:
         notes += [*found.notes, *self._scores(claim, metric, pool, evidence), *self._stopped(claim, pool)]
         return self._result(claim, outcome, found.estimate, evidence, found, control, "; ".join(notes), lines)
 
-    def _found(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None) -> tuple[Found | None, Outcome | None]:
+    def _found(
+        self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None
+    ) -> tuple[Found | None, Outcome | None]:
         """What the launches give and what follows from it; at every point of a range where the claim has one."""
         form = claim.form
 
@@ -132,10 +155,19 @@ class _Judging:
         if not form.over:
             found = ask({})
             return found, self._verdict(claim, found.estimate) if found else None
-        whole = over.judged(over.points(pool, form.select, form.over, evidence), ask, lambda estimate: self._verdict(claim, estimate))
+        whole = over.judged(
+            over.points(pool, form.select, form.over, evidence), ask, lambda estimate: self._verdict(claim, estimate)
+        )
         return (whole.found, whole.outcome) if whole else (None, None)
 
-    def _question(self, claim: Claim, metric: Metric, select: Mapping[str, Any], against: Mapping[str, Any] | None, floor: float | None) -> Question:
+    def _question(
+        self,
+        claim: Claim,
+        metric: Metric,
+        select: Mapping[str, Any],
+        against: Mapping[str, Any] | None,
+        floor: float | None,
+    ) -> Question:
         along = claim.form.rule.along if claim.form.rule else None
         form, crowded = claim.form, not self._needs_cores(claim, metric)
         return Question(metric, select, against, form.nbytes, form.arms, along, floor, crowded, form.base_evidence)
@@ -164,18 +196,30 @@ class _Judging:
                 return f"{crowded}: their times say nothing of {metric.name}; needs a core for every thread"
         return ""
 
-    def _control(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None) -> tuple[ControlOut, Outcome | None]:
+    def _control(
+        self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, floor: float | None
+    ) -> tuple[ControlOut, Outcome | None]:
         form = claim.form
         assert form.control is not None
-        found = answer(self._question(claim, metric, form.control.select, form.control.against or form.against, floor), pool, evidence)
+        found = answer(
+            self._question(claim, metric, form.control.select, form.control.against or form.against, floor),
+            pool,
+            evidence,
+        )
         if found is None:
             return ControlOut(statement=form.control.statement, ours=None, interval=None, n=0, shows_effect=None), None
         outcome = self._verdict(claim, found.estimate)
-        shows = outcome.holds if outcome and outcome.verdict in ("reproduced", "not reproduced", "direction only") else None
+        shows = (
+            outcome.holds if outcome and outcome.verdict in ("reproduced", "not reproduced", "direction only") else None
+        )
         estimate = found.estimate
         shown = ControlOut(
-            statement=form.control.statement, ours=estimate.ours, interval=_interval(estimate.interval), n=estimate.n or 0, shows_effect=shows,
-        )  # fmt: skip
+            statement=form.control.statement,
+            ours=estimate.ours,
+            interval=_interval(estimate.interval),
+            n=estimate.n or 0,
+            shows_effect=shows,
+        )
         return shown, outcome
 
     def _verdict(self, claim: Claim, estimate: Estimate) -> Outcome | None:
@@ -193,7 +237,10 @@ class _Judging:
     def _left_out(self, claim: Claim, pool: Pool, evidence: Evidence) -> list[str]:
         """Which launches that were to count do not."""
         notes = []
-        planned, finished = pool.planned_count(claim.form.select, evidence), len(pool.launches(claim.form.select, evidence))
+        planned, finished = (
+            pool.planned_count(claim.form.select, evidence),
+            len(pool.launches(claim.form.select, evidence)),
+        )
         if finished < planned:
             notes.append(f"{finished} of {planned} planned launches finished")
         if pool.left_out:
@@ -204,12 +251,22 @@ class _Judging:
         """How many launches have times that count in no metric, and why."""
         records = [launch.record for side in self._sides(claim) for launch in pool.launches(side, evidence)]
         why = sorted({record.excluded for record in records if record.excluded})
-        return [f"{sum(bool(record.excluded) for record in records)} of {len(records)} launches excluded: {', '.join(why)}"] if why else []
+        return (
+            [
+                f"{sum(bool(record.excluded) for record in records)} of {len(records)} launches excluded: {', '.join(why)}"
+            ]
+            if why
+            else []
+        )
 
     def _stopped(self, claim: Claim, pool: Pool) -> list[str]:
         """What ended the launches of a size with `stop`."""
         stops = read_stops(self.store.results, self.suite.name, str(claim.form.experiment), self.size)
-        words = stops.words({launch.case.case_id for launch in pool.planned if matches(launch.case, claim.form.select)}) if stops else ""
+        words = (
+            stops.words({launch.case.case_id for launch in pool.planned if matches(launch.case, claim.form.select)})
+            if stops
+            else ""
+        )
         return [words] if words else []
 
     def _warnings(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence, found: Found) -> list[str]:
@@ -228,11 +285,14 @@ class _Judging:
             lines.append(f"{len(dropped)} oversubscribed launches left out: {crowd(dropped)}")
             selected = [record for record in selected if fits(record)]
         if silent := [record for record in selected if record.launch not in found.runs]:
-            lines.append(f"{len(silent)} of {len(selected)} launches are not in the number: no {metric.name}, or no counterpart in their block")
+            lines.append(
+                f"{len(silent)} of {len(selected)} launches are not in the number: no {metric.name}, or no counterpart in their block"
+            )
         return lines + [f"{code}: {message}; {ADVICE[code]}" for code, message in unlike([("", used)])]
 
     def _scores(self, claim: Claim, metric: Metric, pool: Pool, evidence: Evidence) -> list[str]:
-        """MLPerf's score of each side for time to quality: a launch that did not converge counts as slowest there, and nowhere else."""
+        """MLPerf's score of each side for time to quality: a launch that did not converge counts as slowest there, and
+        nowhere else."""
         per_launch = metric.launch
         if metric.name != "time_to_quality" or per_launch is None:
             return []
@@ -242,31 +302,62 @@ class _Judging:
             found = score(runs, len(runs)) if len(runs) > 2 * DROPPED else None
             if found is not None:
                 of = ", ".join(f"{name} {value}" for name, value in side.items())
-                lines.append(f"MLPerf score {'none' if found.value is None else f'{found.value:.4g} s'} ({of}): {found.why}")
+                lines.append(
+                    f"MLPerf score {'none' if found.value is None else f'{found.value:.4g} s'} ({of}): {found.why}"
+                )
         return lines
 
     def _result(
-        self, claim: Claim, outcome: Outcome | None, estimate: Estimate | None = None, evidence: Evidence | None = None,
-        found: Found | None = None, control: ControlOut | None = None, reason: str = "",
+        self,
+        claim: Claim,
+        outcome: Outcome | None,
+        estimate: Estimate | None = None,
+        evidence: Evidence | None = None,
+        found: Found | None = None,
+        control: ControlOut | None = None,
+        reason: str = "",
         warnings: tuple[str, ...] = (),
-    ) -> ClaimResult:  # fmt: skip
+    ) -> ClaimResult:
         form, row = claim.form, claim.row
         judged = None if form.kind == "context" or self.size in NO_VERDICTS else outcome
         verdict: Verdict | None = judged.verdict if judged else None
         unjudged = f"size {self.size} gives no verdicts" if self.size in NO_VERDICTS else "shown, never judged"
         runs = set(found.runs) if found else set()
         used = [record for record in self._pool(str(form.experiment)).records if record.launch in runs] if runs else []
-        paper: dict[str, Any] = {"provenance": row.provenance, "gate": row.gate, "where": row.where, "source": row.source} if row else {}
+        paper: dict[str, Any] = (
+            {"provenance": row.provenance, "gate": row.gate, "where": row.where, "source": row.source} if row else {}
+        )
         result = ClaimResult(
-            id=form.id, suite=self.suite.name, size=self.size, kind=form.kind, origin=form.origin, statement=claim.statement, metric=form.metric,
-            published=claim.published, ours=estimate.ours if estimate else None, interval=_interval(estimate.interval) if estimate else None,
-            n=estimate.n if estimate else None, unit=claim.unit, evidence=evidence, verdict=verdict,
-            rule=judged.rule if judged else unjudged, reason=reason, runs=found.runs if found else (), experiment=form.experiment,
-            base=found.base if found else None, direction=claim.direction, deviations=form.deviations, control=control,
-            noise_floor=estimate.floor if estimate else None, warnings=warnings, attempt=_attempt(claim),
-            label=self._findings.label(used) if self.suite.name != VALIDATION and claim.metric is not None and claim.metric.timing else None,
+            id=form.id,
+            suite=self.suite.name,
+            size=self.size,
+            kind=form.kind,
+            origin=form.origin,
+            statement=claim.statement,
+            metric=form.metric,
+            published=claim.published,
+            ours=estimate.ours if estimate else None,
+            interval=_interval(estimate.interval) if estimate else None,
+            n=estimate.n if estimate else None,
+            unit=claim.unit,
+            evidence=evidence,
+            verdict=verdict,
+            rule=judged.rule if judged else unjudged,
+            reason=reason,
+            runs=found.runs if found else (),
+            experiment=form.experiment,
+            base=found.base if found else None,
+            direction=claim.direction,
+            deviations=form.deviations,
+            control=control,
+            noise_floor=estimate.floor if estimate else None,
+            warnings=warnings,
+            attempt=_attempt(claim),
+            label=self._findings.label(used)
+            if self.suite.name != VALIDATION and claim.metric is not None and claim.metric.timing
+            else None,
             **{"provenance": None, "gate": False, "where": None, "source": "own", **paper},
-        )  # fmt: skip
+        )
         return result.model_copy(update={"validates": finding(form, result, used)})
 
 
@@ -278,4 +369,8 @@ def _attempt(claim: Claim) -> Attempt | None:
 
 
 def _interval(interval: Interval | None) -> IntervalOut | None:
-    return IntervalOut(low=interval.low, high=interval.high, coverage=interval.coverage, method=interval.method) if interval else None
+    return (
+        IntervalOut(low=interval.low, high=interval.high, coverage=interval.coverage, method=interval.method)
+        if interval
+        else None
+    )

@@ -50,7 +50,8 @@ def clock_offsets(record: Record, rows: pd.DataFrame) -> pd.Series:
 
 @of_last_launch
 def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a rank lacks one of them."""
+    """Common wall time of the timed region in s: last end minus first start over all ranks, on one clock; None when a
+    rank lacks one of them."""
     rows = columns(record, samples)
     starts, ends = rows.timed("start"), rows.timed("end")
     if any(distinct(rows.rank[marks]) < record.case.ranks for marks in (starts, ends)):
@@ -60,5 +61,6 @@ def wall_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def times_count(record: Record) -> bool:
-    """Whether its times count: recording every message takes time of its own, so traced launches feed traces only; `excluded` ones feed nothing."""
+    """Whether its times count: recording every message takes time of its own, so traced launches feed traces only;
+    `excluded` ones feed nothing."""
     return record.case.tracing == "none" and not record.excluded

@@ -1,4 +1,5 @@
-"""How far one level of evidence is from another: over every case that both have, the same but for what says how it was run."""
+"""How far one level of evidence is from another: over every case that both have, the same but for what says how it was
+run."""
 
 from __future__ import annotations
 
@@ -11,8 +12,23 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.stats import predictions
 from scaleproof.stats.intervals import Interval, median, median_interval
 
-OF_A_LEVEL = ("suite", "experiment", "arm", "fabric", "nodes", "interface", "guest", "compute", "dilation", "shrink", "steps", "warmup", "costs")
-"""Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two levels."""
+OF_A_LEVEL = (
+    "suite",
+    "experiment",
+    "arm",
+    "fabric",
+    "nodes",
+    "interface",
+    "guest",
+    "compute",
+    "dilation",
+    "shrink",
+    "steps",
+    "warmup",
+    "costs",
+)
+"""Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two
+levels."""
 METHOD = "over cases"
 Values = Sequence[tuple[Launch, float]]
 
@@ -37,7 +53,9 @@ def apart(above: Values, below: Values) -> list[Apart]:
     found = []
     for key in upper.keys() & lower.keys():
         case = upper[key][0][0].record.case
-        words = ", ".join(str(part) for part in (case.transport, getattr(case, "workload", None), f"{case.ranks} ranks") if part)
+        words = ", ".join(
+            str(part) for part in (case.transport, getattr(case, "workload", None), f"{case.ranks} ranks") if part
+        )
         found.append(Apart(words, _middle(upper[key]) / _middle(lower[key]) - 1))
     return sorted(found, key=lambda one: (one.words, one.share))
 
@@ -52,17 +70,21 @@ def _by_case(side: Values) -> dict[str, list[tuple[Launch, float]]]:
 def _middle(found: Values) -> float:
     """The median of launches; the prediction itself, not its draws."""
     if found[0][0].record.evidence == "simulated":
-        return predictions.central(predictions.by_repetition([(launch.record.plan_index, value) for launch, value in found]))
+        return predictions.central(
+            predictions.by_repetition([(launch.record.plan_index, value) for launch, value in found])
+        )
     return median([value for _, value in found])
 
 
 def summary(found: Sequence[Apart], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:
-    """The middle of all |shares| with its order-statistic interval over cases, or another pick of them, without one: the largest of noisy medians is
-    no more certain than they are."""
+    """The middle of all |shares| with its order-statistic interval over cases, or another pick of them, without one:
+    the largest of noisy medians is no more certain than they are."""
     shares = [abs(one.share) for one in found]
     value = pick(shares)
     interval = median_interval(shares) if pick is median else None
-    return value, interval and Interval(interval.low, interval.high, interval.coverage, f"{METHOD}: {interval.method} of {len(shares)}")
+    return value, interval and Interval(
+        interval.low, interval.high, interval.coverage, f"{METHOD}: {interval.method} of {len(shares)}"
+    )
 
 
 def largest(found: Sequence[Apart]) -> str:

@@ -1,4 +1,5 @@
-"""Reads a suite's published.yaml and claims.yaml and checks them against each other, the suite's experiments and the metrics."""
+"""Reads a suite's published.yaml and claims.yaml and checks them against each other, the suite's experiments and the
+metrics."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ def load_published(folder: Path) -> dict[str, PublishedRow]:
     rows = document.data.get("rows") if isinstance(document.data, dict) else None
     if not isinstance(rows, list):
         raise document.error((), "no list 'rows'")
-    return _by_id(document, ("rows",), [_parse(document, ("rows", index), PublishedRow, row) for index, row in enumerate(rows)])
+    return _by_id(
+        document, ("rows",), [_parse(document, ("rows", index), PublishedRow, row) for index, row in enumerate(rows)]
+    )
 
 
 def load_claims(suite: Suite) -> list[Claim]:
@@ -90,10 +93,19 @@ def load_claims(suite: Suite) -> list[Claim]:
         metric = _metric(document, (index,), form, metrics)
         _check_target(document, (index,), form, rows)
         if form.validates and suite.name != VALIDATION:
-            raise document.error((index, "validates"), f"suite {VALIDATION!r} alone says what evidence is worth; leave it out")
+            raise document.error(
+                (index, "validates"), f"suite {VALIDATION!r} alone says what evidence is worth; leave it out"
+            )
         claims.append(Claim(form, rows.get(form.id), metric))
-        if (claim := claims[-1]).row and not (claim.row.gate or claim.recalled or claim.not_recovered) and form.kind != "context":
-            raise document.error((index, "kind"), f"{form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'")
+        if (
+            (claim := claims[-1]).row
+            and not (claim.row.gate or claim.recalled or claim.not_recovered)
+            and form.kind != "context"
+        ):
+            raise document.error(
+                (index, "kind"),
+                f"{form.id!r} has gate false in {PUBLISHED}: it is shown, never judged; write 'kind: context'",
+            )
     if without := [name for name in rows if name not in forms]:
         raise document.error((), f"row {without[0]!r} of {PUBLISHED} has no claim here")
     return claims
@@ -120,14 +132,20 @@ def _by_id(document: Document, path: Key, found: list[Form]) -> dict[str, Form]:
 
 def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:
     if form.origin == "paper" and form.id not in rows:
-        raise document.error((*path, "id"), f"{PUBLISHED} has no row {form.id!r}; {nearest(form.id, list(rows))}; a claim of our own says 'origin: own'")
+        raise document.error(
+            (*path, "id"),
+            f"{PUBLISHED} has no row {form.id!r}; {nearest(form.id, list(rows))}; a claim of our own says 'origin: own'",
+        )
     if form.origin == "own" and form.id in rows:
         raise document.error((*path, "origin"), f"{form.id!r} is a row of {PUBLISHED}")
 
 
 def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Suite) -> None:
     if form.experiment is not None and form.experiment not in suite.experiments:
-        raise document.error((*path, "experiment"), f"unknown experiment {form.experiment!r}; {nearest(form.experiment, list(suite.experiments))}")
+        raise document.error(
+            (*path, "experiment"),
+            f"unknown experiment {form.experiment!r}; {nearest(form.experiment, list(suite.experiments))}",
+        )
     fields = sorted({name for case in CASES.values() for name in case.model_fields})
     selections = {"select": form.select, "against": form.against or {}}
     if form.control:
@@ -136,7 +154,11 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
     selections["over"] = dict.fromkeys(form.over)
     if form.validates:
         told = form.validates
-        selections["validates"] = {**told.where, **told.unless, **dict.fromkeys((*told.alike, *told.up_to, *told.down_to))}
+        selections["validates"] = {
+            **told.where,
+            **told.unless,
+            **dict.fromkeys((*told.alike, *told.up_to, *told.down_to)),
+        }
     if form.rule and form.rule.along is not None:
         selections["rule"] = {form.rule.along: None}
     for key, selection in selections.items():
@@ -149,10 +171,15 @@ def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str
     if form.metric is None:
         return None
     if form.metric not in metrics:
-        raise document.error((*path, "metric"), f"unknown metric {form.metric!r}; {nearest(form.metric, list(metrics))}")
+        raise document.error(
+            (*path, "metric"), f"unknown metric {form.metric!r}; {nearest(form.metric, list(metrics))}"
+        )
     metric = metrics[form.metric]
     if metric.model is None and form.experiment is None:
-        raise document.error((*path, "metric"), f"metric {form.metric!r} needs an experiment; leave it out and say in 'needs' what is missing")
+        raise document.error(
+            (*path, "metric"),
+            f"metric {form.metric!r} needs an experiment; leave it out and say in 'needs' what is missing",
+        )
     if (metric.pair or metric.ratio_of) and form.against is None:
         raise document.error((*path, "metric"), f"metric {form.metric!r} compares: give 'against'")
     if metric.size and form.nbytes is None:
@@ -167,4 +194,6 @@ def _check_target(document: Document, path: Key, form: ClaimForm, rows: Mapping[
     targets = {form.rule.value, form.rule.low, form.rule.high} - {None}
     for row in rows.values():
         if row.metric == form.metric and row.value in targets:
-            raise document.error((*path, "rule"), f"target {row.value} of our own equals the published value of {row.id!r}")
+            raise document.error(
+                (*path, "rule"), f"target {row.value} of our own equals the published value of {row.id!r}"
+            )

@@ -56,12 +56,21 @@ class Metric:
 
     @property
     def timing(self) -> bool:
-        """Whether its values come from clocks: then the machine's noise floor counts, and oversubscribed launches do not."""
-        return METRICS[self.ratio_of].timing if self.ratio_of else self.clocked or self.unit == "s" or self.unit.endswith("/s")
+        """Whether its values come from clocks: then the machine's noise floor counts, and oversubscribed launches do
+        not."""
+        return (
+            METRICS[self.ratio_of].timing
+            if self.ratio_of
+            else self.clocked or self.unit == "s" or self.unit.endswith("/s")
+        )
 
     def by_size(self, record: Record, samples: pd.DataFrame) -> dict[int, float | None]:
         """Its values at the message sizes of a launch's case; empty when it is none per size."""
-        return {nbytes: self.size(record, samples, nbytes) for nbytes in getattr(record.case, "sizes", ())} if self.size else {}
+        return (
+            {nbytes: self.size(record, samples, nbytes) for nbytes in getattr(record.case, "sizes", ())}
+            if self.size
+            else {}
+        )
 
     @property
     def page(self) -> str:
@@ -85,7 +94,10 @@ _ALL = (
     Metric("throughput", "samples/s", "higher", launch=metrics_train.throughput),
     Metric("forward_throughput", "samples/s", "higher", launch=metrics_train.forward_throughput),
     Metric("step_s", "s", "lower", launch=metrics_train.step_s),
-    *(Metric(f"{part}_s", "s", "lower", launch=_split(f"{part}_s")) for part in (*metrics_split.PARTS, "exposed_communication")),
+    *(
+        Metric(f"{part}_s", "s", "lower", launch=_split(f"{part}_s"))
+        for part in (*metrics_split.PARTS, "exposed_communication")
+    ),
     Metric("unexplained_share", "fraction", "lower", launch=_split("unexplained_share"), clocked=True),
     Metric("rank_spread", "fraction", "lower", launch=stragglers.rank_spread, clocked=True),
     Metric("first_step_s", "s", "lower", launch=metrics_train.first_step_s),
@@ -115,7 +127,8 @@ PER_LAUNCH: dict[str, PerLaunch] = {metric.name: metric.launch for metric in _AL
 
 
 def suite_metrics(folder: Path) -> dict[str, Metric]:
-    """METRICS and those that the suite's own models.py adds (`METRICS`, a list of Metric); SpecError when it redefines one or cannot be imported."""
+    """METRICS and those that the suite's own models.py adds (`METRICS`, a list of Metric); SpecError when it redefines
+    one or cannot be imported."""
     path = folder / "models.py"
     if not path.exists():
         return METRICS
@@ -136,7 +149,8 @@ def suite_metrics(folder: Path) -> dict[str, Metric]:
 
 
 def suite_metrics_version(folder: Path) -> str:
-    """Digest of all code that the values of `suite_metrics` follow from: the rooms below claims that read records, and the suite's own."""
+    """Digest of all code that the values of `suite_metrics` follow from: the rooms below claims that read records, and
+    the suite's own."""
     total = hashlib.sha256(rooms_digest("spec", "stats", "record", "claims").encode())
     for path in sorted(folder.rglob("*.py")):
         total.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())

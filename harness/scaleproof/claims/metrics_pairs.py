@@ -8,11 +8,13 @@ from scaleproof.claims.launch import Launch
 from scaleproof.stats.equivalence import relative_difference
 
 EQUIVALENT = 1e-4
-"""Largest relative difference at which two trainings count as the same. float32 sums in another order differ by 1e-7 and grow with every step."""
+"""Largest relative difference at which two trainings count as the same. float32 sums in another order differ by 1e-7
+and grow with every step."""
 
 
 def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
-    """Largest |difference| of a parameter after the last step, relative to the base's largest |parameter|; None when one kept no parameters."""
+    """Largest |difference| of a parameter after the last step, relative to the base's largest |parameter|; None when
+    one kept no parameters."""
     ours, theirs = launch.parameters(), base.parameters()
     if ours is None or theirs is None or ours.shape != theirs.shape:
         return None
@@ -20,7 +22,8 @@ def max_parameter_difference(launch: Launch, base: Launch) -> float | None:
 
 
 def max_loss_difference(launch: Launch, base: Launch) -> float | None:
-    """Largest |difference| of the loss of a step, relative to the base's largest loss; None when the curves have other steps."""
+    """Largest |difference| of the loss of a step, relative to the base's largest loss; None when the curves have other
+    steps."""
     ours, theirs = loss_curve(launch), loss_curve(base)
     if ours.empty or not ours.index.equals(theirs.index):
         return None

@@ -1,4 +1,5 @@
-"""Time to quality of one launch, as MLPerf Training counts a run: from the first touch of the data to the first evaluation at the target."""
+"""Time to quality of one launch, as MLPerf Training counts a run: from the first touch of the data to the first
+evaluation at the target."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ TARGETS = {"digits": 0.95, "reversal": 0.95, "topics": 0.9}
 
 
 def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
-    """Seconds from the first touch of the data on any rank, warm-up included, to the first evaluation at the target. The clock never pauses.
+    """Seconds from the first touch of the data on any rank, warm-up included, to the first evaluation at the target.
+    The clock never pauses.
 
     None: did not converge, nothing was evaluated, or the data set has no target.
     """

@@ -1,4 +1,5 @@
-"""Metrics per message size of `transfer` and `collective`, as nccl-tests defines them, and the bytes a rank was asked to send."""
+"""Metrics per message size of `transfer` and `collective`, as nccl-tests defines them, and the bytes a rank was asked
+to send."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ GIGA = 1e9
 COLUMNS = ("operation", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
 PER_SIZE = {
     "transfer": {"transfer_latency": "time_s", "transfer_bandwidth": "algbw_gbs", "first_call_s": "first_s"},
-    "collective": {"collective_latency": "time_s", "algbw": "algbw_gbs", "busbw": "busbw_gbs", "first_call_s": "first_s"},
+    "collective": {
+        "collective_latency": "time_s",
+        "algbw": "algbw_gbs",
+        "busbw": "busbw_gbs",
+        "first_call_s": "first_s",
+    },
 }
 """Of each program, its metrics per message size and their columns in `by_size`."""
 WHOLE = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
@@ -32,8 +38,9 @@ def bus_factor(operation: str, ranks: int) -> float:
 
 @of_last_launch
 def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank; bandwidths in 10^9 B/s;
-    `first_s` the first call of the size, in none of the others (NaN where it was not recorded). Not to be changed."""
+    """One row per message size (COLUMNS): median one-way time of a transfer, or median over calls of the slowest rank;
+    bandwidths in 10^9 B/s; `first_s` the first call of the size, in none of the others (NaN where it was not recorded).
+    Not to be changed."""
     case, rows = record.case, columns(record, samples)
     if not times_count(record) or not isinstance(case, TransferCase | CollectiveCase):
         return pd.DataFrame(columns=COLUMNS)
@@ -56,7 +63,9 @@ def by_size(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
 def _first(rows: Columns) -> dict[int, float]:
     """Length in ns of the first call of each size, on the rank where it took longest."""
     uses = rows.of("first_use")
-    return dict(zip(*(part.tolist() for part in largest(rows.nbytes[uses], rows.end[uses] - rows.start[uses])), strict=True))
+    return dict(
+        zip(*(part.tolist() for part in largest(rows.nbytes[uses], rows.end[uses] - rows.start[uses])), strict=True)
+    )
 
 
 def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> float | None:
@@ -67,11 +76,14 @@ def at_size(record: Record, samples: pd.DataFrame, column: str, nbytes: int) -> 
 
 
 def bytes_per_rank_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """Bytes that the busiest rank was asked to send in all all-reduces, over 2V(N-1)/N, the least that an all-reduce of V bytes needs."""
+    """Bytes that the busiest rank was asked to send in all all-reduces, over 2V(N-1)/N, the least that an all-reduce of
+    V bytes needs."""
     case = record.case
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or case.ranks < 2:
         return None
-    sent = true_bytes(case, np.array([traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic], np.int64))
+    sent = true_bytes(
+        case, np.array([traffic["nbytes"] for traffic in record.transport.get("traffic", []) if traffic], np.int64)
+    )
     rows = columns(record, samples)
     calls = rows.of(case.operation)
     called = rows.nbytes[calls[rows.rank[calls] == 0]]

@@ -1,4 +1,5 @@
-"""Where the time of a training step goes: every moment of a step belongs to one part, by interval union, per rank and step (docs/decomposition.md)."""
+"""Where the time of a training step goes: every moment of a step belongs to one part, by interval union, per rank and
+step (docs/decomposition.md)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ UNEXPLAINED = 0.05
 
 
 def step_parts(record: Record, samples: pd.DataFrame) -> pd.DataFrame:
-    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was trained."""
+    """A row per rank and timed step, in ns: `step` and PARTS, which add up to it exactly. Empty where nothing was
+    trained."""
     return pd.DataFrame(part_arrays(record, samples))
 
 
@@ -41,7 +43,9 @@ def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
     rows = columns(record, samples)
     steps = rows.timed("step")
     parts = rows.timed(ACTIVATIONS, *MAIN, "communication", "wait")
-    steps = steps[np.isin(rows.rank[steps], rows.rank[parts])]  # of a prediction for many ranks only the first ones' parts are kept
+    steps = steps[
+        np.isin(rows.rank[steps], rows.rank[parts])
+    ]  # of a prediction for many ranks only the first ones' parts are kept
     steps = steps[np.lexsort((rows.start[steps], rows.rank[steps]))]
     busy, late, lasting = _spans(rows, parts), _late(record, rows), _spans(rows, steps)
     nothing = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -51,9 +55,16 @@ def part_arrays(record: Record, samples: pd.DataFrame) -> dict[str, np.ndarray]:
         return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
 
     totals = [
-        _totals([*(of(rank, name) for name in (ACTIVATIONS, *MAIN)), late.get(rank, nothing), of(rank, "communication", "wait")], inside)
+        _totals(
+            [
+                *(of(rank, name) for name in (ACTIVATIONS, *MAIN)),
+                late.get(rank, nothing),
+                of(rank, "communication", "wait"),
+            ],
+            inside,
+        )
         for (rank, _), inside in lasting.items()
-    ]  # fmt: skip
+    ]
     if not totals:
         return {name: np.empty(0, np.int64) for name in (*PARTS, "rank", "number", "step")}
     found = dict(zip(_LABELS, np.concatenate(totals).T, strict=True))
@@ -69,7 +80,10 @@ def _spans(rows: Columns, chosen: np.ndarray) -> dict[tuple[int, str], Intervals
     group = numbered(rows.rank[chosen], rows.codes[chosen])
     edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)] if len(group) else [0]
     return {
-        (int(rows.rank[chosen[first]]), names[int(rows.codes[chosen[first]])]): (rows.start[chosen[first:last]], rows.end[chosen[first:last]])
+        (int(rows.rank[chosen[first]]), names[int(rows.codes[chosen[first]])]): (
+            rows.start[chosen[first:last]],
+            rows.end[chosen[first:last]],
+        )
         for first, last in zip(edges, edges[1:], strict=False)
     }
 
@@ -85,7 +99,8 @@ def _totals(layers: list[Intervals], inside: Intervals) -> np.ndarray:
 
 
 def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
-    """By rank, intervals in which its all-reduce ran while another rank had not yet computed what it was to give; on the rank's own clock."""
+    """By rank, intervals in which its all-reduce ran while another rank had not yet computed what it was to give; on
+    the rank's own clock."""
     calls, ready = _in_order(rows, rows.timed("communication")), _in_order(rows, rows.timed("queue"))
     both = np.concatenate((calls, ready))
     ranks, steps = rows.rank[both], rows.step[both]
@@ -101,7 +116,10 @@ def _late(record: Record, rows: Columns) -> dict[int, Intervals]:
     until = np.minimum(last - offset, rows.end[calls])
     late = (together == record.case.ranks) & (until > rows.start[calls])
     calls, until = calls[late], until[late]
-    return {int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank]) for rank in np.unique(rows.rank[calls])}
+    return {
+        int(rank): (rows.start[calls[rows.rank[calls] == rank]], until[rows.rank[calls] == rank])
+        for rank in np.unique(rows.rank[calls])
+    }
 
 
 def _in_order(rows: Columns, chosen: np.ndarray) -> np.ndarray:
@@ -117,7 +135,8 @@ def step_split(record: Record, samples: pd.DataFrame) -> dict[str, float] | None
 
 
 def split_metric(name: str, record: Record, samples: pd.DataFrame) -> float | None:
-    """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where nothing was trained."""
+    """One of: PARTS with `_s`, `exposed_communication_s` (transfer and imbalance), `unexplained_share`. None where
+    nothing was trained."""
     found = step_split(record, samples) if isinstance(record.case, TrainCase) and times_count(record) else None
     if found is None:
         return None

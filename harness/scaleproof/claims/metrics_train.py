@@ -34,7 +34,8 @@ def step_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
-    """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different times."""
+    """Samples per s of the forward pass alone; of one rank only, since ranks run their forward passes at different
+    times."""
     case = record.case
     if not isinstance(case, TrainCase) or case.ranks != 1 or not times_count(record):
         return None
@@ -43,16 +44,22 @@ def forward_throughput(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def first_step_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """What the first step costs above a steady one, in s: memory touched and buffers registered for the first time. Only where it is warm-up."""
+    """What the first step costs above a steady one, in s: memory touched and buffers registered for the first time.
+    Only where it is warm-up."""
     rows = columns(record, samples)
     first = rows.of("step")
     first = first[rows.warmup[first] & (rows.step[first] == 0)]
     steady = step_s(record, samples)
-    return float((rows.end[first] - rows.start[first]).max()) / SECOND - steady if len(first) and steady is not None else None
+    return (
+        float((rows.end[first] - rows.start[first]).max()) / SECOND - steady
+        if len(first) and steady is not None
+        else None
+    )
 
 
 def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank where that is most."""
+    """What the first all-reduce of each bucket costs above its steady median, in s: summed over buckets, of the rank
+    where that is most."""
     if not times_count(record):
         return None
     rows = columns(record, samples)
@@ -64,7 +71,11 @@ def first_exchange_s(record: Record, samples: pd.DataFrame) -> float | None:
     known, steady, _ = medians(bucket[~warmup], lengths[~warmup])
     first = first[np.isin(bucket[first], known)]
     above = lengths[first] - steady[np.searchsorted(known, bucket[first])]
-    return max(float(above[ranks[first] == rank].sum()) for rank in np.unique(ranks[first])) / SECOND if len(above) else None
+    return (
+        max(float(above[ranks[first] == rank].sum()) for rank in np.unique(ranks[first])) / SECOND
+        if len(above)
+        else None
+    )
 
 
 def final_loss(record: Record, samples: pd.DataFrame) -> float | None:

@@ -1,4 +1,5 @@
-"""How far a comparison can be trusted on the machine of the records: its noise floor, and launches with more threads than cores."""
+"""How far a comparison can be trusted on the machine of the records: its noise floor, and launches with more threads
+than cores."""
 
 from __future__ import annotations
 
@@ -26,14 +27,18 @@ def base_metric(metric: Metric) -> Metric:
     return METRICS[metric.ratio_of] if metric.ratio_of else metric
 
 
-def floor_of(results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any], evidence: Evidence, nbytes: int | None) -> float | None:
+def floor_of(
+    results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any], evidence: Evidence, nbytes: int | None
+) -> float | None:
     """The noise floor as a share; None where the metric is no timing or the machine's profile has none for it.
 
     SpecError: the profile cannot be read.
     """
     launches = pool.launches(select, evidence)
     profile = _profile(results, pool)
-    if not metric.timing or profile is None or not launches or evidence == "simulated":  # no machine's noise is in a prediction
+    if (
+        not metric.timing or profile is None or not launches or evidence == "simulated"
+    ):  # no machine's noise is in a prediction
         return None
     name, program = base_metric(metric).name, launches[0].record.case.program
     found = profile.floor(name, program, nbytes) or profile.floor(_SAME_TIME.get(name, name), program, nbytes)
@@ -41,7 +46,8 @@ def floor_of(results: Path, metric: Metric, pool: Pool, select: Mapping[str, Any
 
 
 def not_covered(results: Path, metric: Metric, pool: Pool) -> list[str]:
-    """A line for a timing without a floor: the machine was never calibrated, or it was and calibrating again would not help."""
+    """A line for a timing without a floor: the machine was never calibrated, or it was and calibrating again would not
+    help."""
     if not metric.timing or pool.machine is None:
         return []
     if _profile(results, pool) is None:
@@ -55,7 +61,9 @@ def _profile(results: Path, pool: Pool) -> MachineProfile | None:
     try:
         return read_profile(results, pool.machine)
     except ValidationError as failed:
-        raise SpecError(f"{shown(results / 'machines' / pool.machine / FILE)}: no profile of this version; type scaleproof calibrate") from failed
+        raise SpecError(
+            f"{shown(results / 'machines' / pool.machine / FILE)}: no profile of this version; type scaleproof calibrate"
+        ) from failed
 
 
 def fits(record: Record) -> bool:
@@ -65,8 +73,17 @@ def fits(record: Record) -> bool:
 
 def crowd(records: Sequence[Record]) -> str:
     """Which ranks, threads and cores these oversubscribed launches had."""
-    kinds = sorted({(record.case.ranks, record.case.threads_per_rank, record.environment.get("cores", "fewer")) for record in records}, key=str)
-    return ", ".join(f"{ranks} ranks with {threads} thread{'s' if threads > 1 else ''} on {cores} cores" for ranks, threads, cores in kinds)
+    kinds = sorted(
+        {
+            (record.case.ranks, record.case.threads_per_rank, record.environment.get("cores", "fewer"))
+            for record in records
+        },
+        key=str,
+    )
+    return ", ".join(
+        f"{ranks} ranks with {threads} thread{'s' if threads > 1 else ''} on {cores} cores"
+        for ranks, threads, cores in kinds
+    )
 
 
 def outside_fences(label: str, found: Sequence[tuple[Launch, float]]) -> list[str]:

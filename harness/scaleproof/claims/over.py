@@ -1,4 +1,5 @@
-"""A claim whose conditions are known as a range only (`over`: fields of the case) is judged at every point of it, and holds where every point agrees."""
+"""A claim whose conditions are known as a range only (`over`: fields of the case) is judged at every point of it, and
+holds where every point agrees."""
 
 from __future__ import annotations
 
@@ -18,21 +19,29 @@ Point = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """All points together: the middle of what they give with an interval around all their intervals, and the verdict that they share."""
+    """All points together: the middle of what they give with an interval around all their intervals, and the verdict
+    that they share."""
 
     found: Found
     outcome: Outcome | None
 
 
 def points(pool: Pool, select: Mapping[str, Any], fields: Sequence[str], evidence: Evidence) -> list[dict[str, Any]]:
-    """Every combination of the fields' values that the plan has among the selected cases; a range that is simulated need not be run, nor the reverse."""
+    """Every combination of the fields' values that the plan has among the selected cases; a range that is simulated
+    need not be run, nor the reverse."""
     simulated = evidence == "simulated"
-    planned = [launch.case for launch in pool.planned if chosen(launch.case, select) and (launch.case.fabric == "simulated") == simulated]
+    planned = [
+        launch.case
+        for launch in pool.planned
+        if chosen(launch.case, select) and (launch.case.fabric == "simulated") == simulated
+    ]
     found = {tuple(getattr(case, field, None) for field in fields): None for case in planned}
     return [dict(zip(fields, values, strict=True)) for values in sorted(found, key=str)]
 
 
-def judged(where: Sequence[Point], ask: Callable[[Point], Found | None], decide: Callable[[Estimate], Outcome | None]) -> Whole | None:
+def judged(
+    where: Sequence[Point], ask: Callable[[Point], Found | None], decide: Callable[[Estimate], Outcome | None]
+) -> Whole | None:
     """Ask and decide at each point; None when no point has a value."""
     answers = [(point, ask(point)) for point in where]
     known = [(point, found) for point, found in answers if found is not None]
@@ -48,10 +57,15 @@ def _shared(outcomes: Sequence[tuple[Point, Outcome | None]], missing: Sequence[
     if not decided:
         return None
     rules = {outcome.rule for _, outcome in decided}
-    told = rules.pop() if len(rules) == 1 else "; ".join(f"{_words(point)}: {outcome.rule}" for point, outcome in decided)
+    told = (
+        rules.pop() if len(rules) == 1 else "; ".join(f"{_words(point)}: {outcome.rule}" for point, outcome in decided)
+    )
     count = len(decided) + len(missing)
     if missing:
-        return Outcome("inconclusive", f"{len(missing)} of {count} points of the range have no value ({_words(missing[0])}); {told}")
+        return Outcome(
+            "inconclusive",
+            f"{len(missing)} of {count} points of the range have no value ({_words(missing[0])}); {told}",
+        )
     verdicts = {outcome.verdict for _, outcome in decided}
     if len(verdicts) > 1:
         return Outcome("inconclusive", f"the verdict does not hold over the whole range of {count} points; {told}")
@@ -66,10 +80,18 @@ def _together(found: Sequence[Found]) -> Found:
     if all(intervals):
         known = [interval for interval in intervals if interval is not None]
         low, high = min(interval.low for interval in known), max(interval.high for interval in known)
-        around = Interval(low, high, min(interval.coverage for interval in known), f"around {len(known)} points of a range, each a {known[0].method}")
+        around = Interval(
+            low,
+            high,
+            min(interval.coverage for interval in known),
+            f"around {len(known)} points of a range, each a {known[0].method}",
+        )
     counts = [estimate.n for estimate in estimates if estimate.n is not None]
     whole = Estimate(
-        median([estimate.ours for estimate in estimates]), around, min(counts, default=None), tuple(value for one in estimates for value in one.values)
+        median([estimate.ours for estimate in estimates]),
+        around,
+        min(counts, default=None),
+        tuple(value for one in estimates for value in one.values),
     )
     runs = tuple(dict.fromkeys(run for one in found for run in one.runs))
     sides = tuple((label, values) for one in found for label, values in one.sides)
@@ -86,4 +108,6 @@ def _base(found: Sequence[Found]) -> BaseOut | None:
 
 
 def _words(point: Point) -> str:
-    return ", ".join(f"{field} {number(value) if isinstance(value, float) else value}" for field, value in point.items())
+    return ", ".join(
+        f"{field} {number(value) if isinstance(value, float) else value}" for field, value in point.items()
+    )

@@ -1,4 +1,5 @@
-"""The finished launches that a claim may use: those of one experiment and size, from one machine and one version of the code."""
+"""The finished launches that a claim may use: those of one experiment and size, from one machine and one version of the
+code."""
 
 from __future__ import annotations
 
@@ -18,32 +19,49 @@ from scaleproof.spec.suite import Suite
 
 PARAMETERS = "parameters.npy"
 ASKED_FOR = {"tracing": "none", "handicap": 0.0}
-"""Fields of a case with their harmless values: launches with another one are used only where a claim names the field."""
+"""Fields of a case with their harmless values: launches with another one are used only where a claim names the field.
+"""
 
 
 class Pool:
-    """Launches by evidence. Of several machines or code versions only the one that ran last is used (record/versions.py)."""
+    """Launches by evidence. Of several machines or code versions only the one that ran last is used
+    (record/versions.py)."""
 
     def __init__(self, store: Store, suite: Suite, experiment: str, size: str) -> None:
-        self.planned = decided_plan(store.results, suite, experiment, size) if size in suite.experiment(experiment).sizes else []
+        self.planned = (
+            decided_plan(store.results, suite, experiment, size) if size in suite.experiment(experiment).sizes else []
+        )
         self._store = store
         self._launches: dict[str, Launch] = {}
         indices: dict[str, set[int]] = {}
         for launch in self.planned:
             indices.setdefault(launch.case.case_id, set()).add(launch.plan_index)
-        found = [record for case_id, wanted in indices.items() for record in store.records(case_id) if record.plan_index in wanted]
+        found = [
+            record
+            for case_id, wanted in indices.items()
+            for record in store.records(case_id)
+            if record.plan_index in wanted
+        ]
         self.records = last_version(found, _ran)
-        self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(record.status == "ok" for record in self.records)
+        self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(
+            record.status == "ok" for record in self.records
+        )
 
     @property
     def machine(self) -> str | None:
-        """The one whose records are used; of an allocation, where one node may make networks of its own beside, the allocation's. None without records."""
+        """The one whose records are used; of an allocation, where one node may make networks of its own beside, the
+        allocation's. None without records."""
         return next(iter(self.machines), None)
 
     @property
     def machines(self) -> list[str]:
-        """Those whose records are used, that of cases on fabric `host` first: one, or an allocation and the one of its nodes that makes networks."""
-        return list(dict.fromkeys(record.machine for record in sorted(self.records, key=lambda record: record.case.fabric != HOST)))
+        """Those whose records are used, that of cases on fabric `host` first: one, or an allocation and the one of its
+        nodes that makes networks."""
+        return list(
+            dict.fromkeys(
+                record.machine for record in sorted(self.records, key=lambda record: record.case.fabric != HOST)
+            )
+        )
 
     def evidences(self, select: Mapping[str, Any]) -> list[Evidence]:
         """The levels of evidence at which the selected cases finished launches."""
@@ -51,11 +69,14 @@ class Pool:
 
     def launches(self, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
         """Finished launches of the selected cases, by repetition; the latest where one was made twice."""
-        found = {(record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence}
+        found = {
+            (record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence
+        }
         return [self._launch(found[key]) for key in sorted(found)]
 
     def planned_count(self, select: Mapping[str, Any], evidence: Evidence | None = None) -> int:
-        """How many launches of the selected cases the plan has; of one level, where it is named: that at which a case finished launches, or could have."""
+        """How many launches of the selected cases the plan has; of one level, where it is named: that at which a case
+        finished launches, or could have."""
         levels = {record.case_id: record.evidence for record in self._ok(select)}
 
         def of_level(launch: PlannedLaunch) -> bool:

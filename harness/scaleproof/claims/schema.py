@@ -12,20 +12,39 @@ SCHEMA_VERSION = 1
 Kind = Literal["claim", "consistency", "context"]
 Origin = Literal["paper", "own"]
 Direction = Literal["higher", "lower"]
-Provenance = Literal["paper", "author_code", "secondary", "derived", "memory_high", "memory_medium", "memory_low", "not_recovered"]
-Verdict = Literal["reproduced", "direction only", "not reproduced", "inconclusive", "not runnable here", "value not recovered", "unverified"]
+Provenance = Literal[
+    "paper", "author_code", "secondary", "derived", "memory_high", "memory_medium", "memory_low", "not_recovered"
+]
+Verdict = Literal[
+    "reproduced",
+    "direction only",
+    "not reproduced",
+    "inconclusive",
+    "not runnable here",
+    "value not recovered",
+    "unverified",
+]
 RuleName = Literal["within", "at_least", "at_most", "ordering", "ratio", "equal_to_tolerance", "monotone"]
 Attempt = Literal["repeatability", "reproduction", "replication"]
-"""ACM badges 1.1: our own claims on our own set-up; a paper's claim with the authors' code; a paper's claim with our own implementation."""
+"""ACM badges 1.1: our own claims on our own set-up; a paper's claim with the authors' code; a paper's claim with our
+own implementation."""
 DeviationKind = Literal["scale", "network", "hardware", "data", "software", "method"]
 Value = float | int | None
 _NEEDED = {
-    "within": ("tolerance",), "at_least": ("value",), "at_most": ("value",), "ratio": ("low", "high"), "equal_to_tolerance": ("tolerance",),
+    "within": ("tolerance",),
+    "at_least": ("value",),
+    "at_most": ("value",),
+    "ratio": ("low", "high"),
+    "equal_to_tolerance": ("tolerance",),
     "monotone": ("along", "trend"),
-}  # fmt: skip
+}
 _ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
 Standing = Literal["validated", "missed", "not validated here"]
-STANDING_WORDS: dict[Standing, str] = {"validated": "validated", "missed": "validation missed", "not validated here": "not validated here"}
+STANDING_WORDS: dict[Standing, str] = {
+    "validated": "validated",
+    "missed": "validation missed",
+    "not validated here": "not validated here",
+}
 
 
 class _Form(BaseModel):
@@ -105,8 +124,9 @@ class Control(_Form):
 
 
 class Validates(_Form):
-    """What a claim of suite validation says of a level of evidence: it speaks of launches at that level `where` their case has these fields, `unless` it
-    has those. Where it is missed, it lowers all of them; where it holds, only launches like those that it was judged on."""
+    """What a claim of suite validation says of a level of evidence: it speaks of launches at that level `where` their
+    case has these fields, `unless` it has those. Where it is missed, it lowers all of them; where it holds, only
+    launches like those that it was judged on."""
 
     what: str
     """In words; a launch is validated when each thing that is checked of its level is."""
@@ -122,7 +142,8 @@ class Validates(_Form):
 
 
 class ClaimForm(_Form):
-    """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own claims bring them."""
+    """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own
+    claims bring them."""
 
     id: str
     kind: Kind = "claim"
@@ -136,7 +157,8 @@ class ClaimForm(_Form):
     arms: tuple[dict[str, Any], ...] = ()
     """For `ordering` of more than two: fields over `select`, in the order claimed, the best first."""
     over: tuple[str, ...] = ()
-    """Fields of the case whose true value is known as a range only: the verdict must be the same at every point of it that the plan has."""
+    """Fields of the case whose true value is known as a range only: the verdict must be the same at every point of it
+    that the plan has."""
     nbytes: int | None = None
     """Message size in bytes, for metrics per size."""
     x: dict[str, Any] = {}
@@ -151,7 +173,8 @@ class ClaimForm(_Form):
     validates: Validates | None = None
     """Suite validation alone: which launches of all suites its verdict labels."""
     attempt: Attempt | None = None
-    """Only where it is not what follows from `origin`: `reproduction` for a paper's claim that is served with the authors' code."""
+    """Only where it is not what follows from `origin`: `reproduction` for a paper's claim that is served with the
+    authors' code."""
 
     @model_validator(mode="after")
     def _arms_fit(self) -> ClaimForm:
@@ -161,9 +184,13 @@ class ClaimForm(_Form):
         if ordered and self.experiment is not None and not self.arms and self.against is None:
             raise ValueError(f"{self.id}: rule 'ordering' compares: give 'against' or 'arms'")
         if self.over and (self.arms or (self.rule is not None and self.rule.along is not None)):
-            raise ValueError(f"{self.id}: 'over' judges a value or a ratio at every point of a range; leave 'arms' and 'along' out")
+            raise ValueError(
+                f"{self.id}: 'over' judges a value or a ratio at every point of a range; leave 'arms' and 'along' out"
+            )
         if self.rule is not None and self.rule.name == "monotone" and self.against is not None:
-            raise ValueError(f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out")
+            raise ValueError(
+                f"{self.id}: rule 'monotone' compares the selected cases with each other; leave 'against' out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -177,7 +204,9 @@ class ClaimForm(_Form):
         own = {"statement": self.statement, "unit": self.unit, "metric": self.metric, "rule": self.rule}
         if self.origin == "own" and (missing := [name for name, value in own.items() if value is None]):
             raise ValueError(f"{self.id}: a claim of our own needs {missing[0]!r}")
-        if self.origin == "paper" and (given := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]):
+        if self.origin == "paper" and (
+            given := [name for name in ("statement", "unit", "direction") if getattr(self, name) is not None]
+        ):
             raise ValueError(f"{self.id}: {given[0]!r} of a paper's row stands in published.yaml; leave it out here")
         if self.kind == "claim" and self.metric is None and self.needs is None:
             raise ValueError(f"{self.id}: a claim without a metric says in 'needs' what is missing here")
@@ -213,7 +242,8 @@ class ControlOut(_Form):
 
 
 class Finding(_Form):
-    """What a claim of suite validation is worth to other suites: the launches it was judged on, and by how much it was missed."""
+    """What a claim of suite validation is worth to other suites: the launches it was judged on, and by how much it was
+    missed."""
 
     form: Validates
     machine: str | None = None
@@ -243,7 +273,8 @@ class Label(_Form):
 
 
 class ClaimResult(_Form):
-    """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic alone)."""
+    """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic
+    alone)."""
 
     schema_version: Literal[1] = 1
     id: str
@@ -276,9 +307,11 @@ class ClaimResult(_Form):
     deviations: tuple[Deviation, ...]
     control: ControlOut | None
     noise_floor: float | None = None
-    """By how much identical arms differ on the machine of the records, as a share; None: not measured, or the metric is no timing."""
+    """By how much identical arms differ on the machine of the records, as a share; None: not measured, or the metric is
+    no timing."""
     warnings: tuple[str, ...] = ()
-    """What a reader should know of the launches: outliers (never removed), few launches, launches left out, oversubscription."""
+    """What a reader should know of the launches: outliers (never removed), few launches, launches left out,
+    oversubscription."""
     attempt: Attempt | None = None
     """None for arithmetic."""
     label: Label | None = None
@@ -295,7 +328,9 @@ class ClaimResult(_Form):
         """The level of evidence with its label; `further` facts of the launches stand between them."""
         if self.evidence is None:
             return ""
-        return ", ".join([self.evidence, *([further] if further else [])]) + (f" ({self.label.words})" if self.label else "")
+        return ", ".join([self.evidence, *([further] if further else [])]) + (
+            f" ({self.label.words})" if self.label else ""
+        )
 
 
 class ClaimsFile(_Form):

@@ -1,4 +1,5 @@
-"""Had the machine settled? A processor that is still cool, or files that are not yet in memory, make the first block of an experiment another machine's."""
+"""Had the machine settled? A processor that is still cool, or files that are not yet in memory, make the first block of
+an experiment another machine's."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ BEYOND = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """The first block against the later ones of its experiment. A block's shift: by how much the timed regions of its launches were longer than the
-    median of the same case's later ones, over cases in the median; negative: shorter."""
+    """The first block against the later ones of its experiment. A block's shift: by how much the timed regions of its
+    launches were longer than the median of the same case's later ones, over cases in the median; negative: shorter."""
 
     cases: int
     shift: float
@@ -45,10 +46,12 @@ def timed_regions(launches: Iterable[Launch]) -> dict[str, dict[int, float]]:
 
 
 def settling(regions: Mapping[str, Mapping[int, float]]) -> Settling | None:
-    """From timed regions in s by case and block; cases that lack a block that the others have are left out. None with too few cases or blocks.
+    """From timed regions in s by case and block; cases that lack a block that the others have are left out. None with
+    too few cases or blocks.
 
-    All launches of a block share one moment of the machine, so the sign test alone would accuse every machine that drifts. Simulated with 6 blocks of 12 cases
-    and 3 % noise, a first block like the others is accused in 2 % of experiments without drift and in 8 % with blocks that are 3 % apart."""
+    All launches of a block share one moment of the machine, so the sign test alone would accuse every machine that
+    drifts. Simulated with 6 blocks of 12 cases and 3 % noise, a first block like the others is accused in 2 % of
+    experiments without drift and in 8 % with blocks that are 3 % apart."""
     from scipy.stats import binomtest
 
     blocks = max((set(found) for found in regions.values()), key=len, default=set())

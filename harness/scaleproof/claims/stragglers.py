@@ -1,5 +1,6 @@
-"""Is one rank slower than the others? A rank's own time in a step is the step without waiting and exchanging: all ranks of a synchronous step
-take equally long, and only their own time tells who holds the others up (docs/decomposition.md)."""
+"""Is one rank slower than the others? A rank's own time in a step is the step without waiting and exchanging: all ranks
+of a synchronous step take equally long, and only their own time tells who holds the others up (docs/decomposition.md).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SEED = 20160222
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`rank` is the slowest; it is a straggler when that is significant over launches and more than SHARE. `p` None: too few launches to tell."""
+    """`rank` is the slowest; it is a straggler when that is significant over launches and more than SHARE. `p` None:
+    too few launches to tell."""
 
     rank: int
     share: float
@@ -39,7 +41,8 @@ class Finding:
 
 
 def rank_times(record: Record, samples: pd.DataFrame) -> pd.DataFrame | None:
-    """Per rank (index), mean s per timed step: `step`, `own` (without exposed communication), `imbalance`. None where nothing was trained, or traced."""
+    """Per rank (index), mean s per timed step: `step`, `own` (without exposed communication), `imbalance`. None where
+    nothing was trained, or traced."""
     if not isinstance(record.case, TrainCase) or not times_count(record):
         return None
     found = _own_times(record, samples)
@@ -51,8 +54,14 @@ def _own_times(record: Record, samples: pd.DataFrame) -> tuple[np.ndarray, dict[
     parts = part_arrays(record, samples)
     counts = np.bincount(parts["rank"])
     ranks = np.flatnonzero(counts)
-    wanted = {"step": parts["step"], "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"], "imbalance": parts["imbalance"]}
-    return ranks, {name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in wanted.items()}
+    wanted = {
+        "step": parts["step"],
+        "own": parts["step"] - parts["exposed_transfer"] - parts["imbalance"],
+        "imbalance": parts["imbalance"],
+    }
+    return ranks, {
+        name: np.bincount(parts["rank"], values)[ranks] / counts[ranks] / SECOND for name, values in wanted.items()
+    }
 
 
 def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
@@ -66,8 +75,9 @@ def rank_spread(record: Record, samples: pd.DataFrame) -> float | None:
 def find(own: Sequence[Sequence[float]]) -> Finding | None:
     """`own`: a row per launch, a column per rank. None with fewer than two ranks or without launches.
 
-    The launch is the unit. Under the null hypothesis ranks are exchangeable within a launch, so their values are permuted there; the statistic is the largest
-    sum of within-launch ranks, which also pays for having looked at all of them. At 2 ranks 6 launches are the fewest that can reach 5 %.
+    The launch is the unit. Under the null hypothesis ranks are exchangeable within a launch, so their values are
+    permuted there; the statistic is the largest sum of within-launch ranks, which also pays for having looked at all of
+    them. At 2 ranks 6 launches are the fewest that can reach 5 %.
     """
     from scipy.stats import rankdata  # half a second, which a table of metrics does not need
 

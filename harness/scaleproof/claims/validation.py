@@ -1,4 +1,5 @@
-"""The label of evidence that is not measured: what the newest verdicts of suite validation on the same machine say of the level that a launch stands at."""
+"""The label of evidence that is not measured: what the newest verdicts of suite validation on the same machine say of
+the level that a launch stands at."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class Findings:
                 found += ClaimsFile.model_validate_json(path.read_bytes()).claims
             except ValidationError as failed:
                 size = path.stem.rpartition(".")[2]
-                raise SpecError(f"{shown(path)}: no verdicts of this version; type `scaleproof judge {VALIDATION} --size {size}`") from failed
+                raise SpecError(
+                    f"{shown(path)}: no verdicts of this version; type `scaleproof judge {VALIDATION} --size {size}`"
+                ) from failed
         return cls.of_results(found)
 
     @classmethod
@@ -54,8 +57,11 @@ class Findings:
         return cls(tuple(newest.values()))
 
     def label(self, records: Iterable[Record]) -> Label | None:
-        """Of a number that launches gave: the worst of theirs; None where all are measured, or simulated without a message: those add up a profile."""
-        alike = {(record.case_id, record.evidence, record.machine, record.code.digest): record.case for record in records}
+        """Of a number that launches gave: the worst of theirs; None where all are measured, or simulated without a
+        message: those add up a profile."""
+        alike = {
+            (record.case_id, record.evidence, record.machine, record.code.digest): record.case for record in records
+        }
         labels = [label for (_, *stand), case in alike.items() if (label := self.of(case, *stand))]
         if not labels:
             return None
@@ -72,16 +78,24 @@ class Findings:
         if not any(_finding(result).machine for result in here):
             return Label(standing="not validated here", why=(NEVER,))
         if not about:
-            return Label(standing="not validated here", why=(f"no claim of suite validation is about {evidence} launches like this one",))
+            return Label(
+                standing="not validated here",
+                why=(f"no claim of suite validation is about {evidence} launches like this one",),
+            )
         same = [result for result in about if _finding(result).code == code]
-        missed = [_miss(result) for result in same if result.verdict in MISSED] + [line for result in same for line in _finding(result).below]
+        missed = [_miss(result) for result in same if result.verdict in MISSED] + [
+            line for result in same for line in _finding(result).below
+        ]
         if missed:
             return Label(standing="missed", why=tuple(dict.fromkeys(missed)))
         checks = dict.fromkeys(_finding(result).form.what for result in about)
         doubts = [doubt for what in checks if (doubt := _doubt(what, about, case, code))]
         if doubts:
             return Label(standing="not validated here", why=tuple(doubts))
-        return Label(standing="validated", why=tuple(f"{_named(result)}: {result.rule}" for result in same if covers(_finding(result), case)))
+        return Label(
+            standing="validated",
+            why=tuple(f"{_named(result)}: {result.rule}" for result in same if covers(_finding(result), case)),
+        )
 
 
 def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> Finding | None:
@@ -91,23 +105,37 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
     judged = [record for record in records if record.evidence == result.evidence]
     if result.ours is None or not judged:
         return Finding(form=form.validates)
-    region, last = accepted(form.rule, result.published, result.direction), max(judged, key=lambda record: record.started_at)
+    region, last = (
+        accepted(form.rule, result.published, result.direction),
+        max(judged, key=lambda record: record.started_at),
+    )
     on = [{field: getattr(record.case, field, None) for field in _bounding(form.validates)} for record in judged]
     return Finding(
-        form=form.validates, machine=last.machine, code=last.code.digest, latest=last.started_at,
+        form=form.validates,
+        machine=last.machine,
+        code=last.code.digest,
+        latest=last.started_at,
         judged_on=tuple(one for place, one in enumerate(on) if one not in on[:place]),
         missed_by=max(region.low - result.ours, result.ours - region.high, 0.0) if result.verdict in MISSED else None,
-    )  # fmt: skip
+    )
 
 
-def with_misses_below(results: Sequence[ClaimResult], forms: dict[str, ClaimForm], records: dict[str, Record]) -> list[ClaimResult]:
-    """The results of suite validation: what was judged against a level that missed says so, and holds no more than that level."""
+def with_misses_below(
+    results: Sequence[ClaimResult], forms: dict[str, ClaimForm], records: dict[str, Record]
+) -> list[ClaimResult]:
+    """The results of suite validation: what was judged against a level that missed says so, and holds no more than that
+    level."""
     findings, found = Findings.of_results(results), []
     for result in results:
         lower = forms[result.id].base_evidence
-        label = findings.label(records[launch] for launch in result.runs if launch in records and records[launch].evidence == lower)
+        label = findings.label(
+            records[launch] for launch in result.runs if launch in records and records[launch].evidence == lower
+        )
         if result.validates is not None and label is not None and label.standing == "missed":
-            lines = tuple(f"{result.id} was judged against {lower} launches, whose validation was missed: {line}" for line in label.why)
+            lines = tuple(
+                f"{result.id} was judged against {lower} launches, whose validation was missed: {line}"
+                for line in label.why
+            )
             result = result.model_copy(update={"validates": result.validates.model_copy(update={"below": lines})})
         found.append(result)
     return found

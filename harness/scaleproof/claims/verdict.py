@@ -1,4 +1,5 @@
-"""Rules that turn an estimate into a verdict. Pure functions: an interval decides, and one that straddles a bound decides nothing."""
+"""Rules that turn an estimate into a verdict. Pure functions: an interval decides, and one that straddles a bound
+decides nothing."""
 
 from __future__ import annotations
 
@@ -29,10 +30,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no interval.
+    """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no
+    interval.
 
-    `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured). Of a ratio: `difference` is the test behind it.
-    Of several arms: `steps`, each arm against the one before, and `trend` over all of them; `ours` is then the last arm over the first.
+    `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured). Of a ratio:
+    `difference` is the test behind it. Of several arms: `steps`, each arm against the one before, and `trend` over all
+    of them; `ours` is then the last arm over the first.
     """
 
     ours: float
@@ -81,7 +84,9 @@ def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Di
     region = accepted(rule, published, direction)
     if estimate.n is None:
         inside = region.position(estimate.ours, estimate.ours) == "inside"
-        found = f"{number(estimate.ours)} is {region.words}" if inside else f"{number(estimate.ours)} is not {region.words}"
+        found = (
+            f"{number(estimate.ours)} is {region.words}" if inside else f"{number(estimate.ours)} is not {region.words}"
+        )
         return Outcome("reproduced" if inside else "not reproduced", f"{found}; arithmetic, no launches")
     if rule.name == "equal_to_tolerance":
         return _every_launch(region, estimate)
@@ -108,7 +113,8 @@ def accepted(rule: Rule, published: float | None, direction: Direction | None) -
 
 
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
-    """The verdict with what the negative control says: one that shows the effect too takes away what a positive verdict rests on."""
+    """The verdict with what the negative control says: one that shows the effect too takes away what a positive verdict
+    rests on."""
     if control is None:
         return Outcome(outcome.verdict, f"{outcome.rule}; {CONTROL} could not be judged: nothing was measured")
     if not control.holds:
@@ -120,7 +126,8 @@ def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
 
 
 def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
-    """Ordering of several arms, or a trend along x: every step must be found, and one step found the other way refutes it.
+    """Ordering of several arms, or a trend along x: every step must be found, and one step found the other way refutes
+    it.
 
     A step is found at 95 %; to refute, its p-value times the number of steps must do, since any of them can.
     """
@@ -129,12 +136,22 @@ def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Out
     told = "; ".join(f"{step.label}: {step.difference.why}" for step in estimate.steps)
     found = [step.difference.finding for step in estimate.steps]
     # Predictions are not sampled: they have no p-value, and what their spread says stands.
-    chances = [0.0 if step.difference.test == TEST else (step.difference.p_value or 1.0) * len(found) for step in estimate.steps]
-    against = [step.label for step, chance in zip(estimate.steps, chances, strict=True) if step.difference.finding == unwanted and chance <= 1 - CONFIDENCE]
+    chances = [
+        0.0 if step.difference.test == TEST else (step.difference.p_value or 1.0) * len(found)
+        for step in estimate.steps
+    ]
+    against = [
+        step.label
+        for step, chance in zip(estimate.steps, chances, strict=True)
+        if step.difference.finding == unwanted and chance <= 1 - CONFIDENCE
+    ]
     basis = f"{estimate.n} launches an arm or more, one-sided rule{_trend_in_words(estimate.trend)}"
     if against:
         return Outcome("not reproduced", f"{claimed}: not from {against[0]}; {told}; {basis}")
-    if all(finding == wanted or (finding == "no difference" and not rule.strict) for finding in found) and wanted in found:
+    if (
+        all(finding == wanted or (finding == "no difference" and not rule.strict) for finding in found)
+        and wanted in found
+    ):
         return Outcome("reproduced", f"{claimed}: in every step; {told}; {basis}")
     open_steps = sum(finding != wanted for finding in found)
     return Outcome("inconclusive", f"{claimed}: {open_steps} of {len(found)} steps are not found; {told}; {basis}")
@@ -154,7 +171,9 @@ def _trend_in_words(found: Trend | None) -> str:
     return f", Kendall's tau {found.tau:.2f} over all launches (p = {found.p_value:.2g})" if found else ""
 
 
-def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None) -> Outcome:
+def _by_interval(
+    rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None
+) -> Outcome:
     found = f"{number(estimate.ours)} in [{number(interval.low)}, {number(interval.high)}]"
     counted = interval.method if interval.method.startswith((*METHODS, OVER_CASES)) else f"{estimate.n} launches"
     basis = f"{counted}, {interval.coverage:.1%} interval, {rule.sides} rule{_floor_in_words(estimate)}"
@@ -162,12 +181,18 @@ def _by_interval(rule: Rule, region: Region, estimate: Estimate, interval: Inter
     if position == "straddles":
         return Outcome("inconclusive", f"{found}: part of it {region.words}, part not; {basis}")
     if doubt := _doubt(rule, region, estimate, position):
-        return Outcome("inconclusive", f"{found}: {'all' if position == 'inside' else 'none'} of it {region.words}, but {doubt}; {basis}")
+        return Outcome(
+            "inconclusive",
+            f"{found}: {'all' if position == 'inside' else 'none'} of it {region.words}, but {doubt}; {basis}",
+        )
     if position == "inside":
         return Outcome("reproduced", f"{found}: all of it {region.words}; {basis}")
     if rule.neutral is not None and published is not None and _same_side(interval, published, rule.neutral):
         side = "above" if published > rule.neutral else "below"
-        return Outcome("direction only", f"{found}: none of it {region.words}, all of it {side} {number(rule.neutral)} as published; {basis}")
+        return Outcome(
+            "direction only",
+            f"{found}: none of it {region.words}, all of it {side} {number(rule.neutral)} as published; {basis}",
+        )
     return Outcome("not reproduced", f"{found}: none of it {region.words}; {basis}")
 
 
@@ -190,7 +215,8 @@ def _floor_in_words(estimate: Estimate) -> str:
 
 
 def _every_launch(region: Region, estimate: Estimate) -> Outcome:
-    """An identity holds in every launch or it does not hold: the extremes decide, not the median, and one launch is enough to refute it."""
+    """An identity holds in every launch or it does not hold: the extremes decide, not the median, and one launch is
+    enough to refute it."""
     low, high = min(estimate.values), max(estimate.values)
     outside = sum(region.position(value, value) != "inside" for value in estimate.values)
     found = f"{len(estimate.values)} launches from {number(low)} to {number(high)}"

@@ -20,7 +20,9 @@ PIECE = 1 << 20
 
 
 @lru_cache(maxsize=1024)
-def rounds(algorithm: str, operation: Operation, world_size: int, count: int, root: int, rank: int) -> tuple[tuple[Message, ...], ...]:
+def rounds(
+    algorithm: str, operation: Operation, world_size: int, count: int, root: int, rank: int
+) -> tuple[tuple[Message, ...], ...]:
     """The compiled plan of one rank: its messages, grouped by round."""
     plan: dict[int, list[Message]] = {}
     for message in messages(algorithm, operation, world_size, count, root=root, rank=rank):
@@ -29,7 +31,8 @@ def rounds(algorithm: str, operation: Operation, world_size: int, count: int, ro
 
 
 class MessageEngine:
-    """Runs plans over sends and receives; reduces on arrival where the transport can (`recv_reduce`), else piece by piece from a scratch."""
+    """Runs plans over sends and receives; reduces on arrival where the transport can (`recv_reduce`), else piece by
+    piece from a scratch."""
 
     def __init__(self, transport: PointToPoint, post: Post | None = None) -> None:
         self._transport = transport
@@ -37,10 +40,14 @@ class MessageEngine:
         self._recv_reduce = getattr(transport, "recv_reduce", None)
         self._scratch = transport.allocate(2 * PIECE) if self._recv_reduce is None else None
 
-    def run(self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int) -> Iterator[Handle]:
+    def run(
+        self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int
+    ) -> Iterator[Handle]:
         """Yields the handles to wait for, in order; a handle must be done before the next one is asked for."""
         transport = self._transport
-        for number, plan in enumerate(rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank), 1):
+        for number, plan in enumerate(
+            rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank), 1
+        ):
             self._begin_round(number)
             sends, receives = [], []
             for message in plan:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def open_group(context: RankContext) -> Collectives:
-    """Connects the transport of the context's case; the case's algorithm, where it names one, runs over its sends and receives."""
+    """Connects the transport of the context's case; the case's algorithm, where it names one, runs over its sends and
+    receives."""
     name = context.case.transport
     if name is None:
         raise TransportError("this case has no transport")
@@ -36,12 +37,17 @@ def open_group(context: RankContext) -> Collectives:
 
 
 class Group:
-    """Collectives over all ranks of a point-to-point transport. Calls run in the order in which they were made, progressed by `wait` and `test`."""
+    """Collectives over all ranks of a point-to-point transport. Calls run in the order in which they were made,
+    progressed by `wait` and `test`."""
 
-    def __init__(self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None) -> None:
+    def __init__(
+        self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None
+    ) -> None:
         registry.entry("collective", algorithm.partition("/")[0])
         self._trace = trace
-        if trace is not None and not isinstance(cast(object, transport), Subset):  # a part's messages are those of the whole, which traces them
+        if trace is not None and not isinstance(
+            cast(object, transport), Subset
+        ):  # a part's messages are those of the whole, which traces them
             transport = cast(PointToPoint, TracedTransport(transport, trace))
         self.transport = transport
         self.algorithm = algorithm
@@ -59,9 +65,12 @@ class Group:
         self._calls: deque[_Call] = deque()
 
     def part(self, members: Sequence[int]) -> Group:
-        """Collectives over some ranks only, which count what they send by themselves too. All ranks call it at the same time, each for the part that it is in.
-        Calls of the whole and of its parts run in the one order in which they were made: messages between two ranks bear no mark of their group."""
-        found = Group(subset(self.transport, members), self.algorithm.partition("/")[0], self._post, self._trace)  # a part knows no nodes
+        """Collectives over some ranks only, which count what they send by themselves too. All ranks call it at the same
+        time, each for the part that it is in. Calls of the whole and of its parts run in the one order in which they
+        were made: messages between two ranks bear no mark of their group."""
+        found = Group(
+            subset(self.transport, members), self.algorithm.partition("/")[0], self._post, self._trace
+        )  # a part knows no nodes
         found._calls = self._calls
         return found
 
@@ -75,13 +84,19 @@ class Group:
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
-        self._expect(source.size == target.size * self.world_size and source.dtype == target.dtype, "source must hold world_size times the target's elements")
+        self._expect(
+            source.size == target.size * self.world_size and source.dtype == target.dtype,
+            "source must hold world_size times the target's elements",
+        )
         self._expect_type(source)
         return self._submit("reduce_scatter", self._reduce_scatter(source, target))
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
-        self._expect(target.size == source.size * self.world_size and source.dtype == target.dtype, "target must hold world_size times the source's elements")
+        self._expect(
+            target.size == source.size * self.world_size and source.dtype == target.dtype,
+            "target must hold world_size times the source's elements",
+        )
         self._expect_type(source)
         return self._submit("all_gather", self._all_gather(source, target))
 
@@ -109,7 +124,11 @@ class Group:
         return self._submit(name, self._run(name, buffer, reduction, root))
 
     def _run(self, name: Operation, work: Array, reduction: ReduceOperation = "sum", root: int = 0) -> Iterator[Handle]:
-        return iter(()) if self.world_size == 1 or work.size == 0 else self._engine.run(self.algorithm, name, work, reduction, root)
+        return (
+            iter(())
+            if self.world_size == 1 or work.size == 0
+            else self._engine.run(self.algorithm, name, work, reduction, root)
+        )
 
     def _reduce_scatter(self, source: Array, target: Array) -> Iterator[Handle]:
         work = self._work(source)
@@ -154,7 +173,8 @@ class Group:
 
 
 class _Call:
-    """Handle of one collective: the handles of its steps, one after the other, after all earlier calls. A failed call fails all later ones alike."""
+    """Handle of one collective: the handles of its steps, one after the other, after all earlier calls. A failed call
+    fails all later ones alike."""
 
     def __init__(self, queue: deque[_Call], steps: Iterator[Handle], post: Post | None) -> None:
         self._queue = queue

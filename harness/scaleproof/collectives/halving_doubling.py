@@ -1,7 +1,9 @@
-"""Recursive halving and recursive doubling (Rabenseifner; MPICH's form for any world size): 2 lg p rounds, bandwidth-optimal for p = 2^k.
+"""Recursive halving and recursive doubling (Rabenseifner; MPICH's form for any world size): 2 lg p rounds,
+bandwidth-optimal for p = 2^k.
 
-When p is no power of two, the first 2r ranks (r = p - 2^k) pair up: the even one of a pair hands its part to the odd one before and gets the result after.
-What is left are 2^k core ranks; core v stands for the blocks of one or two real ranks, which are adjacent.
+When p is no power of two, the first 2r ranks (r = p - 2^k) pair up: the even one of a pair hands its part to the odd
+one before and gets the result after. What is left are 2^k core ranks; core v stands for the blocks of one or two real
+ranks, which are adjacent.
 """
 
 from __future__ import annotations
@@ -33,17 +35,35 @@ def reduce_scatter(world_size: int, count: int, rank: int | None = None) -> Iter
     core, extra = _core(world_size)
     yield from _pairs(0, extra, rank, lambda v: (2 * v, 2 * v + 1), lambda _: (0, count), Action.REDUCE)
     yield from _halve(1, core, extra, lambda v: bound(_first(v, extra), world_size, count), rank)
-    yield from _pairs(core.bit_length(), extra, rank, lambda v: (2 * v + 1, 2 * v), lambda v: _block(2 * v, world_size, count), Action.COPY)
+    yield from _pairs(
+        core.bit_length(),
+        extra,
+        rank,
+        lambda v: (2 * v + 1, 2 * v),
+        lambda v: _block(2 * v, world_size, count),
+        Action.COPY,
+    )
 
 
 def all_gather(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:
     """Blocks of the even ranks to the core, doubling, then all other blocks back."""
     core, extra = _core(world_size)
-    yield from _pairs(0, extra, rank, lambda v: (2 * v, 2 * v + 1), lambda v: _block(2 * v, world_size, count), Action.COPY)
+    yield from _pairs(
+        0, extra, rank, lambda v: (2 * v, 2 * v + 1), lambda v: _block(2 * v, world_size, count), Action.COPY
+    )
     yield from _double(1, core, extra, lambda v: bound(_first(v, extra), world_size, count), rank)
     last = core.bit_length()
-    yield from _pairs(last, extra, rank, lambda v: (2 * v + 1, 2 * v), lambda v: (0, bound(2 * v, world_size, count)), Action.COPY)
-    yield from _pairs(last, extra, rank, lambda v: (2 * v + 1, 2 * v), lambda v: (bound(2 * v + 1, world_size, count), count), Action.COPY)
+    yield from _pairs(
+        last, extra, rank, lambda v: (2 * v + 1, 2 * v), lambda v: (0, bound(2 * v, world_size, count)), Action.COPY
+    )
+    yield from _pairs(
+        last,
+        extra,
+        rank,
+        lambda v: (2 * v + 1, 2 * v),
+        lambda v: (bound(2 * v + 1, world_size, count), count),
+        Action.COPY,
+    )
 
 
 def broadcast(world_size: int, count: int, root: int = 0, rank: int | None = None) -> Iterator[Message]:
@@ -58,7 +78,14 @@ def broadcast(world_size: int, count: int, root: int = 0, rank: int | None = Non
         half = core >> (step + 1)
         for v in range(0, core, 2 * half):
             if involved(rank, real(v), real(v + half)):
-                yield Message(step, real(v), real(v + half), bound(v + half, core, count), bound(v + 2 * half, core, count), Action.COPY)
+                yield Message(
+                    step,
+                    real(v),
+                    real(v + half),
+                    bound(v + half, core, count),
+                    bound(v + 2 * half, core, count),
+                    Action.COPY,
+                )
     for step in range(depth):
         for v in range(core):
             first = v >> step << step
@@ -91,7 +118,12 @@ def _block(block: int, world_size: int, count: int) -> tuple[int, int]:
 
 
 def _pairs(
-    step: int, extra: int, rank: int | None, ends: Callable[[int], tuple[int, int]], part: Callable[[int], tuple[int, int]], action: Action
+    step: int,
+    extra: int,
+    rank: int | None,
+    ends: Callable[[int], tuple[int, int]],
+    part: Callable[[int], tuple[int, int]],
+    action: Action,
 ) -> Iterator[Message]:
     for v in range(extra):
         if involved(rank, *ends(v)):
@@ -115,7 +147,14 @@ def _halve(first_round: int, core: int, extra: int, edge: Edge, rank: int | None
         for v in _members(core, extra, rank, distance):
             partner = v ^ distance
             low = partner & ~(distance - 1)
-            yield Message(first_round + step, _real(v, extra), _real(partner, extra), edge(low), edge(low + distance), Action.REDUCE)
+            yield Message(
+                first_round + step,
+                _real(v, extra),
+                _real(partner, extra),
+                edge(low),
+                edge(low + distance),
+                Action.REDUCE,
+            )
 
 
 def _double(first_round: int, core: int, extra: int, edge: Edge, rank: int | None) -> Iterator[Message]:
@@ -124,4 +163,11 @@ def _double(first_round: int, core: int, extra: int, edge: Edge, rank: int | Non
         distance = 1 << step
         for v in _members(core, extra, rank, distance):
             low = v & ~(distance - 1)
-            yield Message(first_round + step, _real(v, extra), _real(v ^ distance, extra), edge(low), edge(low + distance), Action.COPY)
+            yield Message(
+                first_round + step,
+                _real(v, extra),
+                _real(v ^ distance, extra),
+                edge(low),
+                edge(low + distance),
+                Action.COPY,
+            )

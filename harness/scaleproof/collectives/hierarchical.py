@@ -1,5 +1,6 @@
-"""Hierarchical: rings inside the nodes, rings between equal places of all nodes on the share of that place, rings inside. The m ranks of a node together send
-to other nodes what one rank of a ring over nodes would, and each of them an m-th of it.
+"""Hierarchical: rings inside the nodes, rings between equal places of all nodes on the share of that place, rings
+inside. The m ranks of a node together send to other nodes what one rank of a ring over nodes would, and each of them an
+m-th of it.
 
 `nodes` nodes of m = p/nodes neighbouring ranks each; on one node, or with one rank on each, it is a plain ring."""
 
@@ -66,14 +67,21 @@ def _groups(world_size: int, nodes: int) -> tuple[list[list[int]], list[list[int
     if world_size % nodes:
         raise ValueError(f"{world_size} ranks do not fill {nodes} nodes alike")
     size = world_size // nodes
-    return [list(range(first, first + size)) for first in range(0, world_size, size)], [list(range(place, world_size, size)) for place in range(size)]
+    return [list(range(first, first + size)) for first in range(0, world_size, size)], [
+        list(range(place, world_size, size)) for place in range(size)
+    ]
 
 
 def _rings(
-    first: int, groups: list[list[int]], generator: Ring, elements: Callable[[list[int]], int], cut: Callable[[list[int], int, int], list[Part]],
+    first: int,
+    groups: list[list[int]],
+    generator: Ring,
+    elements: Callable[[list[int]], int],
+    cut: Callable[[list[int], int, int], list[Part]],
     rank: int | None,
-) -> Iterator[Message]:  # fmt: skip
-    """A ring in each group, all at once from round `first` on. `cut`: where in the array lies what a message of it carries."""
+) -> Iterator[Message]:
+    """A ring in each group, all at once from round `first` on. `cut`: where in the array lies what a message of it
+    carries."""
 
     def one(group: list[int]) -> Iterator[Message]:
         own = group.index(rank) if rank in group else None
@@ -81,7 +89,14 @@ def _rings(
             return
         for message in generator(len(group), elements(group), own):
             for start, stop in cut(group, message.start, message.stop):
-                yield Message(first + message.round, group[message.source], group[message.destination], start, stop, message.action)
+                yield Message(
+                    first + message.round,
+                    group[message.source],
+                    group[message.destination],
+                    start,
+                    stop,
+                    message.action,
+                )
 
     return heapq.merge(*map(one, groups), key=lambda message: message.round)
 
@@ -90,8 +105,11 @@ def _as_it_is(group: list[int], start: int, stop: int) -> list[Part]:
     return [(start, stop)]
 
 
-def _blocks(world_size: int, nodes: int, count: int) -> tuple[Callable[[list[int], int, int], list[Part]], Callable[[list[int], int, int], list[Part]]]:
-    """Where the blocks of rings lie whose elements are places of a node (a place has a block for every node), and ranks of a place."""
+def _blocks(
+    world_size: int, nodes: int, count: int
+) -> tuple[Callable[[list[int], int, int], list[Part]], Callable[[list[int], int, int], list[Part]]]:
+    """Where the blocks of rings lie whose elements are places of a node (a place has a block for every node), and ranks
+    of a place."""
     size = world_size // nodes
 
     def block(owner: int) -> Part:

@@ -1,4 +1,5 @@
-"""Executes a collective directly on the ranks' buffers when all of them can be addressed: no message, no copy but what the schedule asks for."""
+"""Executes a collective directly on the ranks' buffers when all of them can be addressed: no message, no copy but what
+the schedule asks for."""
 
 from __future__ import annotations
 
@@ -15,14 +16,16 @@ from scaleproof.spec.case import Operation
 from scaleproof.transports.base import UFUNCS, Array, Handle, Mapped, ReduceOperation
 
 ENTERED, READY, PROGRESS, PLACES = 0, 1, 2, 3
-"""Words of a rank's line: calls entered; segments ready and accesses finished since connect; two places, for even and odd calls."""
+"""Words of a rank's line: calls entered; segments ready and accesses finished since connect; two places, for even and
+odd calls."""
 LINE = 64
 BOUND = 32
 """Programs kept with their views, so that a repeated call on the same buffer makes no object."""
 
 
 class Place(NamedTuple):
-    """Where a rank's buffer lies: offset in bytes; `slots` is 0 for the whole buffer, else the number of staging slots there."""
+    """Where a rank's buffer lies: offset in bytes; `slots` is 0 for the whole buffer, else the number of staging slots
+    there."""
 
     offset: int
     slots: int
@@ -42,11 +45,15 @@ class MappedEngine:
         self._staging = np.empty(0, np.uint8)
         self._bound: OrderedDict[tuple[Any, ...], tuple[Plan, list[tuple[Any, ...]]]] = OrderedDict()
 
-    def run(self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int) -> Iterator[Handle]:
+    def run(
+        self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int
+    ) -> Iterator[Handle]:
         """Yields what it waits for; what was yielded must be done before the next is asked for."""
         transport = self._transport
         offset = transport.locate(work)
-        plan = compile_plan(algorithm, operation, transport.world_size, work.size, work.itemsize, root, transport.rank, offset is None)
+        plan = compile_plan(
+            algorithm, operation, transport.world_size, work.size, work.itemsize, root, transport.rank, offset is None
+        )
         for nbytes in _sent(algorithm, operation, transport.world_size, work.size, root, transport.rank):
             transport.traffic.count(nbytes * work.itemsize)
         self._enter(plan, work, offset)
@@ -92,10 +99,13 @@ class MappedEngine:
         peer, ready, number = wait
         word = READY if ready else PROGRESS
         target = number + (self._ready if ready else self._finished)[peer]
-        return Reach(self._transport, self._lines[peer], peer, word, target) if self._lines[peer][word] < target else None
+        return (
+            Reach(self._transport, self._lines[peer], peer, word, target) if self._lines[peer][word] < target else None
+        )
 
     def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
-        """The plan's steps with their views; kept for buffers in the shared memory, which are the same ones in every training step."""
+        """The plan's steps with their views; kept for buffers in the shared memory, which are the same ones in every
+        training step."""
         rank = self._transport.rank
         places = {peer: self._place(peer) for peer in (*plan.touched, rank)}
         key = (id(plan), work.dtype, reduction, tuple(places.items()))
@@ -105,7 +115,10 @@ class MappedEngine:
         binder = _Binder(self._transport, plan, places, work, UFUNCS[reduction])
         # A buffer that is not staged is ready as soon as its rank has entered the call.
         direct = {peer for peer, place in places.items() if not place.slots}
-        program = [(tuple(wait for wait in step.waits if not (wait.ready and wait.peer in direct)), *binder.bind(step)) for step in plan.steps]
+        program = [
+            (tuple(wait for wait in step.waits if not (wait.ready and wait.peer in direct)), *binder.bind(step))
+            for step in plan.steps
+        ]
         if not places[rank].slots:
             self._bound[key] = plan, program
             if len(self._bound) > BOUND:
@@ -133,9 +146,15 @@ class _Binder:
     def bind(self, step: Step) -> tuple[Callable[..., Any], tuple[Array, ...], int]:
         """Function, arguments, and the word that the rank advances afterwards."""
         if step.kind in ("stage_in", "stage_out"):
-            staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment)).reshape(self._shape.parts(step.segment), -1)
+            staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment)).reshape(
+                self._shape.parts(step.segment), -1
+            )
             users = self._users(step.segment)
-            return np.copyto, (staged, users) if step.kind == "stage_in" else (users, staged), READY if step.kind == "stage_in" else 0
+            return (
+                np.copyto,
+                (staged, users) if step.kind == "stage_in" else (users, staged),
+                READY if step.kind == "stage_in" else 0,
+            )
         own = self._view(self._rank, step.segment, step.start, step.stop)
         other = self._view(step.peer, step.segment, step.start, step.stop)
         if step.kind == "reduce":
@@ -147,7 +166,9 @@ class _Binder:
         shape, start = self._shape, self._shape.place(segment, 0)
         if shape.parts(segment) == 1:
             return self._work[start : start + shape.size(segment)].reshape(1, -1)
-        return self._work[: shape.blocks * shape.block].reshape(shape.blocks, shape.block)[:, start : start + shape.slice(segment)]
+        return self._work[: shape.blocks * shape.block].reshape(shape.blocks, shape.block)[
+            :, start : start + shape.slice(segment)
+        ]
 
     def _view(self, rank: int, segment: int, start: int, stop: int) -> Array:
         offset, slots = self._places[rank]

@@ -1,14 +1,17 @@
-"""Compiles a collective for ranks that see each other's memory: who touches which bytes when, and what each must wait for.
+"""Compiles a collective for ranks that see each other's memory: who touches which bytes when, and what each must wait
+for.
 
-The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A segment takes a slice of each part that
-the schedule tells apart, so that ranks work in far parts of the buffer: next to each other their processors' prefetching would fight over cache lines.
+The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A
+segment takes a slice of each part that the schedule tells apart, so that ranks work in far parts of the buffer: next to
+each other their processors' prefetching would fight over cache lines.
 
-A message becomes one access by one of its two ranks: a reduction is pulled by its destination, a copy of what its source has just reduced is pushed by the
-source (the bytes are in its cache), any other copy is pulled. A rank publishes how many accesses it has finished; all ranks know all programs, so each
-knows which number to wait for.
+A message becomes one access by one of its two ranks: a reduction is pulled by its destination, a copy of what its
+source has just reduced is pushed by the source (the bytes are in its cache), any other copy is pulled. A rank publishes
+how many accesses it has finished; all ranks know all programs, so each knows which number to wait for.
 
-Order of a program: segment + depth first (depth: accesses by other ranks that must come before), so that segments follow each other through the schedule
-like work through a pipeline, and nobody waits for something that comes later: every wait is for a smaller segment + depth.
+Order of a program: segment + depth first (depth: accesses by other ranks that must come before), so that segments
+follow each other through the schedule like work through a pipeline, and nobody waits for something that comes later:
+every wait is for a smaller segment + depth.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a buffer of `blocks` equal blocks of `block` elements and `tail` more is cut: segment k holds `width` elements of every block, at most.
+    """How a buffer of `blocks` equal blocks of `block` elements and `tail` more is cut: segment k holds `width`
+    elements of every block, at most.
 
     The tail, fewer elements than there are blocks, is a segment of its own at the end.
     """
@@ -117,10 +121,14 @@ class Plan:
 
 
 @lru_cache(maxsize=256)
-def compile_plan(algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int, rank: int, staged: bool) -> Plan:
+def compile_plan(
+    algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int, rank: int, staged: bool
+) -> Plan:
     """The program of `rank` over a buffer of `count` elements; `staged`: the buffer lies outside of the shared memory."""
     shape = _shape(algorithm, operation, world_size, count, itemsize, root)
-    parts = [accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)]
+    parts = [
+        accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)
+    ]
     orders: list[list[tuple[int, int, int]]] = [[] for _ in range(world_size)]
     for k, part in enumerate(parts):
         for index, access in enumerate(part):
@@ -132,7 +140,9 @@ def compile_plan(algorithm: str, operation: Operation, world_size: int, count: i
     depth = max(access.depth for part in parts for access in part)
     keyed = [(key, 1, k, index) for key, k, index in orders[rank]]
     if staged:
-        keyed += [(k - AHEAD, 0, k, 0) for k in range(shape.segments)] + [(k + depth, 2, k, 0) for k in range(shape.segments)]
+        keyed += [(k - AHEAD, 0, k, 0) for k in range(shape.segments)] + [
+            (k + depth, 2, k, 0) for k in range(shape.segments)
+        ]
     compiler = _Compiler(rank, parts, numbers)
     steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
     last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
@@ -153,14 +163,29 @@ class _Compiler:
             waits = self.prune(self.touches(segment)) if phase == 2 else ()
             return Step("stage_in" if phase == 0 else "stage_out", segment, 0, 0, -1, waits)
         access = part[index]
-        found = [Wait(part[need].rank, False, self._numbers[segment, need]) for need in access.needs if part[need].rank != self._rank]
+        found = [
+            Wait(part[need].rank, False, self._numbers[segment, need])
+            for need in access.needs
+            if part[need].rank != self._rank
+        ]
         kind = "reduce" if access.reduce else "push" if access.source == self._rank else "pull"
-        return Step(kind, segment, access.start, access.stop, access.peer, self.prune([*found, Wait(access.peer, True, segment + 1)]))
+        return Step(
+            kind,
+            segment,
+            access.start,
+            access.stop,
+            access.peer,
+            self.prune([*found, Wait(access.peer, True, segment + 1)]),
+        )
 
     def touches(self, segment: int) -> list[Wait]:
         """Waits for all accesses of others to the own memory."""
         part = self._parts[segment]
-        return [Wait(access.rank, False, self._numbers[segment, index]) for index, access in enumerate(part) if access.peer == self._rank]
+        return [
+            Wait(access.rank, False, self._numbers[segment, index])
+            for index, access in enumerate(part)
+            if access.peer == self._rank
+        ]
 
     def prune(self, waits: list[Wait]) -> tuple[Wait, ...]:
         """Keep the largest number per counter, and only if it is larger than what was waited for before."""
@@ -173,7 +198,9 @@ class _Compiler:
 
 
 @lru_cache(maxsize=256)
-def accesses(algorithm: str, operation: Operation, world_size: int, count: int, root: int, blocks: int = 1) -> tuple[Access, ...]:
+def accesses(
+    algorithm: str, operation: Operation, world_size: int, count: int, root: int, blocks: int = 1
+) -> tuple[Access, ...]:
     """All ranks' accesses for one segment, in the order of the schedule."""
     found: list[Access] = []
     writes: list[list[int]] = [[] for _ in range(world_size)]
@@ -194,7 +221,9 @@ def accesses(algorithm: str, operation: Operation, world_size: int, count: int, 
 
 def _fresh(found: list[Access], writes: list[int], source: int, start: int, stop: int) -> bool:
     """Whether the source itself has just reduced all of [start, stop)."""
-    last = next((found[index] for index in reversed(writes) if found[index].start < stop and start < found[index].stop), None)
+    last = next(
+        (found[index] for index in reversed(writes) if found[index].start < stop and start < found[index].stop), None
+    )
     return last is not None and last.reduce and last.rank == source and last.start <= start and stop <= last.stop
 
 

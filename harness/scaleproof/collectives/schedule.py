@@ -1,4 +1,5 @@
-"""A collective as a pure generator of messages: written once per algorithm, executed by the engine, simulated elsewhere."""
+"""A collective as a pure generator of messages: written once per algorithm, executed by the engine, simulated
+elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Action(Enum):
 class Message(NamedTuple):
     """In `round`, elements [start, stop) of the work buffer go from `source` to the same place at `destination`.
 
-    Messages of one round are independent: no rank sends elements that it receives in that round, and none receives an element twice.
+    Messages of one round are independent: no rank sends elements that it receives in that round, and none receives an
+    element twice.
     """
 
     round: int
@@ -32,15 +34,24 @@ class Message(NamedTuple):
     action: Action
 
 
-def messages(algorithm: str, operation: Operation, world_size: int, count: int, *, root: int = 0, rank: int | None = None) -> Iterator[Message]:
-    """All messages of one collective in order of rounds, or only those that `rank` sends or receives; empty ones are left out.
+def messages(
+    algorithm: str, operation: Operation, world_size: int, count: int, *, root: int = 0, rank: int | None = None
+) -> Iterator[Message]:
+    """All messages of one collective in order of rounds, or only those that `rank` sends or receives; empty ones are
+    left out.
 
-    `algorithm`: a registered name, or as `schedule_of` gives it. `count`: elements of the work buffer. all_reduce and broadcast: the array. reduce_scatter and
-    all_gather: world_size * n, rank r's block is [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
+    `algorithm`: a registered name, or as `schedule_of` gives it. `count`: elements of the work buffer. all_reduce and
+    broadcast: the array. reduce_scatter and all_gather: world_size * n, rank r's block is [r*n, (r+1)*n); only that
+    block is defined after a reduce_scatter and before an all_gather.
     """
     name, _, nodes = algorithm.partition("/")
     generator = getattr(registry.load("collective", name), operation)
-    found = generator(world_size, count, *((root, rank) if operation == "broadcast" else (rank,)), **({"nodes": int(nodes)} if nodes else {}))
+    found = generator(
+        world_size,
+        count,
+        *((root, rank) if operation == "broadcast" else (rank,)),
+        **({"nodes": int(nodes)} if nodes else {}),
+    )
     return (message for message in found if message.stop > message.start)
 
 

@@ -1,5 +1,5 @@
-"""Some ranks of a transport as a transport of their own: a view that renumbers peers, so that collectives run inside a group of ranks (das2016, section on
-hybrid parallelism). It has no connection and no memory of its own."""
+"""Some ranks of a transport as a transport of their own: a view that renumbers peers, so that collectives run inside a
+group of ranks (das2016, section on hybrid parallelism). It has no connection and no memory of its own."""
 
 from __future__ import annotations
 
@@ -30,12 +30,19 @@ class _Share(Traffic):
 
 
 class Subset:
-    """PointToPoint over `members`, ranks of the transport in the order of their new numbers, this rank among them. TransportError when it is not."""
+    """PointToPoint over `members`, ranks of the transport in the order of their new numbers, this rank among them.
+    TransportError when it is not."""
 
     def __init__(self, transport: PointToPoint, members: Sequence[int]) -> None:
         self.members = tuple(members)
-        if transport.rank not in self.members or len(set(self.members)) < len(self.members) or not set(self.members) <= set(range(transport.world_size)):
-            raise TransportError(f"rank {transport.rank} of {transport.world_size} cannot have a part with the ranks {list(self.members)}")
+        if (
+            transport.rank not in self.members
+            or len(set(self.members)) < len(self.members)
+            or not set(self.members) <= set(range(transport.world_size))
+        ):
+            raise TransportError(
+                f"rank {transport.rank} of {transport.world_size} cannot have a part with the ranks {list(self.members)}"
+            )
         self._transport = transport
         self.rank, self.world_size = self.members.index(transport.rank), len(self.members)
         self.capabilities = transport.capabilities
@@ -98,5 +105,6 @@ class MappedSubset(Subset):
 
 
 def subset(transport: PointToPoint, members: Sequence[int]) -> PointToPoint:
-    """The view of some ranks. Every rank of the transport makes one at the same time, each of the part that it is in, as with MPI_Comm_split."""
+    """The view of some ranks. Every rank of the transport makes one at the same time, each of the part that it is in,
+    as with MPI_Comm_split."""
     return cast(PointToPoint, (MappedSubset if isinstance(transport, Mapped) else Subset)(transport, members))

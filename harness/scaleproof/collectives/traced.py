@@ -1,4 +1,5 @@
-"""What a traced launch records of our engine: every message between two ranks, or every access to a peer's memory, with peer, bytes and times."""
+"""What a traced launch records of our engine: every message between two ranks, or every access to a peer's memory, with
+peer, bytes and times."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Moved = tuple[str, int, int, int, int]
 
 
 class TracedTransport:
-    """A transport that keeps the times of its messages: from the call to the moment when the caller sees that it is done. All else is the transport's own."""
+    """A transport that keeps the times of its messages: from the call to the moment when the caller sees that it is
+    done. All else is the transport's own."""
 
     def __init__(self, transport: PointToPoint, trace: list[Moved]) -> None:
         self._transport, self.trace = transport, trace
@@ -39,7 +41,9 @@ class TracedTransport:
     def _recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
         start = now()
         transport: Any = self._transport
-        return _TracedHandle(transport.recv_reduce(buffer, peer, operation), self.trace, ("receive_reduce", start, buffer.nbytes, peer))
+        return _TracedHandle(
+            transport.recv_reduce(buffer, peer, operation), self.trace, ("receive_reduce", start, buffer.nbytes, peer)
+        )
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """See Mapped.wait_for."""

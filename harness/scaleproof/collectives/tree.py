@@ -21,7 +21,9 @@ def reduce_scatter(world_size: int, count: int, rank: int | None = None) -> Iter
         for parent in range(0, world_size - (1 << step), 2 << step):
             child = parent + (1 << step)
             if involved(rank, parent, child):
-                yield Message(2 * depth - 1 - step, parent, child, *_subtree(child, step, world_size, count), Action.COPY)
+                yield Message(
+                    2 * depth - 1 - step, parent, child, *_subtree(child, step, world_size, count), Action.COPY
+                )
 
 
 def all_gather(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:

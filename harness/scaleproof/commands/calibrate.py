@@ -1,4 +1,5 @@
-"""Measures noise floors and bounds of this machine, or floors of nodes together, with identical arms in interleaved launches. Leave them alone meanwhile."""
+"""Measures noise floors and bounds of this machine, or floors of nodes together, with identical arms in interleaved
+launches. Leave them alone meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     effort = parser.add_mutually_exclusive_group()
     effort.add_argument("--minutes", type=float, metavar="M", help="take about so long (default: about 3)")
-    effort.add_argument("--comparisons", type=int, metavar="N", help="launches for N comparisons of 6 launches an arm (default: 5)")
+    effort.add_argument(
+        "--comparisons", type=int, metavar="N", help="launches for N comparisons of 6 launches an arm (default: 5)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="list the launches and an estimate; write nothing")
     parser.add_argument("--show", action="store_true", help="print what is known of this machine; measure nothing")
     results_argument(parser)
@@ -50,7 +53,9 @@ def _measure(given: argparse.Namespace, comparisons: int) -> int:
     def say(text: str) -> None:
         print(f"calibrate: {text}", file=sys.stderr, flush=True)
 
-    profile, outcome = calibrate(given.results, comparisons, progress_on_terminal("calibrate"), say, ground_of_run(given))
+    profile, outcome = calibrate(
+        given.results, comparisons, progress_on_terminal("calibrate"), say, ground_of_run(given)
+    )
     print_profile(profile)
     print(given.results / "machines" / profile.machine / "profile.json")
     return 0 if outcome.complete else 1
@@ -82,10 +87,22 @@ def _show(given: argparse.Namespace) -> int:
 def print_profile(profile: MachineProfile) -> None:
     """Two tables: noise floors with what comparisons find, and bounds."""
     title = f"machine {profile.machine}, measured {profile.measured_at}: noise floors"
-    columns = ["metric", "program", "message", "noise floor", "spread of a launch", "found with 6 launches an arm", "with 10"]
+    columns = [
+        "metric",
+        "program",
+        "message",
+        "noise floor",
+        "spread of a launch",
+        "found with 6 launches an arm",
+        "with 10",
+    ]
     print_table(columns, [_floor_row(floor) for floor in profile.floors], title)
     if profile.bounds:
-        print_table(["bound", "size", "rate", "95 % interval", "launches", "taken"], [_bound_row(bound) for bound in profile.bounds], "upper bounds")
+        print_table(
+            ["bound", "size", "rate", "95 % interval", "launches", "taken"],
+            [_bound_row(bound) for bound in profile.bounds],
+            "upper bounds",
+        )
 
 
 def _floor_row(floor: Floor) -> list[str]:
@@ -93,13 +110,22 @@ def _floor_row(floor: Floor) -> list[str]:
     from scaleproof.stats.compare import detectable
 
     found = [f"from {detectable(floor.spread, launches, True, floor=floor.share):.1%}" for launches in (6, 10)]
-    return [floor.metric, floor.program, "" if floor.nbytes is None else format_bytes(floor.nbytes), f"{floor.share:.1%}", f"{floor.spread:.1%}", *found]
+    return [
+        floor.metric,
+        floor.program,
+        "" if floor.nbytes is None else format_bytes(floor.nbytes),
+        f"{floor.share:.1%}",
+        f"{floor.spread:.1%}",
+        *found,
+    ]
 
 
 def _bound_row(bound: Bound) -> list[str]:
     from scaleproof.spec.units import format_bytes
 
     unit = "GFLOP/s" if bound.unit == "FLOP/s" else "GB/s"
-    interval = f"{bound.low / 1e9:.3g} to {bound.high / 1e9:.3g}" if bound.low is not None and bound.high is not None else ""
+    interval = (
+        f"{bound.low / 1e9:.3g} to {bound.high / 1e9:.3g}" if bound.low is not None and bound.high is not None else ""
+    )
     size = "" if bound.nbytes is None else format_bytes(bound.nbytes)
     return [bound.name, size, f"{bound.value / 1e9:.3g} {unit}", interval, str(bound.n), bound.taken]

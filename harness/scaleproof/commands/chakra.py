@@ -1,7 +1,9 @@
-"""Writes one step of a case as MLCommons Chakra execution traces, for other simulators, and replays traces on a cluster.
+"""Writes one step of a case as MLCommons Chakra execution traces, for other simulators, and replays traces on a
+cluster.
 
-`export` takes a case by the beginning of its id (`scaleproof run SUITE --dry-run` lists them), on as many ranks as --ranks says. `replay` takes a folder of
-traces, ours or others': what a trace does not say, links and what messages cost, is that of the case it was written from, or of the options."""
+`export` takes a case by the beginning of its id (`scaleproof run SUITE --dry-run` lists them), on as many ranks as
+--ranks says. `replay` takes a folder of traces, ours or others': what a trace does not say, links and what messages
+cost, is that of the case it was written from, or of the options."""
 
 from __future__ import annotations
 
@@ -27,17 +29,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     export = actions.add_parser("export", help="write <workload>.<rank>.et for every rank", allow_abbrev=False)
     export.add_argument("case", metavar="CASE", help="a training case's id, or the beginning of one")
-    export.add_argument("--ranks", type=int, metavar="N", help="instead of the case's own number; the samples of a rank stay (default: the case's)")
+    export.add_argument(
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="instead of the case's own number; the samples of a rank stay (default: the case's)",
+    )
     export.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write to; it is made")
     results_argument(export)
     suites_argument(export)
     replay = actions.add_parser("replay", help="simulate the step that a folder of traces holds", allow_abbrev=False)
     replay.add_argument("folder", type=Path, metavar="DIR", help="with <name>.<rank>.et for every rank")
     replay.add_argument(
-        "--fabric", "--cluster", metavar="NAME", help="1g, 10g, 25g, ..., a name in clusters/ or a description (default: that of the trace's case)"
+        "--fabric",
+        "--cluster",
+        metavar="NAME",
+        help="1g, 10g, 25g, ..., a name in clusters/ or a description (default: that of the trace's case)",
     )
-    replay.add_argument("--transport", metavar="NAME", help="whose message costs to take (default: the case's, else tcp)")
-    replay.add_argument("--collective", metavar="NAME", help="ring, halving_doubling or tree (default: the case's, else ring)")
+    replay.add_argument(
+        "--transport", metavar="NAME", help="whose message costs to take (default: the case's, else tcp)"
+    )
+    replay.add_argument(
+        "--collective", metavar="NAME", help="ring, halving_doubling or tree (default: the case's, else ring)"
+    )
     replay.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     results_argument(replay)
 
@@ -59,12 +73,15 @@ def _export(given: argparse.Namespace) -> int:
     inputs = inputs_of(case, given.results)
     trace = trace_of(case, inputs.profile, inputs.costs.central())
     paths = write_trace(given.out, case.workload, trace)
-    print(f"{given.out}: {len(paths)} files, {sum(map(len, trace.ranks))} nodes, one step of {case.workload} on {case.ranks} ranks")
+    print(
+        f"{given.out}: {len(paths)} files, {sum(map(len, trace.ranks))} nodes, one step of {case.workload} on {case.ranks} ranks"
+    )
     return 0
 
 
 def _case(given: argparse.Namespace) -> TrainCase:
-    """By the beginning of its id, on fabric `simulated`. SpecError where there is none or several, or where the ranks do not fit."""
+    """By the beginning of its id, on fabric `simulated`. SpecError where there is none or several, or where the ranks
+    do not fit."""
     from pydantic import ValidationError
 
     from scaleproof.commands.common import suites_of
@@ -79,7 +96,11 @@ def _case(given: argparse.Namespace) -> TrainCase:
                 found |= {case.case_id: case for case in size.cases if case.case_id.startswith(given.case)}
     if len(found) != 1:
         some = ", ".join(sorted(found)[:3])
-        why = f"begins {len(found)} cases ({some}, ...); write more of it" if found else "begins no case; `scaleproof run SUITE --dry-run` lists them"
+        why = (
+            f"begins {len(found)} cases ({some}, ...); write more of it"
+            if found
+            else "begins no case; `scaleproof run SUITE --dry-run` lists them"
+        )
         raise SpecError(f"case {given.case!r} {why}")
     (case,) = found.values()
     if not isinstance(case, TrainCase):
@@ -95,7 +116,9 @@ def _case(given: argparse.Namespace) -> TrainCase:
     except ValidationError as failed:
         error = failed.errors(include_url=False)[0]
         name = field_of(error) or str(error["loc"][-1])
-        raise SpecError(f"case {case.case_id} on {ranks} ranks: {name}: {phrase(error, list(TrainCase.model_fields), options_of(TrainCase, name))}") from None
+        raise SpecError(
+            f"case {case.case_id} on {ranks} ranks: {name}: {phrase(error, list(TrainCase.model_fields), options_of(TrainCase, name))}"
+        ) from None
     assert isinstance(made, TrainCase)
     return made
 
@@ -112,25 +135,35 @@ def _replay(given: argparse.Namespace) -> int:
     costs = cost_model(case, given.results, machine_id())
     found = replay(trace, cluster_of(case), costs.central(), algorithm)
     values = {
-        "step_s": found.step_s, "computed_s": float(found.computed[found.end.argmax()]), "exposed_s": found.exposed_s, "ranks": len(trace.ranks),
-        "nodes": found.nodes, "evidence": "simulated", "cluster": cluster_of(case).name, "transport": case.transport, "algorithm": algorithm,
-        "costs": costs.source, "assumed": list(costs.assumed),
-    }  # fmt: skip
+        "step_s": found.step_s,
+        "computed_s": float(found.computed[found.end.argmax()]),
+        "exposed_s": found.exposed_s,
+        "ranks": len(trace.ranks),
+        "nodes": found.nodes,
+        "evidence": "simulated",
+        "cluster": cluster_of(case).name,
+        "transport": case.transport,
+        "algorithm": algorithm,
+        "costs": costs.source,
+        "assumed": list(costs.assumed),
+    }
     if given.json:
         print(json.dumps(values, indent=2))
         return 0
     print(
         f"step: {found.step_s * 1e3:.4g} ms, of which {found.exposed_s * 1e3:.4g} ms are exposed communication; {len(trace.ranks)} ranks, {found.nodes} nodes"
     )
-    print(f"evidence: simulated; cluster {values['cluster']}, {case.transport}, {values['algorithm']}; costs of messages {costs.source}")
+    print(
+        f"evidence: simulated; cluster {values['cluster']}, {case.transport}, {values['algorithm']}; costs of messages {costs.source}"
+    )
     for words in costs.assumed:
         print(f"  assumed: {words}")
     return 0
 
 
 def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, str]:
-    """What a trace leaves open, as a case with the links and the transport, and the algorithm of collectives: those of the case that it was written from,
-    under the options. SpecError where neither says the links."""
+    """What a trace leaves open, as a case with the links and the transport, and the algorithm of collectives: those of
+    the case that it was written from, under the options. SpecError where neither says the links."""
     from pydantic import ValidationError
 
     from scaleproof.commands.predict_question import fabric_fields
@@ -145,10 +178,14 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     try:
         case = parse_case(json.loads(str(trace.about[CASE]))) if CASE in trace.about else None
     except (ValueError, ValidationError):
-        raise SpecError(f"{given.folder}: attribute {CASE} of its metadata is no case of this version; give --fabric and --transport") from None
+        raise SpecError(
+            f"{given.folder}: attribute {CASE} of its metadata is no case of this version; give --fabric and --transport"
+        ) from None
     known = case if isinstance(case, TrainCase) and case.ranks == ranks else None
     if known is None and given.fabric is None:
-        raise SpecError(f"{given.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and --collective (ring) where they differ")
+        raise SpecError(
+            f"{given.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and --collective (ring) where they differ"
+        )
     transport = given.transport or (known and known.transport) or "tcp"
     native = not registry.entry("transport", transport).point_to_point
     algorithm = given.collective or (algorithm_of(known) if known and not native else ASSUMED)
@@ -156,7 +193,14 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     if algorithm == HIERARCHICAL:
         raise SpecError(f"--collective {HIERARCHICAL}: every rank of a trace has a node to itself; take ring")
     entry = registry.entry("transport", transport)
-    fields: dict[str, Any] = {"suite": "chakra", "experiment": "chakra", "arm": "chakra", "program": "train", "fabric": "simulated", "ranks": ranks}
+    fields: dict[str, Any] = {
+        "suite": "chakra",
+        "experiment": "chakra",
+        "arm": "chakra",
+        "program": "train",
+        "fabric": "simulated",
+        "ranks": ranks,
+    }
     fields |= {"workload": "vgg_a", "minibatch": ranks, "steps": 1, "strategy": "sync", "transport": transport}
     fields |= {"launcher": entry.launcher or "local", "collective": algorithm if entry.point_to_point else "native"}
     if given.fabric is not None:

@@ -18,7 +18,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="default: RESULTS/tables/SUITE.EXPERIMENT.SIZE.parquet")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="default: RESULTS/tables/SUITE.EXPERIMENT.SIZE.parquet"
+    )
 
 
 def main(given: argparse.Namespace) -> int:
@@ -34,6 +36,9 @@ def main(given: argparse.Namespace) -> int:
     stops = read_stops(given.results, suite.name, given.experiment, size)
     metrics = {name: metric.launch for name, metric in suite_metrics(suite.folder).items() if metric.launch is not None}
     output = given.output or given.results / "tables" / f"{suite.name}.{given.experiment}.{size}.parquet"
-    write_table(collect(launches, open_store(given.results, many=True), metrics, stops, suite_metrics_version(suite.folder)), output)
+    write_table(
+        collect(launches, open_store(given.results, many=True), metrics, stops, suite_metrics_version(suite.folder)),
+        output,
+    )
     print(output)
     return 0

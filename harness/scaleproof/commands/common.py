@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 def suites_argument(parser: argparse.ArgumentParser) -> None:
     """--suites, for suites outside the tree."""
-    parser.add_argument("--suites", type=Path, metavar="DIR", help="folder of suites (default: $SCALEPROOF_SUITES, ./suites, the project's own)")
+    parser.add_argument(
+        "--suites",
+        type=Path,
+        metavar="DIR",
+        help="folder of suites (default: $SCALEPROOF_SUITES, ./suites, the project's own)",
+    )
 
 
 def size_argument(parser: argparse.ArgumentParser) -> None:
@@ -31,18 +36,35 @@ def size_argument(parser: argparse.ArgumentParser) -> None:
 def planned_arguments(parser: argparse.ArgumentParser) -> None:
     """Which launches of a plan are meant: SUITE, EXPERIMENT or all, --size, --results, --suites."""
     parser.add_argument("suite", metavar="SUITE", help="a suite's name, or the path of its folder")
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
+    parser.add_argument(
+        "experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)"
+    )
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
 
 
 def allocation_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which nodes cases of fabric `host` stand on; without any of these the Slurm job around this process, else this machine."""
-    parser.add_argument("--hosts", default="", metavar="A:4,B:4", help="nodes and how many ranks each takes, or a file with one a line ($SCALEPROOF_HOSTS)")
-    parser.add_argument("--launcher", default="", metavar="NAME", help="local, srun, ssh, mpirun or torchrun ($SCALEPROOF_LAUNCHER)")
-    parser.add_argument("--interface", default="", metavar="NAME", help="of every node, over which ranks talk where a case says lo ($SCALEPROOF_INTERFACE)")
-    parser.add_argument("--rendezvous", default="", metavar="KIND", help="of launcher torchrun: static or c10d ($SCALEPROOF_RENDEZVOUS)")
+    """Which nodes cases of fabric `host` stand on; without any of these the Slurm job around this process, else this
+    machine."""
+    parser.add_argument(
+        "--hosts",
+        default="",
+        metavar="A:4,B:4",
+        help="nodes and how many ranks each takes, or a file with one a line ($SCALEPROOF_HOSTS)",
+    )
+    parser.add_argument(
+        "--launcher", default="", metavar="NAME", help="local, srun, ssh, mpirun or torchrun ($SCALEPROOF_LAUNCHER)"
+    )
+    parser.add_argument(
+        "--interface",
+        default="",
+        metavar="NAME",
+        help="of every node, over which ranks talk where a case says lo ($SCALEPROOF_INTERFACE)",
+    )
+    parser.add_argument(
+        "--rendezvous", default="", metavar="KIND", help="of launcher torchrun: static or c10d ($SCALEPROOF_RENDEZVOUS)"
+    )
 
 
 def ground_of_run(given: argparse.Namespace) -> Ground | None:
@@ -63,7 +85,9 @@ def ground_of_run(given: argparse.Namespace) -> Ground | None:
 
 def results_argument(parser: argparse.ArgumentParser) -> None:
     """--results."""
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="folder of records (default: ./results)")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="folder of records (default: ./results)"
+    )
 
 
 def size_of(arguments: argparse.Namespace) -> str:
@@ -114,14 +138,17 @@ def _plain(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], title: 
     lines = [title, ""] if title else [""]
     for number, row in enumerate(cells):
         for parts in zip_longest(*row, fillvalue=""):
-            lines.append(" " + "   ".join(part + " " * (wide - width(part)) for part, wide in zip(parts, widths, strict=True)))
+            lines.append(
+                " " + "   ".join(part + " " * (wide - width(part)) for part, wide in zip(parts, widths, strict=True))
+            )
         if number == 0:
             lines.append(" " + "─" * (sum(widths) + 3 * len(widths) - 3))
     return "\n".join(lines)
 
 
 def open_store(results: Path, many: bool = False) -> Store:
-    """The records of a folder; what is no readable record is named on stderr. `many`: through the folder's index, for commands that look at all of them."""
+    """The records of a folder; what is no readable record is named on stderr. `many`: through the folder's index, for
+    commands that look at all of them."""
     from scaleproof.record.index import Index
     from scaleproof.record.store import Store
 
@@ -132,7 +159,11 @@ def suites_of(name: str | None, suites: Path | None) -> list[Suite]:
     """One suite by name or folder, or all that a name finds."""
     from scaleproof.spec.suite import list_suites, load_suite
 
-    return [load_suite(name, suites)] if name else [load_suite(folder.absolute(), suites) for folder in list_suites(suites)]
+    return (
+        [load_suite(name, suites)]
+        if name
+        else [load_suite(folder.absolute(), suites) for folder in list_suites(suites)]
+    )
 
 
 def profile_of_this_machine(results: Path) -> MachineProfile | None:

@@ -1,7 +1,9 @@
-"""Compares two sides of launches: numbers with intervals beside the noise floor, and what differs in configuration and environment.
+"""Compares two sides of launches: numbers with intervals beside the noise floor, and what differs in configuration and
+environment.
 
-A side is SOURCE, or SOURCE@KEY:VALUE,KEY:VALUE: a results folder, the id of a case or of a launch (or its beginning), or nothing for ./results;
-keys are commit, machine, arm, experiment, size, since, until and every field of a case. A is the base: changes are those of B relative to A."""
+A side is SOURCE, or SOURCE@KEY:VALUE,KEY:VALUE: a results folder, the id of a case or of a launch (or its beginning),
+or nothing for ./results; keys are commit, machine, arm, experiment, size, since, until and every field of a case. A is
+the base: changes are those of B relative to A."""
 
 from __future__ import annotations
 
@@ -21,21 +23,44 @@ if TYPE_CHECKING:
 
 HELP = "two runs, sets, commits or machines: by how much they differ, and what else does"
 EXAMPLE = "scaleproof compare @arm:tcp @arm:gloo --page compare.html"
-COLOURS = {"worse": "red", "better": "green", "changed": "yellow", "different machines": "yellow", "inconclusive": "dim"}
+COLOURS = {
+    "worse": "red",
+    "better": "green",
+    "changed": "yellow",
+    "different machines": "yellow",
+    "inconclusive": "dim",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
-    parser.add_argument("a", metavar="A", help="the base: a results folder, case or launch, or @KEY:VALUE,... of --results")
+    parser.add_argument(
+        "a", metavar="A", help="the base: a results folder, case or launch, or @KEY:VALUE,... of --results"
+    )
     parser.add_argument("b", metavar="B", help="what is compared with it")
     results_argument(parser)
     suites_argument(parser)
-    parser.add_argument("--metric", action="append", default=[], metavar="NAME", help="only this metric; may be given several times (default: all)")
+    parser.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this metric; may be given several times (default: all)",
+    )
     parser.add_argument("--across-machines", action="store_true", help="let differences between two machines count")
-    parser.add_argument("--fail-on", choices=["regression"], help="exit code 1 when B is significantly worse than A beyond the noise floor")
+    parser.add_argument(
+        "--fail-on",
+        choices=["regression"],
+        help="exit code 1 when B is significantly worse than A beyond the noise floor",
+    )
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
     parser.add_argument("--page", type=Path, metavar="FILE", help="also write a page that needs no other file")
-    parser.add_argument("--summary", type=Path, metavar="FILE", help="also append a few lines of Markdown, as a job's summary in continuous integration")
+    parser.add_argument(
+        "--summary",
+        type=Path,
+        metavar="FILE",
+        help="also append a few lines of Markdown, as a job's summary in continuous integration",
+    )
 
 
 def main(given: argparse.Namespace) -> int:
@@ -79,7 +104,10 @@ def _print(found: Comparison) -> None:
         print(f"not compared: {row.title}\n  case {row.case} of {row.side}: {row.reason}\n")
     if found.environment:
         marks = {(True, False): "yes", (True, True): "asked for", (False, True): "asked for", (False, False): ""}
-        around = [[row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]] for row in found.environment]
+        around = [
+            [row.part, row.name, _values(row.a), _values(row.b), marks[row.matters, row.asked]]
+            for row in found.environment
+        ]
         print_table(["environment", "name", "A", "B", "may explain a difference"], around)
     elif found.pairs:
         print("environment: no difference\n")
@@ -90,11 +118,29 @@ def _print(found: Comparison) -> None:
 
 def _print_pair(pair: PairOut, confidence: float) -> None:
     print(pair.title)
-    how = "block by block" if pair.paired else "side by side" + (f", since {pair.why_unpaired}" if pair.why_unpaired else "")
-    print(f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, {sum(pair.failed)} failed; compared {how}")
+    how = (
+        "block by block"
+        if pair.paired
+        else "side by side" + (f", since {pair.why_unpaired}" if pair.why_unpaired else "")
+    )
+    print(
+        f"  cases {pair.case_a} and {pair.case_b}; {len(pair.runs_a)} and {len(pair.runs_b)} good launches, {sum(pair.failed)} failed; compared {how}"
+    )
     for field in pair.differs:
         print(f"  {field.name}: {field.a} in A, {field.b} in B")
-    columns = ["metric", "A", "B", "unit", "change", f"{100 * confidence:.0f} % interval", "noise floor", "p", "p adjusted", "n", "finding"]
+    columns = [
+        "metric",
+        "A",
+        "B",
+        "unit",
+        "change",
+        f"{100 * confidence:.0f} % interval",
+        "noise floor",
+        "p",
+        "p adjusted",
+        "n",
+        "finding",
+    ]
     print_table(columns, [_row(row) for row in pair.rows])
 
 
@@ -117,7 +163,11 @@ def _row(row: Row) -> Sequence[str | Text]:
 def _summary(found: Comparison) -> str:
     rows = len(found.rows)
     counted = ", ".join(f"{count} {change}" for change, count in found.counts.items() if count)
-    tested = f"{found.tests} tests, p adjusted for all of them (Benjamini-Hochberg)" if found.tests else "no test: too few launches"
+    tested = (
+        f"{found.tests} tests, p adjusted for all of them (Benjamini-Hochberg)"
+        if found.tests
+        else "no test: too few launches"
+    )
     return f"{len(found.pairs)} cases, {rows} rows: {counted or 'none'}; {tested}; {found.regressions or 'no'} regression{'s' if found.regressions > 1 else ''}"
 
 

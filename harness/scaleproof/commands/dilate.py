@@ -1,8 +1,9 @@
 """Says which dilation and shrink to write into a suite, so that this machine carries what its emulated clusters move.
 
-Links of fabric netns are as fast as a case says; the cores of this machine must move their bytes. With `dilation: D` replayed compute and delays last D times
-longer and links are D times slower; with `shrink: S` tensors and links are S times smaller; metrics take both back. The choice follows from the case, its
-cluster and what this machine was measured to carry (once, in about two minutes; leave it alone meanwhile): write the two numbers into the suite, where they are
+Links of fabric netns are as fast as a case says; the cores of this machine must move their bytes. With `dilation: D`
+replayed compute and delays last D times longer and links are D times slower; with `shrink: S` tensors and links are S
+times smaller; metrics take both back. The choice follows from the case, its cluster and what this machine was measured
+to carry (once, in about two minutes; leave it alone meanwhile): write the two numbers into the suite, where they are
 part of the case. Exit code 1: some case as it is written offers more than the machine carries."""
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ EXAMPLE = """scaleproof dilate validation --size smoke
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     parser.add_argument("suite", metavar="SUITE", nargs="?", help="a suite's name, or the path of its folder")
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)")
+    parser.add_argument(
+        "experiment", metavar="EXPERIMENT", nargs="?", help="one experiment (default: every one that has this size)"
+    )
     size_argument(parser)
     parser.add_argument("--measure", action="store_true", help="measure anew what this machine carries")
     results_argument(parser)
@@ -56,7 +59,11 @@ def _cases(given: argparse.Namespace) -> list[TrainCase]:
     from scaleproof.spec.suite import load_suite
 
     suite, size = load_suite(given.suite, given.suites), size_of(given)
-    names = [given.experiment] if given.experiment else [name for name, found in suite.experiments.items() if size in found.sizes]
+    names = (
+        [given.experiment]
+        if given.experiment
+        else [name for name, found in suite.experiments.items() if size in found.sizes]
+    )
     return [case for name in names for case in suite.experiment(name).size(size).cases if concerns(case)]  # type: ignore[misc]
 
 
@@ -65,10 +72,20 @@ def _show(capacity: Capacity) -> None:
 
     rows = []
     for name, found, scale, unit in _rates(capacity):
-        interval = "" if found.low is None or found.high is None else f"{found.low / scale:.3g} to {found.high / scale:.3g}"
+        interval = (
+            "" if found.low is None or found.high is None else f"{found.low / scale:.3g} to {found.high / scale:.3g}"
+        )
         rows.append([name, f"{found.median / scale:.3g} {unit}", interval, str(found.n)])
-    print_table(["all nodes together", "rate", "95 % interval", "launches"], rows, f"machine {capacity.machine} carries, measured {capacity.measured_at}")
-    print(capacity.taken + ("" if capacity.code == code_digest() else "; the measuring code has changed since: --measure does it anew") + "\n")
+    print_table(
+        ["all nodes together", "rate", "95 % interval", "launches"],
+        rows,
+        f"machine {capacity.machine} carries, measured {capacity.measured_at}",
+    )
+    print(
+        capacity.taken
+        + ("" if capacity.code == code_digest() else "; the measuring code has changed since: --measure does it anew")
+        + "\n"
+    )
 
 
 def _rates(capacity: Capacity) -> list[tuple[str, Spread, float, str]]:
@@ -82,12 +99,29 @@ def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:
 
     rows, carried = [], True
     for case in cases:
-        network = case.workload + ("" if case.image_side is None else f" {case.image_side}") + ("" if case.width == 1 else f" x{case.width:g}")
-        row = [case.experiment, case.arm, str(case.ranks), network, case.cluster or f"{case.link_mbit or 0:g} Mbit/s", f"{case.dilation:g}", f"{case.shrink:g}"]
+        network = (
+            case.workload
+            + ("" if case.image_side is None else f" {case.image_side}")
+            + ("" if case.width == 1 else f" x{case.width:g}")
+        )
+        row = [
+            case.experiment,
+            case.arm,
+            str(case.ranks),
+            network,
+            case.cluster or f"{case.link_mbit or 0:g} Mbit/s",
+            f"{case.dilation:g}",
+            f"{case.shrink:g}",
+        ]
         try:
             offer = offer_of(case, machine)
             written = asked(offer, capacity, case.dilation, case.shrink)
-            row += [f"{offer.busy:.0%}", f"{written.load:.0%}", f"{written.messages:.1%}", "yes" if written.carried else "no"]
+            row += [
+                f"{offer.busy:.0%}",
+                f"{written.load:.0%}",
+                f"{written.messages:.1%}",
+                "yes" if written.carried else "no",
+            ]
             carried &= written.carried
             least = choose(case, offer, capacity)
             row += [f"{least.dilation:g}", f"{least.shrink:g}", f"{least.load:.0%}"]
@@ -111,7 +145,9 @@ def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:
         "shrink",
         "asks for",
     ]
-    allowed = f"{LOAD:.0%} may be asked for while links are busy, {MESSAGES:.0%} for messages, or {SHARE:.0%} of a whole step"
+    allowed = (
+        f"{LOAD:.0%} may be asked for while links are busy, {MESSAGES:.0%} for messages, or {SHARE:.0%} of a whole step"
+    )
     print_table(columns, rows, f"shares of what this machine carries over slow links: {allowed}")
     if not cases:
         print("no case of these replays compute on fabric netns", file=sys.stderr)

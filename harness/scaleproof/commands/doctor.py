@@ -16,8 +16,17 @@ EXAMPLE = "scaleproof doctor --json"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout")
-    parser.add_argument("--import", dest="import_libraries", action="store_true", help="also import every library, each in a process of its own (seconds)")
-    parser.add_argument("--clean", action="store_true", help="end and remove what dead launches left: processes, guests, shared memory, folders")
+    parser.add_argument(
+        "--import",
+        dest="import_libraries",
+        action="store_true",
+        help="also import every library, each in a process of its own (seconds)",
+    )
+    parser.add_argument(
+        "--clean",
+        action="store_true",
+        help="end and remove what dead launches left: processes, guests, shared memory, folders",
+    )
     results_argument(parser)
 
 
@@ -26,17 +35,33 @@ def main(given: argparse.Namespace) -> int:
     from scaleproof.doctor import leftovers, machine, remove_leftovers, survey, verbs_ports
 
     if given.clean:
-        print("\n".join(["removed:", *remove_leftovers(given.results)]) if leftovers(given.results) else "no leftovers of dead launches")
+        print(
+            "\n".join(["removed:", *remove_leftovers(given.results)])
+            if leftovers(given.results)
+            else "no leftovers of dead launches"
+        )
         return 0
     findings, here, left = survey(given.import_libraries), machine(given.results), leftovers(given.results)
     if given.json:
-        print(json.dumps({"machine": here, "verbs": verbs_ports(), "names": [dataclasses.asdict(row) for row in findings], "leftovers": left}, indent=2))
+        print(
+            json.dumps(
+                {
+                    "machine": here,
+                    "verbs": verbs_ports(),
+                    "names": [dataclasses.asdict(row) for row in findings],
+                    "leftovers": left,
+                },
+                indent=2,
+            )
+        )
         return 0
     rows = [[row.kind, row.name, "yes" if row.available else "no", row.version, row.summary] for row in findings]
     print_table(["kind", "name", "available", "library", "what it is"], rows)
     absent = [row for row in findings if not row.available]
     if absent:
-        print_table(["absent", "why", "what to do"], [[f"{row.kind} {row.name}", row.why, row.advice] for row in absent])
+        print_table(
+            ["absent", "why", "what to do"], [[f"{row.kind} {row.name}", row.why, row.advice] for row in absent]
+        )
     print(_machine_line(here))
     print(_verbs_lines(verbs_ports()))
     print(_leftover_lines(left))
@@ -46,7 +71,9 @@ def main(given: argparse.Namespace) -> int:
 def _machine_line(here: dict[str, Any]) -> str:
     from scaleproof.spec.units import format_bytes
 
-    memory, free, disk = (format_bytes(here[name]) for name in ("memory_bytes", "memory_available_bytes", "disk_free_bytes"))
+    memory, free, disk = (
+        format_bytes(here[name]) for name in ("memory_bytes", "memory_available_bytes", "disk_free_bytes")
+    )
     software = f"Linux {here['kernel']}, Python {here['python']}"
     return f"machine: {here['cores']} cores ({here['processor']}), {memory} memory, {free} of it free, {disk} free for results, {software}"
 
@@ -58,10 +85,15 @@ def _verbs_lines(found: list[dict[str, Any]]) -> str:
     for port in found:
         software, interfaces = ", software" if port["software"] else "", ", ".join(port["netdevs"]) or "no interface"
         lines.append(f"  {port['name']}: {port['link_layer']}, {port['state']}, {interfaces}{software}")
-        lines += [f"    GID {gid['index']}: {gid['value']} {gid['kind']} {gid['netdev']}".rstrip() for gid in port["gids"]]
+        lines += [
+            f"    GID {gid['index']}: {gid['value']} {gid['kind']} {gid['netdev']}".rstrip() for gid in port["gids"]
+        ]
     return "\n".join(["verbs devices:", *lines])
 
 
 def _leftover_lines(left: list[dict[str, str]]) -> str:
-    lines = [f"  {item['kind']} {item['what']}{' (launch ' + item['launch'] + ')' if item['launch'] else ''}: {item['advice']}" for item in left]
+    lines = [
+        f"  {item['kind']} {item['what']}{' (launch ' + item['launch'] + ')' if item['launch'] else ''}: {item['advice']}"
+        for item in left
+    ]
     return "\n".join([f"leftovers of dead launches: {len(left) or 'none'}", *lines])

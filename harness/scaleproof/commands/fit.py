@@ -1,5 +1,5 @@
-"""Fits alpha (s a message), beta (s a byte sent) and gamma (s a byte reduced) of every transport to a suite's launches, and how unevenly ranks compute to
-those that train, for simulation; starts nothing."""
+"""Fits alpha (s a message), beta (s a byte sent) and gamma (s a byte reduced) of every transport to a suite's launches,
+and how unevenly ranks compute to those that train, for simulation; starts nothing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,20 @@ SUITE, EXPERIMENT = "micro", "costs"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
-    parser.add_argument("suite", metavar="SUITE", nargs="?", default=SUITE, help=f"a suite's name, or the path of its folder (default: {SUITE})")
-    parser.add_argument("experiment", metavar="EXPERIMENT", nargs="?", default=EXPERIMENT, help=f"with its ping-pongs and all-reduces (default: {EXPERIMENT})")
+    parser.add_argument(
+        "suite",
+        metavar="SUITE",
+        nargs="?",
+        default=SUITE,
+        help=f"a suite's name, or the path of its folder (default: {SUITE})",
+    )
+    parser.add_argument(
+        "experiment",
+        metavar="EXPERIMENT",
+        nargs="?",
+        default=EXPERIMENT,
+        help=f"with its ping-pongs and all-reduces (default: {EXPERIMENT})",
+    )
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
@@ -66,7 +78,9 @@ def _store(results: Path, costs: Costs) -> None:
 
     if (kept := _larger(results, costs)) is not None:
         again = f"`scaleproof fit {kept.suite} {kept.experiment} --size {kept.size}` makes them anew"
-        print(f"kept the costs that the same code measured at size {kept.size} ({kept.suite} {kept.experiment}, fitted {kept.fitted_at}); {again}")
+        print(
+            f"kept the costs that the same code measured at size {kept.size} ({kept.suite} {kept.experiment}, fitted {kept.fitted_at}); {again}"
+        )
         return
     path = write_costs(results, costs)
     print_costs(costs)
@@ -91,7 +105,9 @@ def _show(given: argparse.Namespace) -> int:
 
     costs = read_costs(given.results, machine_id())
     if costs is None:
-        print(f"nothing was fitted for machine {machine_id()} in {given.results}; type `scaleproof fit`", file=sys.stderr)
+        print(
+            f"nothing was fitted for machine {machine_id()} in {given.results}; type `scaleproof fit`", file=sys.stderr
+        )
         return 1
     print_costs(costs)
     if (jitter := read_jitter(given.results, machine_id())) is not None:
@@ -104,7 +120,11 @@ def _show(given: argparse.Namespace) -> int:
 def jitter_line(found: FittedJitter) -> str:
     """How unevenly ranks compute."""
     between = "no launch of two ranks" if found.rank_sigma is None else f"{found.rank_sigma:.2%} between ranks"
-    late = f"{found.straggler_share:.2%} of steps {found.straggler_factor:.3g} times as long" if found.straggler_share else "no stragglers"
+    late = (
+        f"{found.straggler_share:.2%} of steps {found.straggler_factor:.3g} times as long"
+        if found.straggler_share
+        else "no stragglers"
+    )
     where = f"{found.suite} {found.experiment} {found.size}, {found.steps} steps"
     return f"computing differs by {found.step_sigma:.2%} from step to step, {between}, {late} ({where}; {found.beyond:.1%} beyond what holds 95 %)"
 
@@ -112,15 +132,35 @@ def jitter_line(found: FittedJitter) -> str:
 def print_costs(costs: Costs) -> None:
     """A line for each segment of a transport's messages and of its all-reduce as a whole."""
     title = f"machine {costs.machine}: {costs.suite} {costs.experiment} {costs.size}, fitted {costs.fitted_at}"
-    columns = ["arm", "fabric", "call", "bytes", "alpha (µs)", "beta (ns/B)", "1/beta (GB/s)", "R²", "worst error", "gamma (ns/B)", "rounds, worst error"]
+    columns = [
+        "arm",
+        "fabric",
+        "call",
+        "bytes",
+        "alpha (µs)",
+        "beta (ns/B)",
+        "1/beta (GB/s)",
+        "R²",
+        "worst error",
+        "gamma (ns/B)",
+        "rounds, worst error",
+    ]
     print_table(columns, [row for found in costs.transports for row in _rows(found)], title)
 
 
 def _rows(found: TransportCost) -> list[list[str]]:
-    where = found.fabric + (f", {found.link_mbit:g} Mbit/s" if found.link_mbit else "") + (f", {found.link_delay_ms:g} ms" if found.link_delay_ms else "")
-    rows = [[found.arm, where, "one message", *row, "", ""] for row in (_segments(found.transfer) if found.transfer else [])]
+    where = (
+        found.fabric
+        + (f", {found.link_mbit:g} Mbit/s" if found.link_mbit else "")
+        + (f", {found.link_delay_ms:g} ms" if found.link_delay_ms else "")
+    )
+    rows = [
+        [found.arm, where, "one message", *row, "", ""] for row in (_segments(found.transfer) if found.transfer else [])
+    ]
     for one in found.all_reduces:
-        reduced = [_value(one.rounds.gamma_s_per_byte, 1e9), _error(one.rounds.fit)] if one.rounds else ["no ping-pong", ""]
+        reduced = (
+            [_value(one.rounds.gamma_s_per_byte, 1e9), _error(one.rounds.fit)] if one.rounds else ["no ping-pong", ""]
+        )
         rows += [[found.arm, where, f"all-reduce, {one.ranks} ranks", *row, *reduced] for row in _segments(one.call)]
     return rows
 
@@ -130,15 +170,27 @@ def _segments(line: LineCost) -> list[list[str]]:
 
     rows = []
     for segment in line.segments:
-        upto = "any" if len(line.segments) == 1 else "larger" if segment.upto_nbytes is None else f"to {format_bytes(segment.upto_nbytes)}"
+        upto = (
+            "any"
+            if len(line.segments) == 1
+            else "larger"
+            if segment.upto_nbytes is None
+            else f"to {format_bytes(segment.upto_nbytes)}"
+        )
         beta = segment.beta_s_per_byte
         rate = f"{1e-9 / beta.value:.4g}" if beta.value else "none"
-        rows.append([upto, _value(segment.alpha_s, 1e6), _value(beta, 1e9), rate, f"{line.fit.r_squared:.4f}", _error(line.fit)])
+        rows.append(
+            [upto, _value(segment.alpha_s, 1e6), _value(beta, 1e9), rate, f"{line.fit.r_squared:.4f}", _error(line.fit)]
+        )
     return rows
 
 
 def _value(found: Parameter, scale: float) -> str:
-    interval = f" [{found.low * scale:.3g}, {found.high * scale:.3g}]" if found.low is not None and found.high is not None else ""
+    interval = (
+        f" [{found.low * scale:.3g}, {found.high * scale:.3g}]"
+        if found.low is not None and found.high is not None
+        else ""
+    )
     return f"{found.value * scale:.4g}{interval}"
 
 

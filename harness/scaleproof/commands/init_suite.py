@@ -20,7 +20,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     parser.add_argument("what", metavar="suite", choices=["suite"], help="the word 'suite'")
     parser.add_argument("name", metavar="NAME", help="small letters, digits and _; also the folder's name")
-    parser.add_argument("--path", type=Path, default=Path("suites"), metavar="DIR", help="where the folder is made (default: ./suites)")
+    parser.add_argument(
+        "--path", type=Path, default=Path("suites"), metavar="DIR", help="where the folder is made (default: ./suites)"
+    )
 
 
 def main(given: argparse.Namespace) -> int:
@@ -28,7 +30,9 @@ def main(given: argparse.Namespace) -> int:
     from scaleproof.spec.errors import SpecError
 
     if not _NAME.fullmatch(given.name):
-        raise SpecError(f"{given.name!r} is no name for a suite; use small letters, digits and _, beginning with a letter")
+        raise SpecError(
+            f"{given.name!r} is no name for a suite; use small letters, digits and _, beginning with a letter"
+        )
     folder = given.path.expanduser() / given.name
     if folder.exists():
         raise SpecError(f"{folder}: exists already")
@@ -39,5 +43,7 @@ def main(given: argparse.Namespace) -> int:
         text = source.read_text().replace("suites/_template", str(folder)).replace("_template", given.name)
         (draft / source.name).write_text(text)
     draft.rename(folder)
-    print(f"{folder} is made; next:\n  scaleproof run {folder} --size ci\n  scaleproof run {folder} --size smoke --dry-run")
+    print(
+        f"{folder} is made; next:\n  scaleproof run {folder} --size ci\n  scaleproof run {folder} --size smoke --dry-run"
+    )
     return 0

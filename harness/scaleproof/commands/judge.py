@@ -44,7 +44,9 @@ def main(given: argparse.Namespace) -> int:
         write_claims(path, results)
         rows = [_row(result) for result in results if result.kind != "context"]
         hidden = len(results) - len(rows)
-        print_table(["claim", "published", "ours", "interval", "n", "unit", "evidence", "verdict"], rows, f"{name} {size}")
+        print_table(
+            ["claim", "published", "ours", "interval", "n", "unit", "evidence", "verdict"], rows, f"{name} {size}"
+        )
         print(f"{path}" + (f" ({hidden} rows of context are in it too)" if hidden else ""))
     return 0
 
@@ -53,7 +55,16 @@ def _row(result: ClaimResult) -> list[str]:
     interval = f"{_number(result.interval.low)} to {_number(result.interval.high)}" if result.interval else ""
     verdict = (result.verdict or "not judged") + (f" ({result.kind})" if result.kind != "claim" else "")
     number = "" if result.n is None else str(result.n)
-    return [result.id, _number(result.published), _number(result.ours), interval, number, result.unit, result.evidence_words(), verdict]
+    return [
+        result.id,
+        _number(result.published),
+        _number(result.ours),
+        interval,
+        number,
+        result.unit,
+        result.evidence_words(),
+        verdict,
+    ]
 
 
 def _number(value: float | int | None) -> str:

@@ -1,5 +1,6 @@
-"""Prints an experiment over several nodes as an MPIJob or a PyTorchJob for `kubectl apply -f -`. Pods, ranks, cores, memory and deadline come from the
-experiment. Checked against published schemas, not tried on a live cluster (docs/kubernetes.md)."""
+"""Prints an experiment over several nodes as an MPIJob or a PyTorchJob for `kubectl apply -f -`. Pods, ranks, cores,
+memory and deadline come from the experiment. Checked against published schemas, not tried on a live cluster
+(docs/kubernetes.md)."""
 
 from __future__ import annotations
 
@@ -17,14 +18,30 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", metavar="EXPERIMENT", help="one experiment")
     size_argument(parser)
     suites_argument(parser)
-    parser.add_argument("--kind", required=True, metavar="KIND", help="mpijob (mpi-operator) or pytorchjob (training-operator)")
+    parser.add_argument(
+        "--kind", required=True, metavar="KIND", help="mpijob (mpi-operator) or pytorchjob (training-operator)"
+    )
     parser.add_argument("--image", required=True, metavar="NAME", help="made from containers/Dockerfile")
-    parser.add_argument("--nodes", type=int, metavar="N", help="pods with ranks (default: what the experiment asks for)")
+    parser.add_argument(
+        "--nodes", type=int, metavar="N", help="pods with ranks (default: what the experiment asks for)"
+    )
     parser.add_argument("--gpus", type=int, metavar="N", help="of each of them (default: what the experiment asks for)")
     parser.add_argument("--namespace", default="default", metavar="NAME", help="(default: default)")
-    parser.add_argument("--name", default="", metavar="NAME", help="of the object (default: scaleproof-SUITE-EXPERIMENT)")
-    parser.add_argument("--claim", default="scaleproof", metavar="NAME", help="the volume claim that keeps the records (default: scaleproof)")
-    parser.add_argument("--secret", default="scaleproof-ssh", metavar="NAME", help="a PyTorchJob's keys for ssh (default: scaleproof-ssh)")
+    parser.add_argument(
+        "--name", default="", metavar="NAME", help="of the object (default: scaleproof-SUITE-EXPERIMENT)"
+    )
+    parser.add_argument(
+        "--claim",
+        default="scaleproof",
+        metavar="NAME",
+        help="the volume claim that keeps the records (default: scaleproof)",
+    )
+    parser.add_argument(
+        "--secret",
+        default="scaleproof-ssh",
+        metavar="NAME",
+        help="a PyTorchJob's keys for ssh (default: scaleproof-ssh)",
+    )
 
 
 def main(given: argparse.Namespace) -> int:

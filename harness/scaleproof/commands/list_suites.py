@@ -31,7 +31,9 @@ def main(given: argparse.Namespace) -> int:
             mistakes += 1
             continue
         for experiment in suite.experiments.values():
-            sizes = ", ".join(f"{size.name} ({len(size.cases)} x {size.launches})" for size in experiment.sizes.values())
+            sizes = ", ".join(
+                f"{size.name} ({len(size.cases)} x {size.launches})" for size in experiment.sizes.values()
+            )
             rows.append([suite.name, experiment.name, sizes, experiment.summary])
     if rows:
         print_table(["suite", "experiment", "sizes (cases x launches)", "summary"], rows)

@@ -1,8 +1,10 @@
-"""Predicts how a training scales on a network and a cluster of yours, without running it: throughput, efficiency, exposed communication by number of nodes,
-what binds, and up to how many nodes it pays. A table on the terminal and a picture; every number is simulated and has an interval.
+"""Predicts how a training scales on a network and a cluster of yours, without running it: throughput, efficiency,
+exposed communication by number of nodes, what binds, and up to how many nodes it pays. A table on the terminal and a
+picture; every number is simulated and has an interval.
 
-How fast a node computes is what `scaleproof profile` measured here, or a share of a peak rate (--profile or --peak, with --efficiency). What messages cost
-is what `scaleproof fit` found here, or stated ranges. Start with the first example, then change one option at a time."""
+How fast a node computes is what `scaleproof profile` measured here, or a share of a peak rate (--profile or --peak,
+with --efficiency). What messages cost is what `scaleproof fit` found here, or stated ranges. Start with the first
+example, then change one option at a time."""
 
 from __future__ import annotations
 
@@ -39,36 +41,95 @@ HINTS = {
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     parser.add_argument(
-        "--workload", required=True, metavar="NAME", help="a network of ours (`scaleproof doctor` lists them), or a torch module: package.module:name"
+        "--workload",
+        required=True,
+        metavar="NAME",
+        help="a network of ours (`scaleproof doctor` lists them), or a torch module: package.module:name",
     )
-    parser.add_argument("--input", metavar="SHAPE", help="of one sample of that module: 3x224x224; tokens: int64:128; several: with commas")
     parser.add_argument(
-        "--fabric", "--cluster", required=True, metavar="NAME", help="1g, 10g, 25g, 56g, 100g, a name in clusters/, or a description's path (.yaml)"
+        "--input",
+        metavar="SHAPE",
+        help="of one sample of that module: 3x224x224; tokens: int64:128; several: with commas",
     )
-    parser.add_argument("--nodes", "--ranks", default="1..128", metavar="N..M", help="powers of two between, or a list: 1,2,24 (default: 1..128)")
+    parser.add_argument(
+        "--fabric",
+        "--cluster",
+        required=True,
+        metavar="NAME",
+        help="1g, 10g, 25g, 56g, 100g, a name in clusters/, or a description's path (.yaml)",
+    )
+    parser.add_argument(
+        "--nodes",
+        "--ranks",
+        default="1..128",
+        metavar="N..M",
+        help="powers of two between, or a list: 1,2,24 (default: 1..128)",
+    )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--minibatch", type=int, metavar="N", help="of all nodes together, however many there are (strong scaling)")
     size.add_argument(
-        "--per-node", "--per-rank", type=int, default=32, metavar="N", help="samples of each node: the minibatch grows (weak scaling; default: 32)"
+        "--minibatch", type=int, metavar="N", help="of all nodes together, however many there are (strong scaling)"
+    )
+    size.add_argument(
+        "--per-node",
+        "--per-rank",
+        type=int,
+        default=32,
+        metavar="N",
+        help="samples of each node: the minibatch grows (weak scaling; default: 32)",
     )
     parser.add_argument(
-        "--profile", metavar="NODE_TYPE", help="a node type of clusters/nodes.yaml (default: this machine, as `scaleproof profile` measured it)"
+        "--profile",
+        metavar="NODE_TYPE",
+        help="a node type of clusters/nodes.yaml (default: this machine, as `scaleproof profile` measured it)",
     )
     parser.add_argument("--peak", type=float, metavar="TFLOPS", help="or the peak rate of a node of yours, TFLOP/s")
-    parser.add_argument("--efficiency", metavar="LOW..HIGH", help="share of the peak rate that computing reaches; the intervals hold all of it")
+    parser.add_argument(
+        "--efficiency",
+        metavar="LOW..HIGH",
+        help="share of the peak rate that computing reaches; the intervals hold all of it",
+    )
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of this machine's profile (default: 1)")
     parser.add_argument("--transport", default="tcp", metavar="NAME", help="(default: tcp)")
-    parser.add_argument("--collective", metavar="NAME", help="ring, halving_doubling or tree (default: ring, or what the library has)")
-    parser.add_argument("--strategy", default="sync_overlap", metavar="NAME", help="sync_overlap, sync, parameter_server, ... (default: sync_overlap)")
-    parser.add_argument("--servers", type=int, default=0, metavar="K", help="parameter servers, on the first nodes (default: one on every node)")
-    parser.add_argument("--bucket-mib", type=float, default=25.0, metavar="MIB", help="gradients that travel together (default: 25)")
-    parser.add_argument("--image-side", type=int, metavar="N", help="pixels of a side, to reduce a network of ours")
-    parser.add_argument("--width", type=float, default=1.0, metavar="F", help="factor of its hidden features (default: 1)")
-    parser.add_argument("--least", type=float, default=0.5, metavar="SHARE", help="efficiency below which a node does not pay any more (default: 0.5)")
     parser.add_argument(
-        "-o", "--out", type=Path, metavar="PATH", help="the picture: FILE.png, FILE.svg or FILE.pdf, or a folder for PNG and SVG (default: a PNG here)"
+        "--collective", metavar="NAME", help="ring, halving_doubling or tree (default: ring, or what the library has)"
     )
-    parser.add_argument("--json", action="store_true", help="for machines: one JSON object on stdout; no picture without --out")
+    parser.add_argument(
+        "--strategy",
+        default="sync_overlap",
+        metavar="NAME",
+        help="sync_overlap, sync, parameter_server, ... (default: sync_overlap)",
+    )
+    parser.add_argument(
+        "--servers",
+        type=int,
+        default=0,
+        metavar="K",
+        help="parameter servers, on the first nodes (default: one on every node)",
+    )
+    parser.add_argument(
+        "--bucket-mib", type=float, default=25.0, metavar="MIB", help="gradients that travel together (default: 25)"
+    )
+    parser.add_argument("--image-side", type=int, metavar="N", help="pixels of a side, to reduce a network of ours")
+    parser.add_argument(
+        "--width", type=float, default=1.0, metavar="F", help="factor of its hidden features (default: 1)"
+    )
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=0.5,
+        metavar="SHARE",
+        help="efficiency below which a node does not pay any more (default: 0.5)",
+    )
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="the picture: FILE.png, FILE.svg or FILE.pdf, or a folder for PNG and SVG (default: a PNG here)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="for machines: one JSON object on stdout; no picture without --out"
+    )
     results_argument(parser)
 
 
@@ -126,23 +187,39 @@ def _print(given: argparse.Namespace, found: Asked, points: list[Point], useful:
     question, network = found.question, found.question.network
     print(f"{_size(found)}; {_scaling(found)}")
     print(f"a node: {found.compute}; {found.fabric}; {_exchange(given, found)}")
-    columns = ["nodes", "samples a node", "step (ms) ↓", "samples/s ↑", "speed-up ↑", "efficiency ↑", "exposed (ms) ↓", "binds"]
+    columns = [
+        "nodes",
+        "samples a node",
+        "step (ms) ↓",
+        "samples/s ↑",
+        "speed-up ↑",
+        "efficiency ↑",
+        "exposed (ms) ↓",
+        "binds",
+    ]
     narrow = sys.stdout.isatty() and get_terminal_size().columns < WIDE
     rows = [columns, *(_row(point, "\n" if narrow else " ") for point in points)]
     shown, *rows = [[*row[:4], *row[5:]] for row in rows] if narrow else rows  # efficiency says the same as speed-up
     print_table(shown, rows)
     print(_verdict(points, useful))
     last = points[-1]
-    print(f"binds: halving the time that this resource takes shortens the step most, by the share behind it; at {last.nodes} nodes {HINTS[last.binds]}")
+    print(
+        f"binds: halving the time that this resource takes shortens the step most, by the share behind it; at {last.nodes} nodes {HINTS[last.binds]}"
+    )
     label = _label(given, found)
     print(f"evidence: simulated{f' ({label.words})' if label else ''}; costs of messages {question.costs.source}")
     for line in label.why if label else ():
         print(f"  {label.words if label else ''}: {line}")
     for words in question.costs.assumed:
         print(f"  assumed: {words}")
-    print("  [in brackets]: over the uncertainty of costs and profile" + (" and all of --efficiency" if given.efficiency else ""))
+    print(
+        "  [in brackets]: over the uncertainty of costs and profile"
+        + (" and all of --efficiency" if given.efficiency else "")
+    )
     if found.left_out:
-        print(f"  left out: {', '.join(map(str, found.left_out))} nodes do not divide a minibatch of {question.minibatch}")
+        print(
+            f"  left out: {', '.join(map(str, found.left_out))} nodes do not divide a minibatch of {question.minibatch}"
+        )
     if found.unused:
         named = ", ".join([*found.unused[:3], *(["..."] if len(found.unused) > 3 else [])])
         print(f"  not exchanged: {len(found.unused)} parameters that the forward pass does not use ({named})")
@@ -151,7 +228,8 @@ def _print(given: argparse.Namespace, found: Asked, points: list[Point], useful:
 
 
 def _label(given: argparse.Namespace, found: Asked) -> Label | None:
-    """What suite validation says of such predictions on this machine, at the largest number of nodes; None where nothing is exchanged."""
+    """What suite validation says of such predictions on this machine, at the largest number of nodes; None where
+    nothing is exchanged."""
     from scaleproof.claims.validation import Findings
     from scaleproof.record.digest import code_digest, machine_id
 
@@ -171,13 +249,23 @@ def _size(found: Asked) -> str:
 
 def _scaling(found: Asked) -> str:
     question = found.question
-    return f"minibatch {question.minibatch} over all nodes" if question.minibatch is not None else f"{question.per_node} samples a node"
+    return (
+        f"minibatch {question.minibatch} over all nodes"
+        if question.minibatch is not None
+        else f"{question.per_node} samples a node"
+    )
 
 
 def _exchange(given: argparse.Namespace, found: Asked) -> str:
     case = found.question.case(found.nodes[-1])
-    how = f"{case.strategy} over {case.transport}" + (f", {case.collective}" if not case.strategy.endswith("server") else "")
-    servers = f", {case.servers or 'as many as nodes'} servers" if case.strategy.endswith("server") else f", buckets of {given.bucket_mib:g} MiB"
+    how = f"{case.strategy} over {case.transport}" + (
+        f", {case.collective}" if not case.strategy.endswith("server") else ""
+    )
+    servers = (
+        f", {case.servers or 'as many as nodes'} servers"
+        if case.strategy.endswith("server")
+        else f", buckets of {given.bucket_mib:g} MiB"
+    )
     return how + servers
 
 
@@ -186,7 +274,10 @@ def _row(point: Point, apart: str) -> list[str]:
     efficiency = point.efficiency
     step, exposed = (_ranged(time.over(1e-3), apart) for time in (point.step_s, point.exposed_s))
     comma = ", " if apart == " " else ","
-    speedup, share = _ranged(point.speedup, apart), f"{efficiency.value:.0%}{apart}[{efficiency.low:.0%}{comma}{efficiency.high:.0%}]"
+    speedup, share = (
+        _ranged(point.speedup, apart),
+        f"{efficiency.value:.0%}{apart}[{efficiency.low:.0%}{comma}{efficiency.high:.0%}]",
+    )
     if point.nodes == 1:
         speedup, share, exposed = "1", "100%", "–"
     binds = f"{point.binds} {point.gains[point.binds]:.0%}"
@@ -198,7 +289,9 @@ def _ranged(found: Range, apart: str) -> str:
     from scaleproof.report.numbers import NARROW, bracket, significant
 
     interval = bracket(found.low, found.high)
-    return f"{significant(found.value)}{apart}{interval.replace(', ', ',') if apart != ' ' else interval}".replace(NARROW, "")
+    return f"{significant(found.value)}{apart}{interval.replace(', ', ',') if apart != ' ' else interval}".replace(
+        NARROW, ""
+    )
 
 
 def _verdict(points: list[Point], useful: Useful) -> str:
@@ -207,10 +300,14 @@ def _verdict(points: list[Point], useful: Useful) -> str:
     if not useful.value:
         return f"worth it: not even {points[0].nodes} nodes reach {least}"
     nodes = f"{useful.value} node{'s' if useful.value > 1 else ''}"
-    span = f" [{useful.low or 'none'}, {useful.high}]" if (useful.low, useful.high) != (useful.value, useful.value) else ""
+    span = (
+        f" [{useful.low or 'none'}, {useful.high}]" if (useful.low, useful.high) != (useful.value, useful.value) else ""
+    )
     text = f"worth it up to {nodes}{span}, for at least {least}" + (f"; {useful.at_end}" if useful.at_end else "")
     best = max(points, key=lambda point: point.throughput.value)
-    return text + (f"; of the numbers asked for {best.nodes} nodes are the fastest" if best.nodes < points[-1].nodes else "")
+    return text + (
+        f"; of the numbers asked for {best.nodes} nodes are the fastest" if best.nodes < points[-1].nodes else ""
+    )
 
 
 def _much_memory(network: Any, points: list[Point]) -> str:
@@ -221,7 +318,11 @@ def _much_memory(network: Any, points: list[Point]) -> str:
 
     values = sum(prod(layer.output_shape) for layer in network.layers)
     needed = 4 * (3 * network.parameters + 2 * values * points[0].batch)
-    return f"memory is not looked at: {points[0].batch} samples on a node need about {format_bytes(needed)}" if needed > 16 * 2**30 else ""
+    return (
+        f"memory is not looked at: {points[0].batch} samples on a node need about {format_bytes(needed)}"
+        if needed > 16 * 2**30
+        else ""
+    )
 
 
 def _picture(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> Any:
@@ -234,10 +335,12 @@ def _picture(given: argparse.Namespace, found: Asked, points: list[Point], usefu
     drawn = [
         NodesPoint(point.nodes, bounded(point.throughput), bounded(point.efficiency), share, point.binds)
         for point, share in zip(points, shares, strict=True)
-    ]  # fmt: skip
+    ]
     subtitle = f"a node: {found.compute}\n{found.fabric}; {_exchange(given, found)}\ncosts of messages {found.question.costs.source}"
     title = f"{found.question.network.name}, {_scaling(found)}: simulated"
-    return PredictionPicture(title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high), bool(useful.at_end))
+    return PredictionPicture(
+        title, subtitle, drawn, useful.least, (useful.value, useful.low, useful.high), bool(useful.at_end)
+    )
 
 
 def _machine_form(given: argparse.Namespace, found: Asked, points: list[Point], useful: Useful) -> dict[str, Any]:
@@ -246,9 +349,20 @@ def _machine_form(given: argparse.Namespace, found: Asked, points: list[Point], 
     question, label = found.question, _label(given, found)
     rows = [{**asdict(point), "efficiency": asdict(point.efficiency), "binds": point.binds} for point in points]
     return {
-        "evidence": "simulated", "label": label and label.model_dump(), "workload": question.network.name, "parameters": question.network.parameters,
+        "evidence": "simulated",
+        "label": label and label.model_dump(),
+        "workload": question.network.name,
+        "parameters": question.network.parameters,
         "forward_flop": question.network.forward_flop,
-        "minibatch": question.minibatch, "per_node": question.per_node, "compute": found.compute, "fabric": found.fabric, "exchange": _exchange(given, found),
-        "costs": question.costs.source, "assumed": list(question.costs.assumed), "points": rows, "useful": asdict(useful), "left_out": found.left_out,
+        "minibatch": question.minibatch,
+        "per_node": question.per_node,
+        "compute": found.compute,
+        "fabric": found.fabric,
+        "exchange": _exchange(given, found),
+        "costs": question.costs.source,
+        "assumed": list(question.costs.assumed),
+        "points": rows,
+        "useful": asdict(useful),
+        "left_out": found.left_out,
         "unused_parameters": found.unused,
-    }  # fmt: skip
+    }

@@ -62,11 +62,17 @@ def asked(given: argparse.Namespace) -> Asked:
     for option, samples in (("--minibatch", minibatch), ("--per-node", per_node)):
         if samples is not None and samples < 1:
             raise SpecError(f"{option} {samples}: give at least one sample")
-    fields |= fabric | _exchange(given) | {"workload": given.workload if ":" not in given.workload else "vgg_a", "width": given.width}
+    fields |= (
+        fabric
+        | _exchange(given)
+        | {"workload": given.workload if ":" not in given.workload else "vgg_a", "width": given.width}
+    )
     fields |= {"image_side": given.image_side} if given.image_side else {}
     nodes = [count for count in every if minibatch is None or minibatch % count == 0]
     if not nodes:
-        raise SpecError(f"--nodes {given.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the minibatch with the nodes")
+        raise SpecError(
+            f"--nodes {given.nodes}: no such number divides --minibatch {minibatch}; --per-node grows the minibatch with the nodes"
+        )
     question = Question(fields, network, _no_costs(), profiles, minibatch, per_node)
     try:
         case = [question.case(count) for count in (nodes[0], nodes[-1])][-1]
@@ -80,7 +86,9 @@ def asked(given: argparse.Namespace) -> Asked:
 def _taken_for_granted(given: argparse.Namespace, minibatch: int | None, nodes: list[int]) -> list[str]:
     """What of computing nobody measured."""
     if not (given.profile or given.peak):
-        return ["every node computes as long as every other, in every step: what `scaleproof fit` finds of that is drawn in launches of fabric simulated only"]
+        return [
+            "every node computes as long as every other, in every step: what `scaleproof fit` finds of that is drawn in launches of fabric simulated only"
+        ]
     if minibatch is not None and nodes[-1] > 1:
         return [f"{minibatch} samples on a node and {minibatch // nodes[-1]} reach the same share of the peak rate"]
     return []
@@ -90,7 +98,9 @@ def _no_costs() -> Any:
     """Of a question that is only checked: which costs there are follows from its case."""
     from scaleproof.simulate.model import CostModel, Uncertain
 
-    return CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "none")
+    return CostModel(
+        (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "none"
+    )
 
 
 def nodes_of(text: str) -> list[int]:
@@ -98,7 +108,9 @@ def nodes_of(text: str) -> list[int]:
     spanned, listed = re.fullmatch(r"([0-9]+)\.\.([0-9]+)", text), re.fullmatch(r"[0-9]+(,[0-9]+)*", text)
     if spanned:
         first, last = int(spanned[1]), int(spanned[2])
-        found = sorted({first, last, *(2**power for power in range(MOST_NODES.bit_length()) if first < 2**power < last)})
+        found = sorted(
+            {first, last, *(2**power for power in range(MOST_NODES.bit_length()) if first < 2**power < last)}
+        )
     elif listed:
         found = sorted({int(part) for part in text.split(",")})
     else:
@@ -130,31 +142,49 @@ def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
         from scaleproof.workloads.traced import parse_inputs, trace
 
         if given.image_side or given.width != 1:
-            raise SpecError("--image-side and --width reduce networks of ours; a module's size is what its function makes and what --input says")
+            raise SpecError(
+                "--image-side and --width reduce networks of ours; a module's size is what its function makes and what --input says"
+            )
         return trace(given.workload, parse_inputs(given.input) if given.input else None)
     if given.workload not in registry.names("workload"):
         known = nearest(given.workload, registry.names("workload"))
-        raise SpecError(f"unknown workload {given.workload!r}; {known}; a torch module of your own is package.module:name")
+        raise SpecError(
+            f"unknown workload {given.workload!r}; {known}; a torch module of your own is package.module:name"
+        )
     if given.input:
-        raise SpecError(f"--input is for a torch module of your own; {given.workload} has its input (--image-side reduces images)")
+        raise SpecError(
+            f"--input is for a torch module of your own; {given.workload} has its input (--image-side reduces images)"
+        )
     network: Network = registry.load("workload", given.workload)(given.image_side, given.width)
     return network, []
 
 
 def _exchange(given: argparse.Namespace) -> dict[str, Any]:
     if given.strategy == "hybrid" and ":" in given.workload:
-        raise SpecError("--strategy hybrid divides the fully connected layers at the end of networks of ours; it does not know those of a module")
+        raise SpecError(
+            "--strategy hybrid divides the fully connected layers at the end of networks of ours; it does not know those of a module"
+        )
     transport = registry.entry("transport", given.transport)
     if transport.one_node and nodes_of(given.nodes)[-1] > 1:
-        raise SpecError(f"--transport {given.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1")
+        raise SpecError(
+            f"--transport {given.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1"
+        )
     ours = transport.point_to_point or (given.strategy in GROUPED and transport.sends)
     collective = given.collective or ("ring" if ours else "native")
-    fields = {"transport": given.transport, "collective": collective, "strategy": given.strategy, "launcher": transport.launcher or "local"}
+    fields = {
+        "transport": given.transport,
+        "collective": collective,
+        "strategy": given.strategy,
+        "launcher": transport.launcher or "local",
+    }
     return fields | {"bucket_mib": given.bucket_mib} | ({"servers": given.servers} if given.servers else {})
 
 
-def _compute(given: argparse.Namespace, network: Network) -> tuple[str, Callable[[TrainCase], tuple[Profile, ...]], dict[str, Any]]:
-    """Of a node type or peak rate over a range of efficiency, or as it was measured here: words, profiles of a case, fields of a case."""
+def _compute(
+    given: argparse.Namespace, network: Network
+) -> tuple[str, Callable[[TrainCase], tuple[Profile, ...]], dict[str, Any]]:
+    """Of a node type or peak rate over a range of efficiency, or as it was measured here: words, profiles of a case,
+    fields of a case."""
     from scaleproof.record.digest import machine_id
     from scaleproof.spec.cluster import node_type
     from scaleproof.workloads.profile import peak_profile, profile_of
@@ -163,12 +193,16 @@ def _compute(given: argparse.Namespace, network: Network) -> tuple[str, Callable
         raise SpecError("--profile names a node type, --peak gives its rate: one of them")
     if given.profile or given.peak:
         if not given.efficiency:
-            raise SpecError("--efficiency LOW..HIGH is missing: the share of the peak rate that computing reaches, e.g. 0.4..0.6")
+            raise SpecError(
+                "--efficiency LOW..HIGH is missing: the share of the peak rate that computing reaches, e.g. 0.4..0.6"
+            )
         low, high = efficiency_of(given.efficiency)
         kind = node_type(given.profile) if given.profile else _given_rate(given.peak)
         shares = [low] if low == high else [(low * high) ** 0.5, low, high]
         name = f"{kind.summary}, " if given.profile else ""
-        words = f"{name}{kind.peak_flops / 1e12:.3g} TFLOP/s at its peak, of which {low:.0%}" + (f" to {high:.0%}" if high > low else "")
+        words = f"{name}{kind.peak_flops / 1e12:.3g} TFLOP/s at its peak, of which {low:.0%}" + (
+            f" to {high:.0%}" if high > low else ""
+        )
 
         def reckoned(case: TrainCase) -> tuple[Profile, ...]:
             return tuple(peak_profile(network, case.minibatch // case.ranks, kind, share) for share in shares)
@@ -177,7 +211,9 @@ def _compute(given: argparse.Namespace, network: Network) -> tuple[str, Callable
     if given.efficiency:
         raise SpecError("--efficiency is a share of a peak rate: give --profile NODE_TYPE, or --peak TFLOPS")
     if ":" in given.workload:
-        raise SpecError(f"how fast does a node compute {given.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and --efficiency LOW..HIGH")
+        raise SpecError(
+            f"how fast does a node compute {given.workload}? Give --profile NODE_TYPE or --peak TFLOPS, and --efficiency LOW..HIGH"
+        )
     folder = given.results / "machines" / machine_id()
     threads = f"{given.threads} thread{'s' if given.threads > 1 else ''}"
     return f"this machine, {threads}", lambda case: (profile_of(case, folder),), {"threads_per_rank": given.threads}
@@ -188,7 +224,9 @@ def _given_rate(tera: float) -> NodeType:
 
     if tera <= 0:
         raise SpecError(f"--peak {tera:g}: give TFLOP/s of a node, above 0")
-    return NodeType(summary="a node of the given rate", cores=1, ghz=tera * 1000, flop_per_cycle=1, source="the command line")
+    return NodeType(
+        summary="a node of the given rate", cores=1, ghz=tera * 1000, flop_per_cycle=1, source="the command line"
+    )
 
 
 def efficiency_of(text: str) -> tuple[float, float]:
@@ -199,7 +237,9 @@ def efficiency_of(text: str) -> tuple[float, float]:
     except ValueError:
         low, high = 0.0, 0.0
     if len(parts) > 2 or not 0 < low <= high <= 1:
-        raise SpecError(f"--efficiency {text!r}: write a share of the peak rate or a range, above 0 and at most 1, as 0.5 or 0.4..0.6")
+        raise SpecError(
+            f"--efficiency {text!r}: write a share of the peak rate or a range, above 0 and at most 1, as 0.5 or 0.4..0.6"
+        )
     return low, high
 
 
@@ -211,4 +251,6 @@ def _wrong(failed: ValidationError) -> SpecError:
     loc = [str(part) for part in error["loc"][1:]]
     name = field_of(error) or (loc[0] if loc else "")
     option = OPTION.get(name, f"--{name.replace('_', '-')}")
-    return SpecError(f"{option}: {phrase({**error, 'loc': loc}, list(TrainCase.model_fields), options_of(TrainCase, name))}")
+    return SpecError(
+        f"{option}: {phrase({**error, 'loc': loc}, list(TrainCase.model_fields), options_of(TrainCase, name))}"
+    )

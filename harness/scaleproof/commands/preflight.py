@@ -1,4 +1,5 @@
-"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed. Measures and records nothing."""
+"""Looks whether an experiment can be measured here: names, ports, pairs of ranks, disk, memory, cores, clocks, speed.
+Measures and records nothing."""
 
 from __future__ import annotations
 
@@ -45,10 +46,16 @@ def main(given: argparse.Namespace) -> int:
     if given.json:
         print(
             json.dumps(
-                {name: {group: [check.model_dump() for check in checks] for group, checks in found.items()} for name, found in answers.items()}, indent=2
+                {
+                    name: {group: [check.model_dump() for check in checks] for group, checks in found.items()}
+                    for name, found in answers.items()
+                },
+                indent=2,
             )
         )
-    return int(any(check.passed is False for found in answers.values() for checks in found.values() for check in checks))
+    return int(
+        any(check.passed is False for found in answers.values() for checks in found.values() for check in checks)
+    )
 
 
 def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> dict[str, list[PreflightCheck]]:
@@ -56,8 +63,11 @@ def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> d
     from scaleproof.launch.preflight.experiment_preflight import Preflight
 
     found: dict[str, dict[str, PreflightCheck]] = {}
-    # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in /tmp.
-    with tempfile.TemporaryDirectory(prefix=".scaleproof-preflight-", dir=results.resolve() if ground is not None else None) as staging:
+    # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in
+    # /tmp.
+    with tempfile.TemporaryDirectory(
+        prefix=".scaleproof-preflight-", dir=results.resolve() if ground is not None else None
+    ) as staging:
         preflight = Preflight(results, Path(staging), ground)
         preflight.expect(cases)
         for case in {case.case_id: case for case in cases}.values():
@@ -72,7 +82,11 @@ def _severity(check: PreflightCheck) -> int:
 
 
 def _rows(found: dict[str, list[PreflightCheck]]) -> list[list[str]]:
-    return [[group, check.code, outcome(check), check.message, check.advice] for group, checks in found.items() for check in checks]
+    return [
+        [group, check.code, outcome(check), check.message, check.advice]
+        for group, checks in found.items()
+        for check in checks
+    ]
 
 
 def outcome(check: PreflightCheck) -> str:

@@ -23,11 +23,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     size_argument(parser)
     results_argument(parser)
     suites_argument(parser)
-    parser.add_argument("-o", "--output", type=Path, default=Path("reports"), metavar="DIR", help="folder of the pages (default: ./reports)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("reports"),
+        metavar="DIR",
+        help="folder of the pages (default: ./reports)",
+    )
 
 
 def main(given: argparse.Namespace) -> int:
-    """Write the pages, print the index's path; what is not collected or judged yet is named on stderr, suites that nobody has begun in one line."""
+    """Write the pages, print the index's path; what is not collected or judged yet is named on stderr, suites that
+    nobody has begun in one line."""
     size = size_of(given)
     suites = suites_of(given.suite, given.suites)
 
@@ -43,7 +51,10 @@ def main(given: argparse.Namespace) -> int:
         for command, path in missing:
             print(f"warning: {path} is missing; `scaleproof {command} --size {size}` makes it", file=sys.stderr)
     if unbegun:
-        print(f"nothing of size {size} yet: {', '.join(unbegun)}; `snakemake NAME --config size={size}` runs one", file=sys.stderr)
+        print(
+            f"nothing of size {size} yet: {', '.join(unbegun)}; `snakemake NAME --config size={size}` runs one",
+            file=sys.stderr,
+        )
     print(build(given.results, given.output, size, suites))
     return 0
 

@@ -1,9 +1,11 @@
-"""Looks after a results folder: lists launches, asks them in SQL, hands them on, takes another machine's in, removes old ones.
+"""Looks after a results folder: lists launches, asks them in SQL, hands them on, takes another machine's in, removes
+old ones.
 
-Which launches: conditions KEY:VALUE behind the command, all of which must hold; several of one key mean any of them. Keys are all fields of a case (suite,
-experiment, arm, transport, strategy, workload, ranks, ...), and size, status, evidence, machine, code, commit, case, launch, since, until, failure, warning,
-and tag: a value on any axis of docs/tags.md. Beginnings do for case, launch, code, commit and machine. What is listed comes from an index that is brought up
-to date by itself; deleting results/index/ costs time and nothing else."""
+Which launches: conditions KEY:VALUE behind the command, all of which must hold; several of one key mean any of them.
+Keys are all fields of a case (suite, experiment, arm, transport, strategy, workload, ranks, ...), and size, status,
+evidence, machine, code, commit, case, launch, since, until, failure, warning, and tag: a value on any axis of
+docs/tags.md. Beginnings do for case, launch, code, commit and machine. What is listed comes from an index that is
+brought up to date by itself; deleting results/index/ costs time and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +31,20 @@ EXAMPLE = """scaleproof results list suite:das2016 status:failed since:2026-11-0
   scaleproof results prune --old-code --failed           shows what would go; --yes removes it"""
 MANY = 40
 """Rows that a list shows without --limit."""
-_COLUMNS = ("launch", "suite", "experiment", "arm", "size", "evidence", "status", "machine", "code", "started", "wall s", "samples")
+_COLUMNS = (
+    "launch",
+    "suite",
+    "experiment",
+    "arm",
+    "size",
+    "evidence",
+    "status",
+    "machine",
+    "code",
+    "started",
+    "wall s",
+    "samples",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,35 +55,66 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--limit", type=int, default=MANY, metavar="N", help=f"rows shown (default: {MANY}; 0: all)")
     shown.add_argument("--json", action="store_true", help="for machines: one JSON object a line, all of them")
     query = _action(actions, "query", "one SQL statement (DuckDB) over tables launches, samples, claims and planned")
-    query.add_argument("sql", metavar="SQL", help="such as \"SELECT status, count(*) FROM launches GROUP BY status\"; 'DESCRIBE launches' lists columns")
+    query.add_argument(
+        "sql",
+        metavar="SQL",
+        help="such as \"SELECT status, count(*) FROM launches GROUP BY status\"; 'DESCRIBE launches' lists columns",
+    )
     query.add_argument("--json", action="store_true", help="for machines: one JSON object a line")
     export = _action(actions, "export", "chosen launches for other tools and other people")
     _conditions(export)
     form = export.add_mutually_exclusive_group(required=True)
-    form.add_argument("--parquet", type=Path, metavar="DIR", help="a new folder with launches, samples, claims and planned as Parquet files")
+    form.add_argument(
+        "--parquet",
+        type=Path,
+        metavar="DIR",
+        help="a new folder with launches, samples, claims and planned as Parquet files",
+    )
     form.add_argument("--duckdb", type=Path, metavar="FILE", help="the same as one DuckDB database")
-    form.add_argument("--ro-crate", type=Path, metavar="PATH", help="records, tables, verdicts, suites and environment as an RO-Crate: a folder, or PATH.zip")
+    form.add_argument(
+        "--ro-crate",
+        type=Path,
+        metavar="PATH",
+        help="records, tables, verdicts, suites and environment as an RO-Crate: a folder, or PATH.zip",
+    )
     suites_argument(export)
-    merge = _action(actions, "merge", "take in another results folder: its records, machines/ and stops/; refuses one launch with two contents")
+    merge = _action(
+        actions,
+        "merge",
+        "take in another results folder: its records, machines/ and stops/; refuses one launch with two contents",
+    )
     merge.add_argument("other", type=Path, metavar="OTHER", help="a folder with runs/; it is only read")
     merge.add_argument("--dry-run", action="store_true", help="say what is new and copy nothing")
     prune = _action(actions, "prune", "remove records; only shows what would go unless --yes is given")
     _conditions(prune)
-    for name, words in (("old-code", "that ran with other code than this"), ("failed", "without status ok"), ("unplanned", "in no plan of their suite")):
+    for name, words in (
+        ("old-code", "that ran with other code than this"),
+        ("failed", "without status ok"),
+        ("unplanned", "in no plan of their suite"),
+    ):
         prune.add_argument(f"--{name}", action="append_const", dest="reasons", const=name, help=f"those {words}")
-    prune.add_argument("--even-last", action="store_true", help="also the last good launch of a case, which stays otherwise")
+    prune.add_argument(
+        "--even-last", action="store_true", help="also the last good launch of a case, which stays otherwise"
+    )
     prune.add_argument("--yes", action="store_true", help="remove them")
     suites_argument(prune)
 
 
 def _action(actions: Any, name: str, words: str) -> argparse.ArgumentParser:
-    added: argparse.ArgumentParser = actions.add_parser(name, help=words, description=f"{name}: {words}.", allow_abbrev=False)
+    added: argparse.ArgumentParser = actions.add_parser(
+        name, help=words, description=f"{name}: {words}.", allow_abbrev=False
+    )
     results_argument(added)
     return added
 
 
 def _conditions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("conditions", metavar="KEY:VALUE", nargs="*", help="as in transport:tcp status:ok since:2026-11-01 tag:closed-ring (default: all)")
+    parser.add_argument(
+        "conditions",
+        metavar="KEY:VALUE",
+        nargs="*",
+        help="as in transport:tcp status:ok since:2026-11-01 tag:closed-ring (default: all)",
+    )
 
 
 def main(given: argparse.Namespace) -> int:
@@ -87,7 +133,9 @@ def _index(results: Path) -> Index:
     from scaleproof.spec.errors import SpecError
 
     if not (results / "runs").is_dir():
-        raise SpecError(f"{results}: no records, since it has no folder 'runs'; --results names another, `scaleproof run` makes some")
+        raise SpecError(
+            f"{results}: no records, since it has no folder 'runs'; --results names another, `scaleproof run` makes some"
+        )
     index = Index(results)
     for (case_id, launch), entry in index.entries.items():
         if entry.problem is not None:
@@ -118,7 +166,16 @@ def _row(row: Row) -> list[str]:
     status = row["status"] if row["failure"] is None else f"{row['status']}: {row['failure']}"
     evidence = row["evidence"] + (f", excluded: {row['excluded']}" if row["excluded"] else "")
     first = [str(row[name]) for name in ("launch", "suite", "experiment", "arm", "size")]
-    return [*first, evidence, status, row["machine"], row["code"], row["started_at"][:19], f"{row['wall_s']:.1f}", str(row["samples"])]
+    return [
+        *first,
+        evidence,
+        status,
+        row["machine"],
+        row["code"],
+        row["started_at"][:19],
+        f"{row['wall_s']:.1f}",
+        str(row["samples"]),
+    ]
 
 
 def _summary(found: pa.Table) -> str:
@@ -128,11 +185,15 @@ def _summary(found: pa.Table) -> str:
         return "no launches"
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found["status"]).to_pylist()}
     told = ", ".join(
-        f"{counts[status]} {words}" for status, words in (("ok", "ok"), ("failed", "failed"), ("not_runnable", "not runnable here")) if status in counts
+        f"{counts[status]} {words}"
+        for status, words in (("ok", "ok"), ("failed", "failed"), ("not_runnable", "not runnable here"))
+        if status in counts
     )
     cases, machines = (pc.count_distinct(found[name]).as_py() for name in ("case", "machine"))
     first, last = (pick(found["started_at"]).as_py()[:19] for pick in (pc.min, pc.max))
-    words = f"{_count(len(found), 'launch', 'launches')}: {told}; {_count(cases, 'case')}, {_count(machines, 'machine')}"
+    words = (
+        f"{_count(len(found), 'launch', 'launches')}: {told}; {_count(cases, 'case')}, {_count(machines, 'machine')}"
+    )
     return f"{words}, {_count(pc.sum(found['samples']).as_py(), 'sample')}, from {first} to {last}"
 
 
@@ -173,7 +234,9 @@ def _export(given: argparse.Namespace) -> None:
         to_parquet(tables, given.parquet)
     else:
         to_duckdb(tables, given.duckdb)
-    print(f"{given.parquet or given.duckdb}: " + ", ".join(f"{name} {len(table)} rows" for name, table in tables.items()))
+    print(
+        f"{given.parquet or given.duckdb}: " + ", ".join(f"{name} {len(table)} rows" for name, table in tables.items())
+    )
 
 
 def _crate(given: argparse.Namespace, chosen: pa.Table, tables: dict[str, pa.Table]) -> None:
@@ -185,7 +248,10 @@ def _crate(given: argparse.Namespace, chosen: pa.Table, tables: dict[str, pa.Tab
     named = set(chosen["suite"].to_pylist())
     suites = {suite.name: suite for suite in suites_of(None, given.suites) if suite.name in named}
     for name in sorted(named - suites.keys()):
-        print(f"warning: suite {name!r} is not here (--suites), so the crate holds its records without its experiments and claims", file=sys.stderr)
+        print(
+            f"warning: suite {name!r} is not here (--suites), so the crate holds its records without its experiments and claims",
+            file=sys.stderr,
+        )
     count = to_crate(given.results, chosen, tables, suites, given.ro_crate)
     print(f"{given.ro_crate}: RO-Crate of {_count(count, 'launch', 'launches')}, read back whole")
 
@@ -199,13 +265,17 @@ def _merge(given: argparse.Namespace) -> None:
     for line in found.damaged:
         print(f"warning: {line}; not merged", file=sys.stderr)
     words = "would be new" if given.dry_run else "new"
-    print(f"{_count(len(found.new), 'launch', 'launches')} {words}, {found.same} here already, {len(found.damaged)} no records")
+    print(
+        f"{_count(len(found.new), 'launch', 'launches')} {words}, {found.same} here already, {len(found.damaged)} no records"
+    )
     for place in found.beside:
         print(f"  {words}: {place}")
     for place in found.ours:
         print(f"  differs, ours stays: {place}")
     if found.new and not given.dry_run:
-        print("tables and verdicts are as they were: `scaleproof collect` and `scaleproof judge` make them anew, or `snakemake`")
+        print(
+            "tables and verdicts are as they were: `scaleproof collect` and `scaleproof judge` make them anew, or `snakemake`"
+        )
 
 
 def _prune(given: argparse.Namespace) -> None:
@@ -222,11 +292,17 @@ def _prune(given: argparse.Namespace) -> None:
     found = candidates(given.results, index.launches, _chosen(given, index), reasons, suites, given.even_last)
     going = [one for one in found if not one.kept]
     if found:
-        rows = [[*_row(one.row)[:7], ", ".join(one.why), one.kept and f"stays: {one.kept}", "yes" if one.cited else ""] for one in found]
+        rows = [
+            [*_row(one.row)[:7], ", ".join(one.why), one.kept and f"stays: {one.kept}", "yes" if one.cited else ""]
+            for one in found
+        ]
         print_table([*_COLUMNS[:7], "why", "", "behind a verdict"], rows)
     size, stays = format_bytes(sum(one.nbytes for one in going)), len(found) - len(going)
     kept = f"; {_count(stays, 'last good launch', 'last good launches')} of a case stay (--even-last)" if stays else ""
     if given.yes:
         print(f"removed {_count(remove(given.results, going), 'launch', 'launches')}, {size}{kept}")
     else:
-        print(f"would remove {_count(len(going), 'launch', 'launches')}, {size}{kept}" + ("; --yes does it" if going else ""))
+        print(
+            f"would remove {_count(len(going), 'launch', 'launches')}, {size}{kept}"
+            + ("; --yes does it" if going else "")
+        )

@@ -1,4 +1,5 @@
-"""Runs an experiment's launches, or with --dry-run shows what they would be. Finished launches are not run again unless --again says so."""
+"""Runs an experiment's launches, or with --dry-run shows what they would be. Finished launches are not run again unless
+--again says so."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from scaleproof.spec.suite import Suite
 
 NODES_LOST = 75
-"""Exit code, that of a failure that passes (sysexits.h): started again with all nodes, the run goes on where it stopped."""
+"""Exit code, that of a failure that passes (sysexits.h): started again with all nodes, the run goes on where it
+stopped."""
 HELP = "run an experiment, or list its launches with --dry-run"
 EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
 
@@ -40,8 +42,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     planned_arguments(parser)
     allocation_arguments(parser)
-    parser.add_argument("--dry-run", action="store_true", help="list cases, launches and an estimate of time and memory; write nothing")
-    parser.add_argument("--again", action="store_true", help="run finished launches once more; the earlier records stay")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list cases, launches and an estimate of time and memory; write nothing"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="run finished launches once more; the earlier records stay"
+    )
     parser.add_argument("--case", metavar="ID", help="only the case whose id starts with ID")
     parser.add_argument("--launch", type=int, metavar="N", help="only repetition N of each case, from 0")
 
@@ -58,7 +64,9 @@ def main(given: argparse.Namespace) -> int:
     plans = {name: _chosen(launches, given) for name, launches in planned.items()}
     _must_match(plans, given)
     # Before the first launch, so that a wrong metric is said at once; launches asked for one by one are just these.
-    rules = {name: sequential(suite, name, size) for name in plans} if given.case is None and given.launch is None else {}
+    rules = (
+        {name: sequential(suite, name, size) for name in plans} if given.case is None and given.launch is None else {}
+    )
     if given.dry_run:
         return dry_run(suite, plans, size, given.results)
     ground = ground_of_run(given)
@@ -96,19 +104,27 @@ def _up_to_budget(suite: Suite, experiment: str, size: str) -> list[PlannedLaunc
 
 
 def _chosen(launches: Sequence[PlannedLaunch], given: argparse.Namespace) -> list[PlannedLaunch]:
-    return [launch for launch in launches if (given.case is None or launch.case.case_id.startswith(given.case)) and given.launch in (None, launch.plan_index)]
+    return [
+        launch
+        for launch in launches
+        if (given.case is None or launch.case.case_id.startswith(given.case))
+        and given.launch in (None, launch.plan_index)
+    ]
 
 
 def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Namespace) -> None:
     from scaleproof.spec.errors import SpecError
 
     if not any(plans.values()):
-        asked = [f"--{name} {value}" for name, value in (("case", given.case), ("launch", given.launch)) if value is not None]
+        asked = [
+            f"--{name} {value}" for name, value in (("case", given.case), ("launch", given.launch)) if value is not None
+        ]
         raise SpecError(f"no launch fits {' '.join(asked)}; --dry-run lists the cases and how often each is launched")
 
 
 def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], ground: Ground | None) -> None:
-    """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is recorded as not runnable."""
+    """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is
+    recorded as not runnable."""
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.errors import SpecError
 
@@ -133,21 +149,29 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
         shown = changing(list(cases.values()))
         rows = [
             [
-                case_id, case.arm, *(_cell(case, field) for field in shown), str(sum(launch.case.case_id == case_id for launch in launches)),
-                format_seconds(costs[case_id].seconds), format_bytes(costs[case_id].nbytes),
+                case_id,
+                case.arm,
+                *(_cell(case, field) for field in shown),
+                str(sum(launch.case.case_id == case_id for launch in launches)),
+                format_seconds(costs[case_id].seconds),
+                format_bytes(costs[case_id].nbytes),
                 f"{costs[case_id].launches} earlier launches" if costs[case_id].launches else "formula",
             ]
             for case_id, case in cases.items()
-        ]  # fmt: skip
+        ]
         title = f"{suite.name} {name} {size}: {len(cases)} cases, {len(launches)} launches, order seed {order_seed(suite.name, name, size)}"
         print_table(["case", "arm", *shown, "launches", "time each", "memory", "estimated from"], rows, title)
         if stop := suite.experiment(name).size(size).stop:
             what = stop.metric + (f" at {format_bytes(stop.nbytes)}" if stop.nbytes else "")
-            print(f"goes on until the interval of {what} reaches no further than {stop.target:.0%} from its median, up to {stop.budget} launches a case\n")
+            print(
+                f"goes on until the interval of {what} reaches no further than {stop.target:.0%} from its median, up to {stop.budget} launches a case\n"
+            )
         total += sum(costs[launch.case.case_id].seconds for launch in launches)
         peak = max(peak, *(cost.nbytes for cost in costs.values()))
     launches_in_all = sum(map(len, plans.values()))
-    print(f"{launches_in_all} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of memory (formula: {ASSUMPTIONS})")
+    print(
+        f"{launches_in_all} launches, about {format_seconds(total)} and up to {format_bytes(peak)} of memory (formula: {ASSUMPTIONS})"
+    )
     _warn_about_memory(peak)
     return 0
 
@@ -184,7 +208,10 @@ def _warn_about_memory(nbytes: int) -> None:
 
     available = psutil.virtual_memory().available
     if nbytes > available:
-        print(f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here", file=sys.stderr)
+        print(
+            f"warning: {format_bytes(nbytes)} is more than the {format_bytes(available)} that are free here",
+            file=sys.stderr,
+        )
 
 
 def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | None:
@@ -208,8 +235,14 @@ def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
 
 
 def _run(
-    suite: Suite, experiment: str, launches: Sequence[PlannedLaunch], size: str, given: argparse.Namespace, rule: Sequential | None, ground: Ground | None
-) -> tuple[int, Outcome]:  # fmt: skip
+    suite: Suite,
+    experiment: str,
+    launches: Sequence[PlannedLaunch],
+    size: str,
+    given: argparse.Namespace,
+    rule: Sequential | None,
+    ground: Ground | None,
+) -> tuple[int, Outcome]:
     """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1."""
     from scaleproof.core.launch_spec import STALL_S
     from scaleproof.launch.progress import progress_on_terminal
@@ -223,11 +256,20 @@ def _run(
     if rule is not None:
         rule.ground = ground
     outcome = run_plan(
-        list(launches), given.results, size=size, deadline_s=limits.deadline_s, progress=progress_on_terminal(title), again=given.again,
-        more=rule.more if rule else None, verify=_verifier(given.results), stall_s=limits.stall_s or STALL_S,
-        simulator=Predictor(given.results), refuse=_refusal(given.results), ground=ground,
+        list(launches),
+        given.results,
+        size=size,
+        deadline_s=limits.deadline_s,
+        progress=progress_on_terminal(title),
+        again=given.again,
+        more=rule.more if rule else None,
+        verify=_verifier(given.results),
+        stall_s=limits.stall_s or STALL_S,
+        simulator=Predictor(given.results),
+        refuse=_refusal(given.results),
+        ground=ground,
         on_node_loss=suite.experiment(experiment).on_node_loss,
-    )  # fmt: skip
+    )
     if rule is None and given.case is None and given.launch is None:
         write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), ground))
     counts = f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} not runnable here"

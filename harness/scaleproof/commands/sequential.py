@@ -1,4 +1,5 @@
-"""What `run` hands to the supervisor for a size with `stop`: the value that decides, and which cases are compared with which."""
+"""What `run` hands to the supervisor for a size with `stop`: the value that decides, and which cases are compared with
+which."""
 
 from __future__ import annotations
 
@@ -11,13 +12,20 @@ if TYPE_CHECKING:
 
 
 def sequential(suite: Suite, experiment: str, size: str) -> Sequential | None:
-    """The rule of a size with `stop`, None without. SpecError when its metric does not exist or has no value for a single launch."""
+    """The rule of a size with `stop`, None without. SpecError when its metric does not exist or has no value for a
+    single launch."""
     from scaleproof.launch.sequential_stopping import Sequential
 
     stop = suite.experiment(experiment).size(size).stop
     if stop is None:
         return None
-    return Sequential(suite, experiment, size, _value_of(suite, f"experiments.{experiment}.sizes.{size}.stop", stop), _companions(suite, experiment, size))
+    return Sequential(
+        suite,
+        experiment,
+        size,
+        _value_of(suite, f"experiments.{experiment}.sizes.{size}.stop", stop),
+        _companions(suite, experiment, size),
+    )
 
 
 def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
@@ -37,7 +45,10 @@ def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
         return lambda record, store: per_size(record, store.samples(record).to_pandas(), nbytes)
     if per_size is not None:
         raise SpecError(f"{where}: metric {stop.metric!r} is per message size: give 'nbytes'")
-    raise SpecError(f"{where}: metric {stop.metric!r} " + ("has no message size: leave out 'nbytes'" if per_launch else "has no value for a single launch"))
+    raise SpecError(
+        f"{where}: metric {stop.metric!r} "
+        + ("has no message size: leave out 'nbytes'" if per_launch else "has no value for a single launch")
+    )
 
 
 def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]:
@@ -53,7 +64,9 @@ def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]
         served = {case.case_id for case in cases if matches(case, form.select)}
         bases = {case.case_id for case in cases if form.against is not None and matches(case, form.against)}
         if form.arms:  # compared with each other
-            served = bases = {case.case_id for case in cases if any(matches(case, {**form.select, **arm}) for arm in form.arms)}
+            served = bases = {
+                case.case_id for case in cases if any(matches(case, {**form.select, **arm}) for arm in form.arms)
+            }
         elif form.rule is not None and form.rule.name == "monotone":
             bases = served
         for case_id in served:

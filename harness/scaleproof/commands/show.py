@@ -37,7 +37,9 @@ def main(given: argparse.Namespace) -> int:
         return 0
     log = folder / f"rank-{given.log}.log"
     if not log.is_file():
-        kept = ", ".join(sorted(path.name.removeprefix("rank-").removesuffix(".log") for path in folder.glob("rank-*.log")))
+        kept = ", ".join(
+            sorted(path.name.removeprefix("rank-").removesuffix(".log") for path in folder.glob("rank-*.log"))
+        )
         raise SpecError(f"launch {record.launch} has no log of rank {given.log}; it has those of: {kept or 'none'}")
     with log.open(errors="replace") as lines:
         for line in lines:
@@ -47,7 +49,10 @@ def main(given: argparse.Namespace) -> int:
 
 def printable(line: str) -> str:
     """A line of a log without what could steer a terminal."""
-    return "".join(character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}" for character in line.rstrip("\r\n"))
+    return "".join(
+        character if character.isprintable() or character == "\t" else "\N{REPLACEMENT CHARACTER}"
+        for character in line.rstrip("\r\n")
+    )
 
 
 def _evidence(record: Record, results: Path) -> str:
@@ -65,14 +70,27 @@ def _print(record: Record, folder: Path, results: Path) -> None:
     from scaleproof.spec.tags import NONE, tags_of
 
     case = record.case
-    print(f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {_evidence(record, results)} on machine {record.machine}")
-    print(f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}")
-    print("  " + ", ".join(f"{name} {value}" for name, value in case.model_dump().items() if value is not None and name not in ("suite", "experiment", "arm")))
+    print(
+        f"launch {record.launch}: {record.status}, {record.wall_s:.1f} s from {record.started_at}, {_evidence(record, results)} on machine {record.machine}"
+    )
+    print(
+        f"case {record.case_id}: {case.suite} {case.experiment} {record.size}, arm {case.arm}, repetition {record.plan_index}, seed {record.seed}"
+    )
+    print(
+        "  "
+        + ", ".join(
+            f"{name} {value}"
+            for name, value in case.model_dump().items()
+            if value is not None and name not in ("suite", "experiment", "arm")
+        )
+    )
     print("tags: " + ", ".join(f"{axis} {tag}" for axis, tag in tags_of(case).items() if tag != NONE))
     if record.failure:
         failure = record.failure
         where = f" at rank {failure.rank}" if failure.rank >= 0 else ""
-        print(f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}")
+        print(
+            f"failure: {failure.code}{where}, step {failure.step}, in {failure.operation or 'nothing named'}: {printable(failure.message)}"
+        )
         print(f"advice: {failure.advice}")
     for line in stall_lines(record):
         print(printable(line))
@@ -100,7 +118,9 @@ def _print_around(record: Record) -> None:
     """What was looked at around the launch: preflight, wire, environment in a line each; what passed is only counted."""
     if record.preflight:
         odd = [check for check in record.preflight if not check.passed or check.advice]
-        print(f"preflight: {len(record.preflight) - len(odd)} of {len(record.preflight)} checks passed without a remark")
+        print(
+            f"preflight: {len(record.preflight) - len(odd)} of {len(record.preflight)} checks passed without a remark"
+        )
         for check in odd:
             outcome = {True: "warning", False: "FAILED", None: "not readable"}[check.passed]
             print(f"  {check.code} {outcome}: {printable(check.message)}; {printable(check.advice)}")
@@ -109,22 +129,33 @@ def _print_around(record: Record) -> None:
     if "libraries" in found:
         unreadable = ", ".join(found.get("not_readable", {})) or "nothing"
         padding, size = found.get("padding_bytes"), found.get("variables_bytes")
-        print(f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding)")
+        print(
+            f"environment: {len(found['libraries'])} shared libraries alike on all ranks, {size} B of variables ({padding} B padding)"
+        )
         print(f"  not readable here: {unreadable}")
     if found.get("difference"):
-        print(f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)")
+        print(
+            f"difference from the commit: {found['difference']['file']} in the results folder ({found['difference']['nbytes']} B)"
+        )
 
 
 def _print_prediction(found: dict[str, Any]) -> None:
     """What a simulated launch follows from."""
     draw = "every input at its value" if found["draw"] is None else "inputs drawn from their uncertainty"
-    print(f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by {found['algorithm'] or 'none'}")
+    print(
+        f"predicted in {found['took_s']:.3g} s, {draw}: cluster {found['cluster']}, collectives by {found['algorithm'] or 'none'}"
+    )
     if found["profile"]:
-        print(f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of {found['profile']['node']}; {printable(found['profile']['taken'])}")
+        print(
+            f"  compute: {found['profile']['step_s']:.4g} s a step without exchange, of {found['profile']['node']}; {printable(found['profile']['taken'])}"
+        )
     print(f"  costs: {printable(found['costs'])}")
     for one in found["parameters"]:
         interval = "" if one["low"] is None or one["high"] is None else f" [{one['low']:.3g}, {one['high']:.3g}]"
-        print(f"    {one['name']}: {one['value']:.4g}{interval}" + ("" if found["draw"] is None else f", drawn {one['drawn']:.4g}"))
+        print(
+            f"    {one['name']}: {one['value']:.4g}{interval}"
+            + ("" if found["draw"] is None else f", drawn {one['drawn']:.4g}")
+        )
     for one in found["assumed"]:
         print(f"  assumed: {printable(one)}")
 
@@ -136,8 +167,14 @@ def _print_wire(record: Record) -> None:
     for part in carried(record.network):
         ranks = ", ".join(map(str, part.ranks))
         share = "" if part.share is None else f", {part.share:.3f} per byte asked"
-        by = f"{part.interface} sent {format_bytes(part.wire_bytes)}{share}" if part.interface else "no interface sent a byte"
-        print(f"wire of ranks {ranks}: asked {format_bytes(part.asked_bytes)} of interface {record.case.interface}; {by}")
+        by = (
+            f"{part.interface} sent {format_bytes(part.wire_bytes)}{share}"
+            if part.interface
+            else "no interface sent a byte"
+        )
+        print(
+            f"wire of ranks {ranks}: asked {format_bytes(part.asked_bytes)} of interface {record.case.interface}; {by}"
+        )
 
 
 def _again(record: Record, results: Path) -> list[str]:
@@ -150,7 +187,11 @@ def _where(record: Record) -> str:
     from scaleproof.spec.suite import list_suites
 
     known = any(folder.name == record.case.suite for folder in list_suites())
-    return "" if known else f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder around it)"
+    return (
+        ""
+        if known
+        else f"\n  (no suite {record.case.suite!r} is found here: write its path, or add --suites with the folder around it)"
+    )
 
 
 def _print_ranks(record: Record) -> None:

@@ -1,4 +1,5 @@
-"""The flight recorder of a failed launch in lines: who was silent first, what each rank did and whom it waited for, and where the first silent one stood."""
+"""The flight recorder of a failed launch in lines: who was silent first, what each rank did and whom it waited for, and
+where the first silent one stood."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def stall_lines(record: Record) -> list[str]:
     head = ("rank", "step", "waits for", "still for", "operation", "innermost frame")
     rows = [head, *(_row(doing) for doing in stall.ranks)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines += ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines += [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     silent = next((doing for doing in stall.ranks if doing.rank == stall.first_silent and len(doing.stack) > 1), None)
     if silent is not None:
         lines.append(f"stack of rank {silent.rank} (the log has the stacks of all threads: --log {silent.rank}):")
@@ -33,7 +36,8 @@ def stall_lines(record: Record) -> list[str]:
 
 
 def main_thread(stack: list[str]) -> list[str]:
-    """The thread that took the order, which is the main one; the first one that is listed where none says so; a traceback as it is."""
+    """The thread that took the order, which is the main one; the first one that is listed where none says so; a
+    traceback as it is."""
     starts = [number for number, line in enumerate(stack) if "Thread " in line or line.startswith("Current thread ")]
     if not starts:
         return stack

@@ -28,6 +28,10 @@ def main(given: argparse.Namespace) -> int:
     trace = chrome_trace(record, store.samples(record))
     given.output.parent.mkdir(parents=True, exist_ok=True)
     given.output.write_text(json.dumps(trace, separators=(",", ":"), allow_nan=False) + "\n")
-    detail = "with every message" if record.case.tracing == "full" else "without messages; a case with `tracing: full` records them"
+    detail = (
+        "with every message"
+        if record.case.tracing == "full"
+        else "without messages; a case with `tracing: full` records them"
+    )
     print(f"{given.output}: {len(trace['traceEvents'])} events of {record.case.ranks} ranks, {detail}")
     return 0

@@ -1,1 +1,2 @@
-"""Two sides of launches against each other: which they are, what may be compared, what differs around them, and by how much."""
+"""Two sides of launches against each other: which they are, what may be compared, what differs around them, and by how
+much."""

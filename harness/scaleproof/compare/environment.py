@@ -12,10 +12,22 @@ from scaleproof.core.record_schema import Record
 
 PARTS = ("code", "machine", "packages", "libraries", "threads", "variables", "ranks")
 _OF_A_LAUNCH = {
-    "load", "pace", "seeds", "asked", "sockets", "variables_bytes", "padding_bytes", "peak_memory_mib", "involuntary_switches", "not_readable", "clock",
-}  # fmt: skip
+    "load",
+    "pace",
+    "seeds",
+    "asked",
+    "sockets",
+    "variables_bytes",
+    "padding_bytes",
+    "peak_memory_mib",
+    "involuntary_switches",
+    "not_readable",
+    "clock",
+}
 """What every launch has anew, or what is told twice; fractions, being measured, are left out too."""
-_CHANGING = re.compile(r"(^|[._])(seed|pid|ticks|uptime|temperature\w*|throttled|mhz)$|^variables\.(SCALEPROOF|PYTHONHASHSEED)")
+_CHANGING = re.compile(
+    r"(^|[._])(seed|pid|ticks|uptime|temperature\w*|throttled|mhz)$|^variables\.(SCALEPROOF|PYTHONHASHSEED)"
+)
 _REPEATS = ("machine.platform",)
 """Said by other facts too: shown, no reason to warn."""
 _LIBRARY = re.compile(r"(?:[-_]*-[0-9a-f]{8})*\.so[.\w]*")
@@ -26,8 +38,11 @@ _LONG = 80
 Facts = dict[tuple[str, str], set[str]]
 
 
-def differences(a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, Side], same_cases: bool) -> list[EnvironmentOut]:
-    """Facts that are not the same set of values on both sides, by part and name. `same_cases`: both sides ran equal cases, so they should load the same."""
+def differences(
+    a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, Side], same_cases: bool
+) -> list[EnvironmentOut]:
+    """Facts that are not the same set of values on both sides, by part and name. `same_cases`: both sides ran equal
+    cases, so they should load the same."""
     first, second = facts(a), facts(b)
     found = []
     for part, name in sorted(first.keys() | second.keys(), key=lambda key: (PARTS.index(key[0]), key[1])):
@@ -37,14 +52,18 @@ def differences(a: Sequence[Record], b: Sequence[Record], *, sides: tuple[Side, 
         only_one_side = not one or not other
         matters = one.isdisjoint(other) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
         asked = part in asked_parts(*sides)
-        found.append(EnvironmentOut(part=part, name=name, a=_told(one, other), b=_told(other, one), matters=matters, asked=asked))
+        found.append(
+            EnvironmentOut(part=part, name=name, a=_told(one, other), b=_told(other, one), matters=matters, asked=asked)
+        )
     return found
 
 
 def asked_parts(a: Side, b: Side) -> set[str]:
     """Parts by which the two sides are defined: of two commits the code differs, of two machines the machine."""
     by = {"commit": "code", "code": "code", "machine": "machine"}
-    return {part for key, part in by.items() if a.wanted(key) and b.wanted(key) and set(a.wanted(key)) != set(b.wanted(key))}
+    return {
+        part for key, part in by.items() if a.wanted(key) and b.wanted(key) and set(a.wanted(key)) != set(b.wanted(key))
+    }
 
 
 def facts(records: Iterable[Record]) -> Facts:
@@ -57,7 +76,12 @@ def facts(records: Iterable[Record]) -> Facts:
 
 
 def _facts(record: Record) -> Iterable[tuple[tuple[str, str], str]]:
-    code = {"version": record.code.version, "commit": record.code.commit, "local changes": record.code.dirty, "digest": record.code.digest}
+    code = {
+        "version": record.code.version,
+        "commit": record.code.commit,
+        "local changes": record.code.dirty,
+        "digest": record.code.digest,
+    }
     yield from ((("code", name), _word(value)) for name, value in code.items())
     yield ("machine", "id"), record.machine
     for name, value in _flat(record.environment):
@@ -72,7 +96,8 @@ def _facts(record: Record) -> Iterable[tuple[tuple[str, str], str]]:
 
 
 def _placed(part: str, name: str) -> tuple[str, str]:
-    """Variables, packages and libraries are parts of their own, wherever a record keeps them; what a rank found of its host is the machine's."""
+    """Variables, packages and libraries are parts of their own, wherever a record keeps them; what a rank found of its
+    host is the machine's."""
     if name.startswith("host."):
         return _placed("machine", name.removeprefix("host."))
     for own in ("variables", "packages", "libraries"):
@@ -82,7 +107,8 @@ def _placed(part: str, name: str) -> tuple[str, str]:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    """Nested values as dotted names. A library's version belongs to its value: two versions of one library are one fact."""
+    """Nested values as dotted names. A library's version belongs to its value: two versions of one library are one
+    fact."""
     for name, value in values.items():
         dotted = f"{prefix}{name}"
         if name in _OF_A_LAUNCH or _CHANGING.search(dotted):

@@ -14,7 +14,8 @@ from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.spec.errors import SpecError
 
 SEEDED = ("final_loss", "test_accuracy")
-"""Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is to say."""
+"""Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is
+to say."""
 
 
 def without_floor(metrics: Iterable[str]) -> str:
@@ -31,16 +32,22 @@ class Floors:
         machines = {record.machine for side in sides for record in side.records}
         folders = dict.fromkeys(side.store.results for side in sides)
         self._profiles: dict[str, list[MachineProfile]] = {
-            machine: [profile for folder in folders if (profile := _read(folder, machine)) is not None] for machine in sorted(machines)
+            machine: [profile for folder in folders if (profile := _read(folder, machine)) is not None]
+            for machine in sorted(machines)
         }
 
     def share(self, pair: Pair, metric: Metric, nbytes: int | None) -> float | None:
-        """The largest floor of the machines behind a pair, as a share; 0 for what no machine's noise touches, None when a machine has none."""
+        """The largest floor of the machines behind a pair, as a share; 0 for what no machine's noise touches, None when
+        a machine has none."""
         if metric.name in SEEDED or (metric.name not in METRICS and not metric.timing):
             return 0.0
         shares = []
         for machine in pair.a.machines | pair.b.machines:
-            known = [floor.share for profile in self._profiles[machine] if (floor := profile.floor(metric.name, pair.a.case.program, nbytes)) is not None]
+            known = [
+                floor.share
+                for profile in self._profiles[machine]
+                if (floor := profile.floor(metric.name, pair.a.case.program, nbytes)) is not None
+            ]
             if not known:
                 return None
             shares.append(max(known))
@@ -51,4 +58,6 @@ def _read(results: Path, machine: str) -> MachineProfile | None:
     try:
         return read_profile(results, machine)
     except ValidationError as error:
-        raise SpecError(f"{results}/machines/{machine}: no profile of this version; `scaleproof calibrate` makes a new one") from error
+        raise SpecError(
+            f"{results}/machines/{machine}: no profile of this version; `scaleproof calibrate` makes a new one"
+        ) from error

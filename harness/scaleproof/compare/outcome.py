@@ -16,7 +16,10 @@ def outcome(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -
     if not pairs:
         return "undecided", "nothing was compared, so nothing can be said about a regression; see the unpaired cases"
     if not across_machines and not any(pair.same_machine for pair in pairs):
-        return "other machine", "A and B ran on different machines, so nothing counts for or against B; --across-machines lets it count"
+        return (
+            "other machine",
+            "A and B ran on different machines, so nothing counts for or against B; --across-machines lets it count",
+        )
     rows = [row for pair in pairs for row in pair.rows]
     worse = {row.metric for row in rows if row.change == "worse" and row.floor is None}
     if worse:
@@ -26,7 +29,8 @@ def outcome(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -
 
 
 def too_many_rows(pairs: Sequence[PairOut], confidence: float) -> list[WarningOut]:
-    """A warning where so many rows are tested with so few launches that a change of one of them alone could not become significant."""
+    """A warning where so many rows are tested with so few launches that a change of one of them alone could not become
+    significant."""
     tested = [(pair, row) for pair in pairs for row in pair.rows if row.p_value is not None]
     blind = [row for pair, row in tested if _smallest_p(pair, row) * len(tested) > 1 - confidence]
     if not blind:

@@ -12,7 +12,8 @@ from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 
 ARM = ("arm", "transport", "collective", "launcher", "interface", "strategy", "framework", "bucket_mib", "entry")
-"""Fields that arms are there to vary. What measures something else (data, network, ranks, minibatch, dtype, handicap, ...) may differ only when named."""
+"""Fields that arms are there to vary. What measures something else (data, network, ranks, minibatch, dtype, handicap,
+...) may differ only when named."""
 _FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "arm")}
 """What may differ with a field that both sides name; of other fields their label, the arm."""
 _NAMES = ("suite", "experiment")
@@ -23,7 +24,8 @@ _SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The launches of one case on one side: those to compare, those that failed or could not run here, and how many good ones are left out."""
+    """The launches of one case on one side: those to compare, those that failed or could not run here, and how many
+    good ones are left out."""
 
     case: AnyCase
     launches: tuple[Record, ...]
@@ -51,15 +53,19 @@ class Pair:
 
 
 def groups(records: Sequence[Record]) -> list[Group]:
-    """By case and evidence. Of several machines or versions of the code a case's last one counts, and of a repetition its last launch, as in claims."""
+    """By case and evidence. Of several machines or versions of the code a case's last one counts, and of a repetition
+    its last launch, as in claims."""
     by_case: dict[tuple[str, str], list[Record]] = {}
     for record in records:  # the case's own id: a record of older code may lack fields that now have defaults
         by_case.setdefault((record.case.case_id, record.evidence), []).append(record)
     return sorted((_group(found) for found in by_case.values()), key=_order)
 
 
-def pair_cases(a: Sequence[Group], b: Sequence[Group], sides: tuple[Side, Side]) -> tuple[list[Pair], list[UnpairedOut]]:
-    """Equal cases first; then those that differ only in fields by which the sides are defined, where there is one on each side."""
+def pair_cases(
+    a: Sequence[Group], b: Sequence[Group], sides: tuple[Side, Side]
+) -> tuple[list[Pair], list[UnpairedOut]]:
+    """Equal cases first; then those that differ only in fields by which the sides are defined, where there is one on
+    each side."""
     pairs, left_a, left_b = [], [], list(b)
     for group in a:
         same = next((other for other in left_b if _identity(other) == _identity(group)), None)
@@ -77,9 +83,15 @@ def pair_cases(a: Sequence[Group], b: Sequence[Group], sides: tuple[Side, Side])
                 left_a.remove(one)
                 left_b.remove(other)
                 pairs.append(Pair(one, other, tuple(_differing(one, other))))
-    traced = [pair for pair in pairs if "none" not in (tracing := {pair.a.case.tracing, pair.b.case.tracing}) or len(tracing) > 1]
+    traced = [
+        pair
+        for pair in pairs
+        if "none" not in (tracing := {pair.a.case.tracing, pair.b.case.tracing}) or len(tracing) > 1
+    ]
     pairs = sorted((pair for pair in pairs if pair not in traced), key=lambda pair: _order(pair.a))
-    unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a] + [_unpaired("B", group, a, stages[-1]) for group in left_b]
+    unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a] + [
+        _unpaired("B", group, a, stages[-1]) for group in left_b
+    ]
     unpaired += [_traced(name, group) for pair in traced for name, group in (("A", pair.a), ("B", pair.b))]
     return pairs, unpaired
 
@@ -101,43 +113,81 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
         return [], "a side has no good launch"
     if {record.machine for record in a} != {record.machine for record in b}:
         return [], "they ran on different machines"
-    spans = sorted((min(record.started_at for record in side), max(record.started_at for record in side)) for side in (a, b))
+    spans = sorted(
+        (min(record.started_at for record in side), max(record.started_at for record in side)) for side in (a, b)
+    )
     if spans[0][1] < spans[1][0]:
         return [], "they ran one after the other, not interleaved"
     first, second = ({(record.plan_index, record.seed): record for record in side} for side in (a, b))
     blocks = sorted(first.keys() & second.keys())
-    return [(first[block], second[block]) for block in blocks], "" if blocks else "no repetition has the same seed on both sides"
+    return [
+        (first[block], second[block]) for block in blocks
+    ], "" if blocks else "no repetition has the same seed on both sides"
 
 
 def title(case: AnyCase, other: AnyCase | None = None) -> str:
     """A case in a few words, or two that are compared: `x against y` where they differ."""
     first, second = _words(case), _words(other or case)
-    words = [one if one == two else f"{one or 'none'} against {two or 'none'}" for one, two in zip(first, second, strict=True)]
+    words = [
+        one if one == two else f"{one or 'none'} against {two or 'none'}"
+        for one, two in zip(first, second, strict=True)
+    ]
     return f"{words[0]}: " + ", ".join(filter(None, words[1:]))
 
 
 def _words(case: AnyCase) -> list[str]:
     what = getattr(case, "operation", None) or getattr(case, "workload", None) or getattr(case, "entry", None)
-    carried = f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "") if case.transport else "no transport"
+    carried = (
+        f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "")
+        if case.transport
+        else "no transport"
+    )
     data = f"{kind} data" if (kind := getattr(case, "data", None)) else ""
     ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
-    return [f"{case.suite} {case.experiment}", case.arm, " ".join(filter(None, (case.program, what))), data, carried, ranks]
+    return [
+        f"{case.suite} {case.experiment}",
+        case.arm,
+        " ".join(filter(None, (case.program, what))),
+        data,
+        carried,
+        ranks,
+    ]
 
 
 def _group(records: list[Record]) -> Group:
-    finished = sorted((record for record in records if record.status == "ok"), key=lambda record: (record.started_at, record.launch))
-    failed = tuple(sorted((record for record in records if record.status != "ok"), key=lambda record: (record.started_at, record.launch)))
+    finished = sorted(
+        (record for record in records if record.status == "ok"), key=lambda record: (record.started_at, record.launch)
+    )
+    failed = tuple(
+        sorted(
+            (record for record in records if record.status != "ok"),
+            key=lambda record: (record.started_at, record.launch),
+        )
+    )
     if not finished:
         return Group(failed[-1].case, (), failed, 0)
     version = (finished[-1].machine, finished[-1].code.digest)
-    latest = {(record.plan_index, record.seed): record for record in finished if (record.machine, record.code.digest) == version}
+    latest = {
+        (record.plan_index, record.seed): record
+        for record in finished
+        if (record.machine, record.code.digest) == version
+    }
     kept = tuple(latest[key] for key in sorted(latest))
     return Group(kept[0].case, kept, failed, len(finished) - len(kept))
 
 
 def _order(group: Group) -> tuple[str, ...]:
     case = group.case
-    return case.suite, case.experiment, case.program, str(getattr(case, "workload", "")), f"{case.ranks:06}", case.arm, case.case_id, group.any.evidence
+    return (
+        case.suite,
+        case.experiment,
+        case.program,
+        str(getattr(case, "workload", "")),
+        f"{case.ranks:06}",
+        case.arm,
+        case.case_id,
+        group.any.evidence,
+    )
 
 
 def _identity(group: Group) -> tuple[str, str]:
@@ -151,14 +201,20 @@ def _fields(group: Group) -> dict[str, str]:
 def _keyed(found: Iterable[Group], allowed: frozenset[str]) -> dict[tuple[tuple[str, str], ...], list[Group]]:
     keyed: dict[tuple[tuple[str, str], ...], list[Group]] = {}
     for group in found:
-        keyed.setdefault(tuple((name, value) for name, value in _fields(group).items() if name not in allowed), []).append(group)
+        keyed.setdefault(
+            tuple((name, value) for name, value in _fields(group).items() if name not in allowed), []
+        ).append(group)
     return keyed
 
 
 def _differing(one: Group, other: Group) -> list[Differing]:
     first, second = _fields(one), _fields(other)
     names = [*first, *(name for name in second if name not in first)]
-    return [Differing(name=name, a=first.get(name, "–"), b=second.get(name, "–")) for name in names if first.get(name) != second.get(name)]
+    return [
+        Differing(name=name, a=first.get(name, "–"), b=second.get(name, "–"))
+        for name in names
+        if first.get(name) != second.get(name)
+    ]
 
 
 def _unpaired(side: Literal["A", "B"], group: Group, others: Sequence[Group], allowed: frozenset[str]) -> UnpairedOut:
@@ -168,8 +224,13 @@ def _unpaired(side: Literal["A", "B"], group: Group, others: Sequence[Group], al
     if not fitting:
         reason = f"{there} has no case of program {group.case.program!r}"
     else:
-        sizes = {_identity(other): [found for found in _differing(group, other) if found.name not in allowed] for other in fitting}
-        nearest = min(fitting, key=lambda other: (len(sizes[_identity(other)]), len(_differing(group, other)), _order(other)))
+        sizes = {
+            _identity(other): [found for found in _differing(group, other) if found.name not in allowed]
+            for other in fitting
+        }
+        nearest = min(
+            fitting, key=lambda other: (len(sizes[_identity(other)]), len(_differing(group, other)), _order(other))
+        )
         reason = _reason(group, nearest, sizes[_identity(nearest)], side, there)
     return UnpairedOut(side=side, case=group.any.case_id, title=title(group.case), reason=reason)
 
@@ -186,4 +247,9 @@ def _reason(group: Group, nearest: Group, unequal: list[Differing], side: str, t
 
 def _traced(side: str, group: Group) -> UnpairedOut:
     name: Literal["A", "B"] = "A" if side == "A" else "B"
-    return UnpairedOut(side=name, case=group.any.case_id, title=title(group.case), reason="its launches are traced; their numbers are never compared")
+    return UnpairedOut(
+        side=name,
+        case=group.any.case_id,
+        title=title(group.case),
+        reason="its launches are traced; their numbers are never compared",
+    )

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 Finding = Literal["higher", "lower", "no difference", "inconclusive"]
 Change = Literal["worse", "better", "changed", "no difference", "inconclusive", "different machines"]
-"""A finding read by the metric's direction; `changed` where none is better; `different machines` where a finding says more about these than about A and B."""
+"""A finding read by the metric's direction; `changed` where none is better; `different machines` where a finding says
+more about these than about A and B."""
 
 
 Outcome = Literal["regression", "no regression", "other machine", "undecided"]
@@ -29,7 +30,8 @@ class SideOut(_Part):
     failed: int
     not_runnable: int
     left_out: int
-    """Good launches that are not compared: repeated later, of another version of the code or machine than the case's last one, or traced."""
+    """Good launches that are not compared: repeated later, of another version of the code or machine than the case's
+    last one, or traced."""
     cases: int
     machines: tuple[str, ...]
     codes: tuple[str, ...]
@@ -59,7 +61,8 @@ class Row(_Part):
     ratio: float | None
     """Median of B over median of A."""
     shift: float | None
-    """The factor from A to B that the test is about (Hodges-Lehmann); free of what the two launches of a block share."""
+    """The factor from A to B that the test is about (Hodges-Lehmann); free of what the two launches of a block share.
+    """
     low: float | None
     high: float | None
     coverage: float | None

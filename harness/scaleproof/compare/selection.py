@@ -1,4 +1,5 @@
-"""What a person writes to name one side of a comparison, `SOURCE[@KEY:VALUE[,KEY:VALUE...]]`, and the launches it stands for."""
+"""What a person writes to name one side of a comparison, `SOURCE[@KEY:VALUE[,KEY:VALUE...]]`, and the launches it
+stands for."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ _BEGINNINGS: dict[str, Callable[[Record], str]] = {
     "machine": lambda record: record.machine,
 }
 """Keys whose value may be the beginning of a name."""
-_WHOLE: dict[str, Callable[[Record], str]] = {"evidence": lambda record: record.evidence, "size": lambda record: record.size}
+_WHOLE: dict[str, Callable[[Record], str]] = {
+    "evidence": lambda record: record.evidence,
+    "size": lambda record: record.size,
+}
 _TIMES = ("since", "until")
 _MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?)?)?)?")
 _LISTS = ("sizes", "options")
@@ -40,7 +44,8 @@ Filters = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side as written: the folder of results, what `source` names in it (`all`, a `case`, a `launch`), and the conditions on its launches."""
+    """One side as written: the folder of results, what `source` names in it (`all`, a `case`, a `launch`), and the
+    conditions on its launches."""
 
     text: str
     store: Store
@@ -54,7 +59,8 @@ class Side:
 
 
 def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) -> Side:
-    """Every record that a side names, also failed ones; `results` is the folder where none is written. SpecError when the text or a name in it is wrong."""
+    """Every record that a side names, also failed ones; `results` is the folder where none is written. SpecError when
+    the text or a name in it is wrong."""
     source, filters = parse(text)
     folder = _folder(source, results)
     store = opened(folder if folder is not None else results)
@@ -70,7 +76,13 @@ def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) ->
 
 def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
     """Source and conditions of a side; SpecError with the nearest key. `also`: further keys that the caller knows."""
-    source, at, rest = ("", "@", text[1:]) if text.startswith("@") else text.partition("@") if not Path(text).is_dir() else (text, "", "")
+    source, at, rest = (
+        ("", "@", text[1:])
+        if text.startswith("@")
+        else text.partition("@")
+        if not Path(text).is_dir()
+        else (text, "", "")
+    )
     if not at:
         return source, ()
     filters = []
@@ -115,7 +127,11 @@ def _folder(source: str, results: Path) -> Path | None:
     if path.is_dir():
         raise SpecError(f"{source}: no results folder, since it has no folder 'runs'")
     if not _ID.fullmatch(source):
-        beside = [str(Path(source).with_name(other.name)) for other in path.parent.iterdir() if other.is_dir()] if path.parent.is_dir() else []
+        beside = (
+            [str(Path(source).with_name(other.name)) for other in path.parent.iterdir() if other.is_dir()]
+            if path.parent.is_dir()
+            else []
+        )
         raise SpecError(f"no folder {source!r}; {near(source, beside)}")
     return None
 
@@ -128,11 +144,14 @@ def _by_id(source: str, store: Store) -> tuple[str, list[Record]]:
     if source in launches or (len(launches) == 1 and not cases):
         return "launch", [store.load(source if source in launches else launches[0])[0]]
     if cases or launches:
-        raise SpecError(f"{source!r} is the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}; write more of it")
+        raise SpecError(
+            f"{source!r} is the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}; write more of it"
+        )
     known = [path.name for pattern in ("*", "*/*") for path in store.runs.glob(pattern)]
     close = difflib.get_close_matches(source, known, n=1, cutoff=0.5)
     raise SpecError(
-        f"no folder, case or launch {source!r} (looked in {store.runs}); " + (f"did you mean {close[0]!r}?" if close else f"it has {len(known)} ids")
+        f"no folder, case or launch {source!r} (looked in {store.runs}); "
+        + (f"did you mean {close[0]!r}?" if close else f"it has {len(known)} ids")
     )
 
 
@@ -154,11 +173,18 @@ def _check(key: str, value: str, records: Sequence[Record], results: Path) -> No
     if not any(_meets(record, key, value) for record in records):
         if key in _TIMES:
             times = [record.started_at for record in records]
-            raise SpecError(f"no launch in {results} started {key} {value}; the first one did at {min(times)}, the last one at {max(times)}")
+            raise SpecError(
+                f"no launch in {results} started {key} {value}; the first one did at {min(times)}, the last one at {max(times)}"
+            )
         known = [value_of for record in records for value_of in _values(record, key)]
         raise SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
-    if key in _BEGINNINGS and len(found := {name for record in records for name in _values(record, key) if name.startswith(value)}) > 1:
-        raise SpecError(f"{key} {value!r} is the beginning of {len(found)} in {results}: {', '.join(sorted(found)[:_SHORT])}")
+    if (
+        key in _BEGINNINGS
+        and len(found := {name for record in records for name in _values(record, key) if name.startswith(value)}) > 1
+    ):
+        raise SpecError(
+            f"{key} {value!r} is the beginning of {len(found)} in {results}: {', '.join(sorted(found)[:_SHORT])}"
+        )
 
 
 def _values(record: Record, key: str) -> list[str]:

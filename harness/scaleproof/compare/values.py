@@ -20,10 +20,12 @@ _BANDWIDTHS = ("transfer_bandwidth", "algbw", "busbw")
 
 
 class Catalogue:
-    """The harness's metrics and those that the suites of the launches add. `missing` are suites that are not here: theirs cannot be computed."""
+    """The harness's metrics and those that the suites of the launches add. `missing` are suites that are not here:
+    theirs cannot be computed."""
 
     def __init__(self, suites: Iterable[str], names: Collection[str] = (), folder: Path | None = None) -> None:
-        """`names`: the metrics asked for, all where none is; SpecError with the nearest name, or when a suite's models.py is wrong."""
+        """`names`: the metrics asked for, all where none is; SpecError with the nearest name, or when a suite's
+        models.py is wrong."""
         self._of: dict[str, dict[str, Metric]] = {}
         self.missing: list[str] = []
         if not names or set(names) - METRICS.keys():
@@ -32,7 +34,9 @@ class Catalogue:
         known = [name for name, metric in every.items() if metric.launch is not None or metric.size is not None]
         for name in names:
             if name not in known:
-                unseen = f"; suites that are not found here (--suites): {', '.join(self.missing)}" if self.missing else ""
+                unseen = (
+                    f"; suites that are not found here (--suites): {', '.join(self.missing)}" if self.missing else ""
+                )
                 raise SpecError(f"unknown metric {name!r}; {nearest(name, known)}{unseen}")
         self._wanted = set(names or known)
 
@@ -46,12 +50,15 @@ class Catalogue:
             self._of[name] = suite_metrics(found)
 
     def of(self, suite: str, other: str) -> dict[str, Metric]:
-        """The wanted metrics for launches of `suite` that are compared with those of `other`, in the order of their table: those that mean the same in both."""
+        """The wanted metrics for launches of `suite` that are compared with those of `other`, in the order of their
+        table: those that mean the same in both."""
         mine, theirs = (self._of.get(name, METRICS) for name in (suite, other))
         return {
             name: metric
             for name, metric in mine.items()
-            if name in self._wanted and name in theirs and (metric.unit, metric.direction) == (theirs[name].unit, theirs[name].direction)
+            if name in self._wanted
+            and name in theirs
+            and (metric.unit, metric.direction) == (theirs[name].unit, theirs[name].direction)
         }
 
 
@@ -68,7 +75,11 @@ def launch_values(record: Record, store: Store, metrics: Mapping[str, Metric]) -
     if columns:
         for row in by_size(record, samples).to_dict("records"):
             nbytes = int(row["nbytes"])
-            found |= {(name, nbytes): float(row[column]) for name, column in columns.items() if nbytes or name not in _BANDWIDTHS}
+            found |= {
+                (name, nbytes): float(row[column])
+                for name, column in columns.items()
+                if nbytes or name not in _BANDWIDTHS
+            }
     return {key: float(value) for key, value in found.items() if value is not None and math.isfinite(value)}
 
 

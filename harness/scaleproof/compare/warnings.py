@@ -18,7 +18,8 @@ from scaleproof.stats.intervals import smallest_count
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Everything that a warning can come from; `used` are the launches compared on each side, `missing` the suites that are not here."""
+    """Everything that a warning can come from; `used` are the launches compared on each side, `missing` the suites that
+    are not here."""
 
     pairs: Sequence[PairOut]
     environment: Sequence[EnvironmentOut]
@@ -41,7 +42,10 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
     if failed := [pair for pair in pairs if pair.all_failed]:
         yield "failed", f"no launch of B ended well in {len(failed)} of {len(pairs)} cases in which A has good ones"
     if [pair for pair in pairs if not pair.same_machine]:
-        yield "different_machines", "A and B ran on different machines: a difference may be the machines'; it counts only with --across-machines"
+        yield (
+            "different_machines",
+            "A and B ran on different machines: a difference may be the machines'; it counts only with --across-machines",
+        )
     apart = [pair for pair in pairs if pair.same_machine and not pair.paired and pair.rows]
     if apart:
         why = ", ".join(sorted({pair.why_unpaired for pair in apart}))
@@ -52,9 +56,15 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
     rows = [row for pair in pairs for row in pair.rows]
     if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
         advice = "" if any(row.floor for row in rows) else f"; {without_floor(unknown)}"
-        yield "no_noise_floor", f"no noise floor is known for {listed(unknown)}: a change of these counts as no regression{advice}"
+        yield (
+            "no_noise_floor",
+            f"no noise floor is known for {listed(unknown)}: a change of these counts as no regression{advice}",
+        )
     if few := sum(min(row.n) < smallest_count() for row in rows):
-        yield "few_launches", f"{few} of {len(rows)} rows have fewer than {smallest_count()} launches a side, too few for an interval"
+        yield (
+            "few_launches",
+            f"{few} of {len(rows)} rows have fewer than {smallest_count()} launches a side, too few for an interval",
+        )
     if differing := sorted({found.name for pair in pairs for found in pair.differs} - {"arm", "experiment", "suite"}):
         yield "configuration", f"the cases differ in {listed(differing)}"
 
@@ -64,7 +74,10 @@ def _nodes(around: Around) -> Iterator[tuple[str, str]]:
     records = {record.launch: record for side in around.used for record in side}
     found = Counter[tuple[placement.Code, str]]()
     for pair in around.pairs:
-        sides = [(name, [records[run] for run in runs if run in records]) for name, runs in (("A", pair.runs_a), ("B", pair.runs_b))]
+        sides = [
+            (name, [records[run] for run in runs if run in records])
+            for name, runs in (("A", pair.runs_a), ("B", pair.runs_b))
+        ]
         found.update(placement.unlike(sides))
     for (code, message), count in found.items():
         of = f" ({count} of {len(around.pairs)} cases)" if len(around.pairs) > 1 else ""
@@ -76,12 +89,18 @@ def _launches(around: Around) -> Iterator[tuple[str, str]]:
     if same := first & second:
         yield "same_launches", f"{len(same)} launches are on both sides"
     if missing := sorted({record.case.suite for side in around.used for record in side} & set(around.missing)):
-        yield "suite_missing", f"no suite {listed(missing)} is found here (--suites): metrics that it adds are not compared"
+        yield (
+            "suite_missing",
+            f"no suite {listed(missing)} is found here (--suites): metrics that it adds are not compared",
+        )
     for name, side, grouped in zip("AB", around.sides, around.groups, strict=True):
         if lost := sum(record.status != "ok" for record in side.records):
             yield "failed_launches", f"{lost} of {len(side.records)} launches of {name} failed or could not run"
         if left := sum(group.left_out for group in grouped):
-            yield "left_out", f"{left} good launches of {name} are left out: run again later, or of other code or another machine than the last of their case"
+            yield (
+                "left_out",
+                f"{left} good launches of {name} are left out: run again later, or of other code or another machine than the last of their case",
+            )
 
 
 def _environment(around: Around) -> Iterator[tuple[str, str]]:
@@ -97,9 +116,19 @@ def _environment(around: Around) -> Iterator[tuple[str, str]]:
 
 def _marks(around: Around) -> Iterator[tuple[str, str]]:
     """Warnings that the launches themselves carry."""
-    found = [Counter(warning.code for record in side for warning in {warning.code: warning for warning in record.warnings}.values()) for side in around.used]
+    found = [
+        Counter(
+            warning.code
+            for record in side
+            for warning in {warning.code: warning for warning in record.warnings}.values()
+        )
+        for side in around.used
+    ]
     for code in sorted(found[0].keys() | found[1].keys()):
-        counts = " and ".join(f"{counted[code]} of {len(side)} of {name}" for name, counted, side in zip("AB", found, around.used, strict=True))
+        counts = " and ".join(
+            f"{counted[code]} of {len(side)} of {name}"
+            for name, counted, side in zip("AB", found, around.used, strict=True)
+        )
         yield "launch_warning", f"launches that carry the warning {code!r}: {counts}"
 
 

@@ -1,6 +1,7 @@
 """A page of memory per launch, one line per rank: beat, step, operation, collective call and round, whom it waits for.
 
-Ranks write it, the supervisor reads it, also after a rank is dead: it is the launch's flight recorder (docs/watchdog.md).
+Ranks write it, the supervisor reads it, also after a rank is dead: it is the launch's flight recorder
+(docs/watchdog.md).
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ State = Literal["starting", "running", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One rank's last words: monotonic beat in ns, step (-1: before the first), state, operation, the `peer` that the program named (-1: none).
+    """One rank's last words: monotonic beat in ns, step (-1: before the first), state, operation, the `peer` that the
+    program named (-1: none).
 
-    `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the engine's. `main` and `helper` say for whom the
-    main thread and another one wait: None: nobody, -1: whoever a library waits for.
+    `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the engine's.
+    `main` and `helper` say for whom the main thread and another one wait: None: nobody, -1: whoever a library waits
+    for.
     """
 
     beat_ns: int
@@ -60,7 +63,9 @@ class Line:
         if self.calls == self.calls_left:
             return self.operation
         name = "" if self.call in self.operation else f"{self.call} "
-        return "; ".join(filter(None, (self.operation, f"{name}call {self.calls}" + (f" round {self.round}" if self.round else ""))))
+        return "; ".join(
+            filter(None, (self.operation, f"{name}call {self.calls}" + (f" round {self.round}" if self.round else "")))
+        )
 
 
 class Board:
@@ -103,9 +108,19 @@ class Board:
         words = self._words[rank * _WORDS : (rank + 1) * _WORDS].tolist()
         calls, code = divmod(words[_CALL], len(CALLS))
         return Line(
-            beat, moved, step, peer, _text(state) or "starting", _text(operation), CALLS[code], calls, words[_LEFT], words[_ROUND],
-            _peer(words[_MAIN]), _peer(words[_HELPER]),
-        )  # fmt: skip
+            beat,
+            moved,
+            step,
+            peer,
+            _text(state) or "starting",
+            _text(operation),
+            CALLS[code],
+            calls,
+            words[_LEFT],
+            words[_ROUND],
+            _peer(words[_MAIN]),
+            _peer(words[_HELPER]),
+        )
 
     def pollers(self, rank: int) -> list[int]:
         """Threads of the rank that turn without work while a library waits."""
@@ -151,7 +166,8 @@ class Post:
         self._words[_ROUND] = number
 
     def wait(self, peer: int = -1) -> None:
-        """This thread is about to block until the peer does something (-1: whichever a library waits for); saying it again tells of progress."""
+        """This thread is about to block until the peer does something (-1: whichever a library waits for); saying it
+        again tells of progress."""
         self._waits += 1
         self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = self._waits << _PEER_BITS | (peer + 2)
 

@@ -15,7 +15,8 @@ from scaleproof.spec.case import AnyCase
 
 @dataclass(slots=True)
 class RankContext:
-    """Handed to programs, transports and strategies. `checks` are correctness results, `facts` free entries of the rank's record."""
+    """Handed to programs, transports and strategies. `checks` are correctness results, `facts` free entries of the
+    rank's record."""
 
     case: AnyCase
     rank: int
@@ -55,5 +56,6 @@ class RankContext:
         self.board.write(self.rank, step=step, operation=operation, peer=peer)
 
     def check(self, name: str, passed: bool, detail: str = "") -> None:
-        """Record the result of a correctness check (outside the timed region); a failed one fails the launch with `check_failed`."""
+        """Record the result of a correctness check (outside the timed region); a failed one fails the launch with
+        `check_failed`."""
         self.checks.append({"name": name, "passed": bool(passed), "detail": detail})

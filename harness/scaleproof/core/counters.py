@@ -11,12 +11,18 @@ NOTICED = 1 << 20
 
 
 def read_counters(process: int | str = "self") -> Counters:
-    """Received and sent bytes and packets of every interface in a process's namespace since it is there, from /proc/PID/net/dev."""
+    """Received and sent bytes and packets of every interface in a process's namespace since it is there, from
+    /proc/PID/net/dev."""
     found: Counters = {}
     for line in Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]:
         name, _, numbers = line.partition(":")
         fields = [int(number) for number in numbers.split()]
-        found[name.strip()] = {"rx_bytes": fields[0], "rx_packets": fields[1], "tx_bytes": fields[8], "tx_packets": fields[9]}
+        found[name.strip()] = {
+            "rx_bytes": fields[0],
+            "rx_packets": fields[1],
+            "tx_bytes": fields[8],
+            "tx_packets": fields[9],
+        }
     return found
 
 
@@ -27,7 +33,10 @@ def network_namespace() -> str:
 
 def difference(before: Counters, after: Counters) -> Counters:
     """What was added in between."""
-    return {name: {key: value - before.get(name, {}).get(key, 0) for key, value in counters.items()} for name, counters in after.items()}
+    return {
+        name: {key: value - before.get(name, {}).get(key, 0) for key, value in counters.items()}
+        for name, counters in after.items()
+    }
 
 
 def sent(before: Counters, after: Counters) -> dict[str, int]:

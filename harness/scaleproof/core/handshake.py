@@ -1,4 +1,5 @@
-"""Connections between all ranks of a launch; a peer must prove that it knows the launch's token before anything else is read from it."""
+"""Connections between all ranks of a launch; a peer must prove that it knows the launch's token before anything else is
+read from it."""
 
 from __future__ import annotations
 
@@ -28,12 +29,15 @@ class Refused(Exception):
 
 
 def connect_all(context: RankContext, name: str = "tcp") -> dict[int, socket.socket]:
-    """One connected socket per peer: to lower ranks actively, from higher ranks by accepting. `name`: of whoever meets, unique in the launch."""
+    """One connected socket per peer: to lower ranks actively, from higher ranks by accepting. `name`: of whoever meets,
+    unique in the launch."""
     deadline = time.monotonic() + CONNECT_S
     family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
     with socket.create_server((context.address, 0), family=family, backlog=context.world_size + 8) as listener:
         _tune(listener, context.address)
-        places = context.rendezvous.exchange(f"{name}.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]])
+        places = context.rendezvous.exchange(
+            f"{name}.place", context.rank, context.world_size, [context.address, listener.getsockname()[1]]
+        )
         sockets: dict[int, socket.socket] = {}
         try:
             for peer in range(context.rank):
@@ -82,7 +86,9 @@ def _connect(context: RankContext, peer: int, address: str, port: int) -> socket
         prove(connection, context.token, context.launch_id, context.rank)
     except (OSError, Refused) as error:
         connection.close()
-        raise TransportError(f"rank {context.rank} could not connect to rank {peer} at {address}:{port}: {error}") from error
+        raise TransportError(
+            f"rank {context.rank} could not connect to rank {peer} at {address}:{port}: {error}"
+        ) from error
     return connection
 
 
@@ -111,7 +117,8 @@ def _tune(connection: socket.socket, address: str) -> None:
     for option, value in ((socket.TCP_KEEPIDLE, 5), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 5)):
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
     if ipaddress.ip_address(address).is_loopback:
-        # No queue to protect between two processes of one machine; a pacing default such as bbr halves the throughput there.
+        # No queue to protect between two processes of one machine; a pacing default such as bbr halves the throughput
+        # there.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
@@ -126,4 +133,6 @@ def _read(connection: socket.socket, nbytes: int) -> bytes:
 
 
 def _proof(token: str, launch_id: str, role: bytes, challenge: bytes, said: bytes) -> bytes:
-    return hmac.digest(token.encode(), b"\0".join([b"scaleproof", role, launch_id.encode()]) + challenge + said, "sha256")
+    return hmac.digest(
+        token.encode(), b"\0".join([b"scaleproof", role, launch_id.encode()]) + challenge + said, "sha256"
+    )

@@ -13,8 +13,9 @@ FILE = "launch.json"
 ENVIRONMENT = "SCALEPROOF_LAUNCH"
 """In the environment of every process of a launch: its id, by which leftovers are found."""
 STALL_S = 30.0
-"""No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one call into a library, which tells
-nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of the suites."""
+"""No rank moves, computes or reads for so long: `stalled`, where the experiment gives no `stall_s`. Longer than any one
+call into a library, which tells nothing of its progress: 30 s at 1 Gb/s are 3.7 GB, seven times the largest gradient of
+the suites."""
 
 PREFLIGHT = "preflight"
 """The size of what is no launch of an experiment but a look at the ranks before it."""
@@ -22,7 +23,8 @@ PREFLIGHT = "preflight"
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """One launch: `case` is the case's plain mapping, `address` the IP address that ranks bind, `deadline_s` counts from the start."""
+    """One launch: `case` is the case's plain mapping, `address` the IP address that ranks bind, `deadline_s` counts
+    from the start."""
 
     launch: str
     case: dict[str, Any]
@@ -37,12 +39,14 @@ class Orders:
     programs: str = ""
     """Folder of the suite's own programs."""
     nodes: int = 0
-    """Of an allocation, over which the ranks stand as over a fabric's; 0: on this machine, or on nodes that the fabric makes."""
+    """Of an allocation, over which the ranks stand as over a fabric's; 0: on this machine, or on nodes that the fabric
+    makes."""
     interface: str = ""
     """What the case's interface means on those nodes."""
 
     def case_here(self) -> AnyCase:
-        """The case as its ranks see it: on an allocation it has nodes and their interface, which are no part of its identity."""
+        """The case as its ranks see it: on an allocation it has nodes and their interface, which are no part of its
+        identity."""
         case = parse_case(self.case)
         return case.model_copy(update={"nodes": self.nodes, "interface": self.interface}) if self.nodes else case
 

@@ -1,5 +1,5 @@
-"""Where a rank stands: on this machine, on a node of namespaces with process numbers of its own (docs/netns.md), or on a node whose kernel, memory and clock
-are not the supervisor's (docs/guests.md)."""
+"""Where a rank stands: on this machine, on a node of namespaces with process numbers of its own (docs/netns.md), or on
+a node whose kernel, memory and clock are not the supervisor's (docs/guests.md)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from scaleproof.core.counters import network_namespace
 
 ADDRESS, NODE, CLOCK = "SCALEPROOF_ADDRESS", "SCALEPROOF_NODE", "SCALEPROOF_CLOCK_NS"
-"""In the environment of every process of a node: its address, its number, and, where the node has a kernel of its own, what to add to its monotonic clock to
-get the supervisor's (ns)."""
+"""In the environment of every process of a node: its address, its number, and, where the node has a kernel of its own,
+what to add to its monotonic clock to get the supervisor's (ns)."""
 PROC = "SCALEPROOF_PROC"
 """The same where a node has process numbers of its own: a folder with /proc as the supervisor has it."""
 
@@ -27,8 +27,8 @@ def has_own_kernel() -> bool:
 
 
 def mapped(folder: Path) -> Path:
-    """Folder for files that processes of one kernel map: the launch's own, on a node with a kernel of its own one in its memory, from which `rank/mirror.py`
-    copies."""
+    """Folder for files that processes of one kernel map: the launch's own, on a node with a kernel of its own one in
+    its memory, from which `rank/mirror.py` copies."""
     return Path(os.environ["TMPDIR"]) / "mapped" if has_own_kernel() else folder
 
 
@@ -42,7 +42,10 @@ def threads(own: Sequence[int]) -> list[int]:
     if PROC not in os.environ:
         return list(own)
     tasks = {int(task.name): task for task in Path(os.environ[PROC], str(pid()), "task").iterdir()}
-    inner = {outer: int((task / "status").read_text().partition("\nNSpid:")[2].split("\n")[0].split()[-1]) for outer, task in tasks.items()}
+    inner = {
+        outer: int((task / "status").read_text().partition("\nNSpid:")[2].split("\n")[0].split()[-1])
+        for outer, task in tasks.items()
+    }
     return [outer for outer, number in inner.items() if number in own]
 
 
@@ -52,7 +55,8 @@ def address(ordered: str) -> str:
 
 
 def to_supervisor_ns() -> int:
-    """Add this to the monotonic clock here to get the supervisor's; good to what the two kernels' clocks of the day differ, below a millisecond."""
+    """Add this to the monotonic clock here to get the supervisor's; good to what the two kernels' clocks of the day
+    differ, below a millisecond."""
     return int(os.environ.get(CLOCK, "0"))
 
 

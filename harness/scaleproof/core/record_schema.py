@@ -14,17 +14,49 @@ from scaleproof.spec.emulated import emulated, true_times
 SCHEMA_VERSION = 2
 Status = Literal["ok", "failed", "not_runnable"]
 FailureCode = Literal[
-    "rank_killed", "rank_stopped", "rank_raised", "rank_exited", "rank_silent", "peer_lost", "transport_error", "rendezvous_timeout", "deadline",
-    "start_failed", "check_failed", "diverged", "empty_result", "interrupted", "not_runnable", "disk_full", "wrong_interface",
-    "stalled", "preflight", "bad_input", "impossible_value", "node_lost",
-    "device_missing", "memlock", "remote_access", "region_exhausted", "message_too_large", "queue_overflow",
-]  # fmt: skip
+    "rank_killed",
+    "rank_stopped",
+    "rank_raised",
+    "rank_exited",
+    "rank_silent",
+    "peer_lost",
+    "transport_error",
+    "rendezvous_timeout",
+    "deadline",
+    "start_failed",
+    "check_failed",
+    "diverged",
+    "empty_result",
+    "interrupted",
+    "not_runnable",
+    "disk_full",
+    "wrong_interface",
+    "stalled",
+    "preflight",
+    "bad_input",
+    "impossible_value",
+    "node_lost",
+    "device_missing",
+    "memlock",
+    "remote_access",
+    "region_exhausted",
+    "message_too_large",
+    "queue_overflow",
+]
 Evidence = Literal["measured", "emulated", "simulated"]
 
-SAMPLES = pa.schema([
-    ("rank", pa.int16()), ("event", pa.dictionary(pa.int16(), pa.string())), ("step", pa.int32()), ("warmup", pa.bool_()),
-    ("start_ns", pa.int64()), ("end_ns", pa.int64()), ("nbytes", pa.int64()), ("value", pa.float64()),
-])  # fmt: skip
+SAMPLES = pa.schema(
+    [
+        ("rank", pa.int16()),
+        ("event", pa.dictionary(pa.int16(), pa.string())),
+        ("step", pa.int32()),
+        ("warmup", pa.bool_()),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("nbytes", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
 """One row per event of a rank: start and end on CLOCK_MONOTONIC in ns, bytes asked, value (loss, accuracy) or NaN."""
 
 
@@ -85,7 +117,8 @@ class Code(_Part):
 
 
 class PreflightCheck(_Part):
-    """One thing looked at before the ranks measure; `passed` None: it could not be looked at here, and `message` says why."""
+    """One thing looked at before the ranks measure; `passed` None: it could not be looked at here, and `message` says
+    why."""
 
     code: str
     passed: bool | None
@@ -94,7 +127,8 @@ class PreflightCheck(_Part):
 
 
 class RankNetwork(_Part):
-    """One rank's namespace around its timed region: what it asked the transport to move, and what each interface moved (bytes and packets, both ways)."""
+    """One rank's namespace around its timed region: what it asked the transport to move, and what each interface moved
+    (bytes and packets, both ways)."""
 
     rank: int
     namespace: str
@@ -105,7 +139,8 @@ class RankNetwork(_Part):
 
 
 class RankDoing(_Part):
-    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank, or -1: nobody, or a library that does not say."""
+    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank, or -1:
+    nobody, or a library that does not say."""
 
     rank: int
     step: int
@@ -113,11 +148,13 @@ class RankDoing(_Part):
     waits_for: int
     still_s: float
     stack: list[str] = Field(default_factory=list)
-    """Python frames of all its threads as faulthandler prints them, or its traceback; a line that begins with `no stack` says why there is none."""
+    """Python frames of all its threads as faulthandler prints them, or its traceback; a line that begins with `no
+    stack` says why there is none."""
 
 
 class Stall(_Part):
-    """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else waited for."""
+    """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else
+    waited for."""
 
     first_silent: int
     why: str
@@ -125,7 +162,8 @@ class Stall(_Part):
 
 
 class InputCheck(_Part):
-    """One check of a data set before timing (D1 to D12 of docs/inputs.md): a number, its bound in words, and the outcome."""
+    """One check of a data set before timing (D1 to D12 of docs/inputs.md): a number, its bound in words, and the
+    outcome."""
 
     check: str
     dataset: str
@@ -137,7 +175,8 @@ class InputCheck(_Part):
 
 
 class Clock(_Part):
-    """A rank's monotonic clock against rank 0's: add `offset_ns` to bring its times to rank 0's; true within `uncertainty_ns`."""
+    """A rank's monotonic clock against rank 0's: add `offset_ns` to bring its times to rank 0's; true within
+    `uncertainty_ns`."""
 
     rank: int
     offset_ns: int
@@ -153,8 +192,8 @@ class Job(_Part):
 
 
 class PlacedNode(_Part):
-    """One node of an allocation and the ranks on it. `machine` is the id of its hardware and kernel, `boot` of this boot of its kernel: nodes with the same
-    one share a machine."""
+    """One node of an allocation and the ranks on it. `machine` is the id of its hardware and kernel, `boot` of this
+    boot of its kernel: nodes with the same one share a machine."""
 
     name: str
     address: str
@@ -188,7 +227,8 @@ class Sniffed(_Part):
 
 
 class SniffedNode(_Part):
-    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and what the way to the node `next` gave (B/s, s there and back)."""
+    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and what the way to the node `next` gave
+    (B/s, s there and back)."""
 
     name: str
     boot: str
@@ -212,7 +252,8 @@ class Sniff(_Part):
 
 
 EXCLUDING = ("saturated",)
-"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands for."""
+"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands
+for."""
 LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
@@ -263,11 +304,15 @@ class Record(_Part):
 
     @property
     def evidence_words(self) -> str:
-        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was dilated and shrunk; whether its links
-        gave what was set; what counts not."""
+        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was
+        dilated and shrunk; whether its links gave what was set; what counts not."""
         words = [evidence_words(self.evidence, self.case.fabric, self.case.transport)]
         if emulated(self.case):
-            words += [f"{name} {value:g}" for name, value in (("dilation", self.case.dilation), ("shrink", self.case.shrink)) if value != 1]
+            words += [
+                f"{name} {value:g}"
+                for name, value in (("dilation", self.case.dilation), ("shrink", self.case.shrink))
+                if value != 1
+            ]
         words += ["links missed"] if any(warning.code == LINK for warning in self.warnings) else []
         return ", ".join([*words, *([f"excluded: {self.excluded}"] if self.excluded else [])])
 
@@ -278,6 +323,7 @@ class Record(_Part):
 
     @property
     def clock_offsets(self) -> dict[int, int]:
-        """By rank, what to add to its samples' times (ns) to bring them to rank 0's clock, in the time that the samples are in."""
+        """By rank, what to add to its samples' times (ns) to bring them to rank 0's clock, in the time that the samples
+        are in."""
         offsets = true_times(self.case, np.array([clock.offset_ns for clock in self.clocks], np.int64))
         return dict(zip([clock.rank for clock in self.clocks], offsets.tolist(), strict=True))

@@ -12,7 +12,17 @@ import numpy as np
 now = time.monotonic_ns
 """The clock of all events: CLOCK_MONOTONIC, ns, one for all processes of a machine."""
 
-EVENT_DTYPE = np.dtype([("event", "S24"), ("step", "<i4"), ("warmup", "?"), ("start_ns", "<i8"), ("end_ns", "<i8"), ("nbytes", "<i8"), ("value", "<f8")])
+EVENT_DTYPE = np.dtype(
+    [
+        ("event", "S24"),
+        ("step", "<i4"),
+        ("warmup", "?"),
+        ("start_ns", "<i8"),
+        ("end_ns", "<i8"),
+        ("nbytes", "<i8"),
+        ("value", "<f8"),
+    ]
+)
 _ROW = struct.Struct("<24si?qqqd")
 """A row of EVENT_DTYPE: packing bytes takes a quarter of the time of assigning a tuple to a row."""
 GROW = 65_536
@@ -44,11 +54,15 @@ class Recorder:
         path.touch()
         self._rows = self._map(capacity)
 
-    def add(self, event: str, step: int, start_ns: int, end_ns: int, nbytes: int = 0, value: float = float("nan")) -> None:
+    def add(
+        self, event: str, step: int, start_ns: int, end_ns: int, nbytes: int = 0, value: float = float("nan")
+    ) -> None:
         """Record one interval, or a value when start equals end."""
         if self._count == len(self._rows):
             self._grow()
-        _ROW.pack_into(self._bytes, self._count * _ROW.size, event.encode(), step, self.warmup, start_ns, end_ns, nbytes, value)
+        _ROW.pack_into(
+            self._bytes, self._count * _ROW.size, event.encode(), step, self.warmup, start_ns, end_ns, nbytes, value
+        )
         self._count += 1
 
     def span(self, event: str, step: int, nbytes: int = 0) -> Span:
@@ -61,7 +75,8 @@ class Recorder:
         self._rows = self._map(size)
 
     def _map(self, rows: int) -> np.memmap:
-        """Space is taken now: on a full disk this raises ENOSPC, where a sparse file would end the rank by SIGBUS later."""
+        """Space is taken now: on a full disk this raises ENOSPC, where a sparse file would end the rank by SIGBUS
+        later."""
         with self.path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, rows * EVENT_DTYPE.itemsize)
         mapped = np.memmap(self.path, dtype=EVENT_DTYPE, mode="r+", shape=(rows,))

@@ -1,4 +1,5 @@
-"""Keys and values shared by the ranks of one launch through a folder: how they find each other before any transport exists."""
+"""Keys and values shared by the ranks of one launch through a folder: how they find each other before any transport
+exists."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What nodes put on the wire: the heads of all frames kept as a pcap file, and counted by kind; RoCEv2 by operation, messages and payload.
+"""What nodes put on the wire: the heads of all frames kept as a pcap file, and counted by kind; RoCEv2 by operation,
+messages and payload.
 
-A frame counts where it leaves its node, once, with its Ethernet header and without what only the line adds (preamble, checksum, gap: 24 bytes)."""
+A frame counts where it leaves its node, once, with its Ethernet header and without what only the line adds (preamble,
+checksum, gap: 24 bytes)."""
 
 from __future__ import annotations
 
@@ -29,13 +31,31 @@ _SO_ATTACH_FILTER, _SO_RCVBUFFORCE = 26, 33
 
 _RETH, _AETH, _IMMEDIATE, _ATOMIC = 16, 4, 4, 28
 OPERATIONS = {
-    0: ("SEND_FIRST", 0), 1: ("SEND_MIDDLE", 0), 2: ("SEND_LAST", 0), 3: ("SEND_LAST_WITH_IMM", _IMMEDIATE), 4: ("SEND_ONLY", 0),
-    5: ("SEND_ONLY_WITH_IMM", _IMMEDIATE), 6: ("WRITE_FIRST", _RETH), 7: ("WRITE_MIDDLE", 0), 8: ("WRITE_LAST", 0), 9: ("WRITE_LAST_WITH_IMM", _IMMEDIATE),
-    10: ("WRITE_ONLY", _RETH), 11: ("WRITE_ONLY_WITH_IMM", _RETH + _IMMEDIATE), 12: ("READ_REQUEST", _RETH), 13: ("READ_RESPONSE_FIRST", _AETH),
-    14: ("READ_RESPONSE_MIDDLE", 0), 15: ("READ_RESPONSE_LAST", _AETH), 16: ("READ_RESPONSE_ONLY", _AETH), 17: ("ACKNOWLEDGE", _AETH),
-    18: ("ATOMIC_ACKNOWLEDGE", _AETH + 8), 19: ("COMPARE_SWAP", _ATOMIC), 20: ("FETCH_ADD", _ATOMIC), 100: ("UD_SEND_ONLY", 8),
-}  # fmt: skip
-"""Opcode of the base transport header to its name and the bytes of headers behind it (InfiniBand Architecture Specification 1.4, table 38)."""
+    0: ("SEND_FIRST", 0),
+    1: ("SEND_MIDDLE", 0),
+    2: ("SEND_LAST", 0),
+    3: ("SEND_LAST_WITH_IMM", _IMMEDIATE),
+    4: ("SEND_ONLY", 0),
+    5: ("SEND_ONLY_WITH_IMM", _IMMEDIATE),
+    6: ("WRITE_FIRST", _RETH),
+    7: ("WRITE_MIDDLE", 0),
+    8: ("WRITE_LAST", 0),
+    9: ("WRITE_LAST_WITH_IMM", _IMMEDIATE),
+    10: ("WRITE_ONLY", _RETH),
+    11: ("WRITE_ONLY_WITH_IMM", _RETH + _IMMEDIATE),
+    12: ("READ_REQUEST", _RETH),
+    13: ("READ_RESPONSE_FIRST", _AETH),
+    14: ("READ_RESPONSE_MIDDLE", 0),
+    15: ("READ_RESPONSE_LAST", _AETH),
+    16: ("READ_RESPONSE_ONLY", _AETH),
+    17: ("ACKNOWLEDGE", _AETH),
+    18: ("ATOMIC_ACKNOWLEDGE", _AETH + 8),
+    19: ("COMPARE_SWAP", _ATOMIC),
+    20: ("FETCH_ADD", _ATOMIC),
+    100: ("UD_SEND_ONLY", 8),
+}
+"""Opcode of the base transport header to its name and the bytes of headers behind it (InfiniBand Architecture
+Specification 1.4, table 38)."""
 _BASE, _CHECKSUM = 12, 4
 _MESSAGE_ENDS = ("_LAST", "_ONLY", "_WITH_IMM", "READ_REQUEST", "COMPARE_SWAP", "FETCH_ADD")
 
@@ -78,7 +98,14 @@ class Capture:
                 break
             got += 1
             if place[2] != _OUTGOING:
-                length = next((struct.unpack_from("<II", body)[1] for level, kind, body in extra if (level, kind) == (_SOL_PACKET, _AUXDATA)), len(data))
+                length = next(
+                    (
+                        struct.unpack_from("<II", body)[1]
+                        for level, kind, body in extra
+                        if (level, kind) == (_SOL_PACKET, _AUXDATA)
+                    ),
+                    len(data),
+                )
                 file.write(_RECORD.pack(*divmod(time.time_ns(), 10**9), len(data), length) + data)
         return got
 
@@ -109,7 +136,8 @@ def frames(path: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def count(path: Path) -> dict[str, Any]:
-    """Frames and bytes by kind, `roce` by operation with messages, payload bytes and what was sent again. `probe` is the fabric's own look at its links."""
+    """Frames and bytes by kind, `roce` by operation with messages, payload bytes and what was sent again. `probe` is
+    the fabric's own look at its links."""
     kinds: Counter[str] = Counter()
     nbytes: Counter[str] = Counter()
     operations: Counter[str] = Counter()
@@ -122,18 +150,30 @@ def count(path: Path) -> dict[str, Any]:
         if kind == "roce":
             name, carried = operation(body)
             operations[name] += 1
-            mark = frame[26:30] + body[8:9] + body[13:16] + body[17:20]  # sender, opcode, queue pair, packet sequence number
+            mark = (
+                frame[26:30] + body[8:9] + body[13:16] + body[17:20]
+            )  # sender, opcode, queue pair, packet sequence number
             again += name != "ACKNOWLEDGE" and mark in seen
             payload += carried if mark not in seen else 0
             seen.add(mark)
-    messages = sum(number for name, number in operations.items() if "RESPONSE" not in name and any(end in name for end in _MESSAGE_ENDS))
-    roce = {"operations": dict(sorted(operations.items())), "messages": messages, "payload_bytes": payload, "again": again}
+    messages = sum(
+        number
+        for name, number in operations.items()
+        if "RESPONSE" not in name and any(end in name for end in _MESSAGE_ENDS)
+    )
+    roce = {
+        "operations": dict(sorted(operations.items())),
+        "messages": messages,
+        "payload_bytes": payload,
+        "again": again,
+    }
     by_kind = {kind: {"frames": kinds[kind], "bytes": nbytes[kind]} for kind in sorted(kinds)}
     return {"frames": kinds.total(), "bytes": nbytes.total(), "kinds": by_kind, "roce": roce}
 
 
 def operation(datagram: bytes) -> tuple[str, int]:
-    """Name of a RoCEv2 datagram's operation, and the bytes of payload that it carries. `datagram` begins with the UDP header."""
+    """Name of a RoCEv2 datagram's operation, and the bytes of payload that it carries. `datagram` begins with the UDP
+    header."""
     opcode, flags = datagram[8], datagram[9]
     name, headers = OPERATIONS.get(opcode, (f"OPCODE_{opcode:#04x}", 0))
     padding = flags >> 4 & 3

@@ -24,14 +24,19 @@ class Host:
         try:
             self.address()
         except SpecError as error:
-            return str(error), "key `interface` of the case names one of this machine's interfaces or a verbs device: `scaleproof doctor` lists both"
+            return (
+                str(error),
+                "key `interface` of the case names one of this machine's interfaces or a verbs device: `scaleproof doctor` lists both",
+            )
         return None
 
     def address(self) -> str:
         """The interface's IPv4 address; SpecError names the nearest interface or verbs port, or all that exist."""
         found, name = psutil.net_if_addrs(), netdev(self.interface)
         if name not in found:
-            raise SpecError(f"unknown interface {self.interface!r}; {nearest(self.interface, [*sorted(found), *(port.name for port in ports())])}")
+            raise SpecError(
+                f"unknown interface {self.interface!r}; {nearest(self.interface, [*sorted(found), *(port.name for port in ports())])}"
+            )
         addresses = [entry.address for entry in found[name] if entry.family == socket.AF_INET]
         if not addresses:
             raise SpecError(f"interface {self.interface!r} has no IPv4 address")

@@ -1,4 +1,5 @@
-"""The life of a launch's nodes, whatever they are made of: started, seen to be up, ended; how a node ended is told for its ranks."""
+"""The life of a launch's nodes, whatever they are made of: started, seen to be up, ended; how a node ended is told for
+its ranks."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Node:
 
 
 class Keeper(ABC):
-    """All nodes of one folder. Each tells in files of it: node-N.json once it is up, node-N.end when its command has ended."""
+    """All nodes of one folder. Each tells in files of it: node-N.json once it is up, node-N.end when its command has
+    ended."""
 
     BOOT_S: ClassVar[dict[str, float]]
     """By kind of node: from its start to its first word."""
@@ -136,7 +138,14 @@ class Keeper(ABC):
     def _tell_for_ranks(self, node: Node, code: str, message: str) -> None:
         for rank in self.ranks[node.number] if self.ranks else []:
             if not (self.folder / f"exit-{rank}.json").exists():
-                end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": code, "message": message}
+                end = {
+                    "pid": 0,
+                    "exit_code": None,
+                    "signal": int(signal.SIGKILL),
+                    "at_ns": time.monotonic_ns(),
+                    "code": code,
+                    "message": message,
+                }
                 write_json(self.folder / f"exit-{rank}.json", end)
 
     def _last_words(self, node: Node) -> str:
@@ -147,4 +156,8 @@ class Keeper(ABC):
 
 def how(code: int) -> str:
     """A node's end in words."""
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"powered off before its command had ended (code {code})"
+    return (
+        f"was killed by {signal.Signals(-code).name}"
+        if code < 0
+        else f"powered off before its command had ended (code {code})"
+    )

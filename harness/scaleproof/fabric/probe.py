@@ -1,4 +1,5 @@
-"""What a node's link gives before anything is measured on it: round-trip time of small packets, and the rate where one was set."""
+"""What a node's link gives before anything is measured on it: round-trip time of small packets, and the rate where one
+was set."""
 
 from __future__ import annotations
 
@@ -30,9 +31,11 @@ PAYLOAD = 1448
 _CHUNK = 1 << 16
 
 
-def probe(folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: float, looks: bool = True) -> dict[str, Any]:
-    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and this node `looks`; empty for a single node. `rtt_ms`: as set.
-    All nodes do so at the same time."""
+def probe(
+    folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: float, looks: bool = True
+) -> dict[str, Any]:
+    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and this node `looks`; empty
+    for a single node. `rtt_ms`: as set. All nodes do so at the same time."""
     if nodes == 1:
         return {}
     with _Answers(address(number)):
@@ -57,7 +60,8 @@ def _meet(folder: Path, name: str, number: int, *others: int) -> None:
 
 
 class _Answers:
-    """Echoes datagrams, and takes one stream, telling its sender the seconds of what came behind its lead, and the bytes."""
+    """Echoes datagrams, and takes one stream, telling its sender the seconds of what came behind its lead, and the
+    bytes."""
 
     def __init__(self, own: str) -> None:
         self.echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -82,7 +86,11 @@ class _Answers:
         with suppress(OSError):
             connection = self.stream.accept()[0]
             with connection:
-                memory, lead, count = bytearray(_CHUNK), int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little"), 0
+                memory, lead, count = (
+                    bytearray(_CHUNK),
+                    int.from_bytes(connection.recv(8, socket.MSG_WAITALL), "little"),
+                    0,
+                )
                 while lead > 0:  # also what waited in the bucket
                     lead -= connection.recv_into(memory) or lead
                 started = last = time.monotonic()
@@ -105,12 +113,19 @@ def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
                 times.append((time.monotonic() - started) * 1e3)
     if not times:
         return {"rtt_ms": None}
-    return {"rtt_ms": round(min(times), 4), "rtt_median_ms": round(statistics.median(times), 4), "lost": asked - len(times)}
+    return {
+        "rtt_ms": round(min(times), 4),
+        "rtt_median_ms": round(statistics.median(times), 4),
+        "lost": asked - len(times),
+    }
 
 
 def _rate(peer: str, mbit: float) -> float | None:
     """Mbit/s of payload that arrived: what STREAM_S gives at the set rate, over TCP."""
-    lead, more = (max(int(mbit * 1e6 / 8 * seconds), frames * PAYLOAD) for seconds, frames in ((LEAD_S, LEAD_FRAMES), (STREAM_S, FRAMES)))
+    lead, more = (
+        max(int(mbit * 1e6 / 8 * seconds), frames * PAYLOAD)
+        for seconds, frames in ((LEAD_S, LEAD_FRAMES), (STREAM_S, FRAMES))
+    )
     left = lead + more
     block = memoryview(bytes(_CHUNK))
     with suppress(OSError), socket.create_connection((peer, STREAM_PORT), ANSWERS_S) as connection:

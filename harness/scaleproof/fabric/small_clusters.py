@@ -1,5 +1,5 @@
-"""Where small clusters (tools/small_cluster) lie, which of them run, and what dead ones left. The kernel ends all processes and links of a cluster with its
-keeper, so that a folder is all that can be left."""
+"""Where small clusters (tools/small_cluster) lie, which of them run, and what dead ones left. The kernel ends all
+processes and links of a cluster with its keeper, so that a folder is all that can be left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from scaleproof.core.atomic_write import write_json
 HOME = Path("/run/scaleproof/clusters")
 FILE, LOCK = "cluster.json", ".lock"
 SAFE = 0o755
-"""Of folders above munge's key and socket, whatever the user's umask: munge refuses those into which a group may write."""
+"""Of folders above munge's key and socket, whatever the user's umask: munge refuses those into which a group may write.
+"""
 HEAD = "head"
 """Where slurmctld runs."""
 
@@ -98,7 +99,11 @@ def leftovers() -> list[Path]:
     try:
         with (HOME / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return [folder for folder in sorted(HOME.glob("[!.]*/")) if (found := read_cluster(folder)) is None or not found.alive()]
+            return [
+                folder
+                for folder in sorted(HOME.glob("[!.]*/"))
+                if (found := read_cluster(folder)) is None or not found.alive()
+            ]
     except (FileNotFoundError, BlockingIOError):
         return []
 

@@ -1,7 +1,9 @@
-"""From a cluster's description to interfaces, addresses and ways: what has to be set so that every node reaches every other over the links it has.
+"""From a cluster's description to interfaces, addresses and ways: what has to be set so that every node reaches every
+other over the links it has.
 
-Where every node has one link and switches form a tree, bridges learn by themselves and nodes share one subnet (`bridged`). Any other graph gets every way
-written out: routes and neighbours in nodes, forwarding entries at switches, so that no broadcast runs in circles and the same way is taken every time."""
+Where every node has one link and switches form a tree, bridges learn by themselves and nodes share one subnet
+(`bridged`). Any other graph gets every way written out: routes and neighbours in nodes, forwarding entries at switches,
+so that no broadcast runs in circles and the same way is taken every time."""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Where a node sends what goes to node `to`: out of its interface `out`, to the interface with the address `mac`, which is node `via`'s."""
+    """Where a node sends what goes to node `to`: out of its interface `out`, to the interface with the address `mac`,
+    which is node `via`'s."""
 
     to: int
     via: int
@@ -46,7 +49,8 @@ class Way:
 
 @dataclass(slots=True)
 class Network:
-    """`ends[l]` are the two ends of `cluster.links[l]`. `ways[n]`: of node n, by destination. `entries`: switch to (destination's mac, port's name)."""
+    """`ends[l]` are the two ends of `cluster.links[l]`. `ways[n]`: of node n, by destination. `entries`: switch to
+    (destination's mac, port's name)."""
 
     cluster: Cluster
     links: list[Link]
@@ -79,16 +83,25 @@ class Network:
 
 
 def network_of(cluster: Cluster) -> Network:
-    """For the nodes that the cluster has; SpecError when they do not reach each other without nodes that it does not have."""
+    """For the nodes that the cluster has; SpecError when they do not reach each other without nodes that it does not
+    have."""
     if slow := [link for link in cluster.links if link.mbit is not None and link.mbit < LEAST_MBIT]:
         rate = f"{slow[0].mbit:.2g} Mbit/s after dilation and shrink"
-        raise SpecError(f"cluster {cluster.name!r}: the link between {' and '.join(slow[0].ends)} has {rate}; {LEAST_MBIT:g} is the least")
+        raise SpecError(
+            f"cluster {cluster.name!r}: the link between {' and '.join(slow[0].ends)} has {rate}; {LEAST_MBIT:g} is the least"
+        )
     own = {node_name(number): number for number in range(cluster.nodes)}
     places = own.keys() | set(cluster.switches)
     links = [link for link in cluster.links if set(link.ends) <= places]
-    crowded = [(place, count) for place, count in Counter(end for link in links for end in link.ends).items() if place in cluster.switches and count > PORTS]
+    crowded = [
+        (place, count)
+        for place, count in Counter(end for link in links for end in link.ends).items()
+        if place in cluster.switches and count > PORTS
+    ]
     if crowded:
-        raise SpecError(f"cluster {cluster.name!r}: switch {crowded[0][0]} has {crowded[0][1]} links, and a bridge {PORTS} ports; use fabric `simulated`")
+        raise SpecError(
+            f"cluster {cluster.name!r}: switch {crowded[0][0]} has {crowded[0][1]} links, and a bridge {PORTS} ports; use fabric `simulated`"
+        )
     used, ends = defaultdict[str, int](int), list[tuple[End, End]]()
     for number, link in enumerate(links):
         made = []
@@ -103,7 +116,9 @@ def network_of(cluster: Cluster) -> Network:
     for place, number in own.items():
         lost = [node_name(to) for to in own.values() if to != number and place not in trees[to]]
         if lost:
-            raise SpecError(f"cluster {cluster.name!r}: {place} has no way to {lost[0]} over the {cluster.nodes} nodes in use")
+            raise SpecError(
+                f"cluster {cluster.name!r}: {place} has no way to {lost[0]} over the {cluster.nodes} nodes in use"
+            )
         network.ways.append([_way(network, trees[to], place, to) for to in own.values() if to != number])
     return network
 
@@ -139,7 +154,8 @@ def neighbours(links: list[Link]) -> dict[str, list[tuple[int, str]]]:
 
 
 def towards(goal: str, near: dict[str, list[tuple[int, str]]], nodes: dict[str, int]) -> dict[str, tuple[int, str]]:
-    """Place to its link towards the goal and that link's other end, by the fewest links, through nodes only where nothing else leads there."""
+    """Place to its link towards the goal and that link's other end, by the fewest links, through nodes only where
+    nothing else leads there."""
     costs, found = {goal: 0}, dict[str, tuple[int, str]]()
     edge = [(0, goal)]
     while edge:
@@ -172,5 +188,9 @@ def _way(network: Network, tree: dict[str, tuple[int, str]], place: str, to: int
     for switch, port in passed:
         network.entries.setdefault(switch, set()).add((mac, port))
     pairs = [pair if pair[0].place == place else pair[::-1] for pair in network.ends]
-    beside = [(here.name, there.mac) for here, there in pairs if here.place == place and there.node == via and here.name != first]
+    beside = [
+        (here.name, there.mac)
+        for here, there in pairs
+        if here.place == place and there.node == via and here.name != first
+    ]
     return Way(to, via, first, mac, tuple(links), tuple(beside) if len(passed) == 0 else ())

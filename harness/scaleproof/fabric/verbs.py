@@ -1,4 +1,5 @@
-"""Verbs devices of this machine as the kernel lists them, and the port that an `interface:` means: nothing is opened, no library is needed."""
+"""Verbs devices of this machine as the kernel lists them, and the port that an `interface:` means: nothing is opened,
+no library is needed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ NOTHING = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 @dataclass(frozen=True, slots=True)
 class Gid:
-    """An entry of a port's GID table: its address, how it is sent (`RoCE v2`, `IB/RoCE v1`) and the network interface that it belongs to."""
+    """An entry of a port's GID table: its address, how it is sent (`RoCE v2`, `IB/RoCE v1`) and the network interface
+    that it belongs to."""
 
     index: int
     value: str
@@ -60,7 +62,8 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a rank's queue pairs stand: a port, and the GID they send from (None: an InfiniBand port without one, addressed by LID)."""
+    """Where a rank's queue pairs stand: a port, and the GID they send from (None: an InfiniBand port without one,
+    addressed by LID)."""
 
     port: Port
     gid: Gid | None
@@ -72,15 +75,31 @@ def ports(root: Path = CLASS) -> list[Port]:
     for device in sorted((root / DEVICES).glob("*")):
         for folder in sorted((device / "ports").glob("*"), key=lambda path: int(path.name)):
             gids = _gids(folder)
-            netdevs = tuple(dict.fromkeys([gid.netdev for gid in gids if gid.netdev] + _netdevs_above(root, device.name, int(folder.name))))
+            netdevs = tuple(
+                dict.fromkeys(
+                    [gid.netdev for gid in gids if gid.netdev] + _netdevs_above(root, device.name, int(folder.name))
+                )
+            )
             state = _read(folder / "state").partition(":")[2].strip()
             lid = int(_read(folder / "lid") or "0", 16)
-            found.append(Port(device.name, int(folder.name), state, _read(folder / "link_layer"), lid, gids, netdevs, "virtual" in device.resolve().parts))
+            found.append(
+                Port(
+                    device.name,
+                    int(folder.name),
+                    state,
+                    _read(folder / "link_layer"),
+                    lid,
+                    gids,
+                    netdevs,
+                    "virtual" in device.resolve().parts,
+                )
+            )
     return found
 
 
 def choose(interface: str, address: str = "", root: Path = CLASS) -> Place:
-    """The port and GID for `interface`: a network interface (`eth0`), or a device with port and GID index where wanted (`mlx5_0`, `mlx5_0:1`, `mlx5_0:1:3`).
+    """The port and GID for `interface`: a network interface (`eth0`), or a device with port and GID index where wanted
+    (`mlx5_0`, `mlx5_0:1`, `mlx5_0:1:3`).
 
     `address`: the IPv4 address that the GID should stand for. Raises SpecError that names what exists.
     """
@@ -96,7 +115,9 @@ def choose(interface: str, address: str = "", root: Path = CLASS) -> Place:
         raise SpecError(f"no verbs device on interface {interface!r}; {listed(known)}")
     active = [port for port in matching if port.active]
     if not active:
-        raise SpecError(f"port {matching[0].name} on interface {interface!r} is {matching[0].state or 'in an unknown state'}, not ACTIVE; {listed(known)}")
+        raise SpecError(
+            f"port {matching[0].name} on interface {interface!r} is {matching[0].state or 'in an unknown state'}, not ACTIVE; {listed(known)}"
+        )
     return _place(active[0], interface, index, address)
 
 
@@ -104,12 +125,17 @@ def listed(known: list[Port]) -> str:
     """One line of all ports, for errors."""
     if not known:
         return "this machine has no verbs device"
-    return "ports here: " + ", ".join(f"{port.name} ({port.link_layer}, {port.state}, {'/'.join(port.netdevs) or 'no interface'})" for port in known)
+    return "ports here: " + ", ".join(
+        f"{port.name} ({port.link_layer}, {port.state}, {'/'.join(port.netdevs) or 'no interface'})" for port in known
+    )
 
 
 def netdev(interface: str, root: Path = CLASS) -> str:
-    """The network interface of a device or port that `interface` names (`lo` for an InfiniBand port without one); `interface` itself where it names none."""
-    found = [port for port in ports(root) if interface in (port.device, port.name) or interface.startswith(f"{port.name}:")]
+    """The network interface of a device or port that `interface` names (`lo` for an InfiniBand port without one);
+    `interface` itself where it names none."""
+    found = [
+        port for port in ports(root) if interface in (port.device, port.name) or interface.startswith(f"{port.name}:")
+    ]
     named = [name for port in found for name in port.netdevs]
     return named[0] if named else "lo" if found else interface
 
@@ -138,7 +164,14 @@ def _gids(folder: Path) -> tuple[Gid, ...]:
         value = _read(path)
         if value and value != NOTHING:
             attributes = folder / "gid_attrs"
-            found.append(Gid(int(path.name), value, _read(attributes / "types" / path.name), _read(attributes / "ndevs" / path.name)))
+            found.append(
+                Gid(
+                    int(path.name),
+                    value,
+                    _read(attributes / "types" / path.name),
+                    _read(attributes / "ndevs" / path.name),
+                )
+            )
     return tuple(found)
 
 

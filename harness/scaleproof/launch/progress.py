@@ -1,4 +1,5 @@
-"""What a person sees while launches run: a bar with counts and time left, or plain lines where nobody watches a terminal."""
+"""What a person sees while launches run: a bar with counts and time left, or plain lines where nobody watches a
+terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class Progress(Protocol):
     """Told by the supervisor what happens."""
 
     def begin(self, planned: int, finished: int) -> None:
-        """`planned` launches, of which `finished` have a record already; told again when more are planned, with those that ended since counted."""
+        """`planned` launches, of which `finished` have a record already; told again when more are planned, with those
+        that ended since counted."""
 
     def note(self, text: str) -> None:
         """One line for the user: a warning, what was cleaned up."""
@@ -36,7 +38,11 @@ def failure_line(record: Record) -> str:
     name = f"{case.arm} ({case.ranks} ranks, repetition {record.plan_index})"
     if failure is None:
         return f"{name}: {record.status}"
-    where = "" if failure.rank < 0 else f" rank {failure.rank}" + (f" step {failure.step} in {failure.operation!r}" if failure.operation else "")
+    where = (
+        ""
+        if failure.rank < 0
+        else f" rank {failure.rank}" + (f" step {failure.step} in {failure.operation!r}" if failure.operation else "")
+    )
     advice = f"; {failure.advice}" if failure.advice else ""
     return f"{name}: {failure.code}{where}: {failure.message}{advice} [{record.launch}]"
 
@@ -92,7 +98,9 @@ class Lines:
 
     def _count(self) -> None:
         self._spoke = time.monotonic()
-        self.note(f"{self._done}/{self._planned} launches after {format_seconds(self._spoke - self._began)}, {self._failed} without a result")
+        self.note(
+            f"{self._done}/{self._planned} launches after {format_seconds(self._spoke - self._began)}, {self._failed} without a result"
+        )
 
 
 class Bar:

@@ -14,7 +14,8 @@ from scaleproof.spec.errors import SpecError
 
 @contextmanager
 def locked(results: Path) -> Iterator[None]:
-    """Hold results/.lock; SpecError names the process that holds it already. The kernel releases it when the holder dies."""
+    """Hold results/.lock; SpecError names the process that holds it already. The kernel releases it when the holder
+    dies."""
     results.mkdir(parents=True, exist_ok=True)
     with (results / ".lock").open("a+") as file:
         try:
@@ -23,7 +24,9 @@ def locked(results: Path) -> Iterator[None]:
             file.seek(0)
             raise SpecError(f"another scaleproof (pid {file.read().strip() or 'unknown'}) is using {results}") from None
         except OSError as error:
-            raise SpecError(f"{results}: its file system locks no files ({error.strerror}); name a folder elsewhere with --results") from None
+            raise SpecError(
+                f"{results}: its file system locks no files ({error.strerror}); name a folder elsewhere with --results"
+            ) from None
         file.truncate(0)
         file.write(f"{os.getpid()} on {socket.gethostname()}")
         file.flush()

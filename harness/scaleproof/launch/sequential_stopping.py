@@ -26,21 +26,34 @@ def fixed_number(suite: Suite, experiment: str, size: str, store: Store, ground:
     chosen = suite.experiment(experiment).size(size)
     cases = tuple(
         CaseStop(
-            case_id=case.case_id, arm=case.arm, repetitions=chosen.launches, launches=len(finished_launches(case.case_id, chosen.launches, store, ground)),
-            decided="fixed number", half_width_share=None,
+            case_id=case.case_id,
+            arm=case.arm,
+            repetitions=chosen.launches,
+            launches=len(finished_launches(case.case_id, chosen.launches, store, ground)),
+            decided="fixed number",
+            half_width_share=None,
         )
         for case in chosen.cases
-    )  # fmt: skip
+    )
     return Stops(
-        suite=suite.name, experiment=experiment, size=size, machine=_machine(ground), code=code_digest(), minimum=chosen.launches, budget=chosen.launches,
+        suite=suite.name,
+        experiment=experiment,
+        size=size,
+        machine=_machine(ground),
+        code=code_digest(),
+        minimum=chosen.launches,
+        budget=chosen.launches,
         cases=cases,
-    )  # fmt: skip
+    )
 
 
 class Sequential:
-    """Decides block by block, from the records alone: a resumed run decides the same again. Called by the supervisor when a block has ended."""
+    """Decides block by block, from the records alone: a resumed run decides the same again. Called by the supervisor
+    when a block has ended."""
 
-    def __init__(self, suite: Suite, experiment: str, size: str, value_of: ValueOf, companions: Mapping[str, set[str]]) -> None:
+    def __init__(
+        self, suite: Suite, experiment: str, size: str, value_of: ValueOf, companions: Mapping[str, set[str]]
+    ) -> None:
         chosen = suite.experiment(experiment).size(size)
         assert chosen.stop is not None
         self.stop: Stop = chosen.stop
@@ -58,13 +71,19 @@ class Sequential:
         """Nodes that the run was given."""
 
     def more(self, store: Store) -> list[PlannedLaunch]:
-        """The next block: cases whose interval is still too wide and those they are compared with; empty when all is decided. Writes what was decided."""
+        """The next block: cases whose interval is still too wide and those they are compared with; empty when all is
+        decided. Writes what was decided."""
         values = {case.case_id: self._of_case(case.case_id, store) for case in self.cases}
         for case_id, found in values.items():
             if case_id not in self._decided:
                 self._decide(case_id, found)
         undecided = {case_id for case_id in values if case_id not in self._decided}
-        going = undecided | {companion for case_id in undecided for companion in self.companions.get(case_id, ()) if values.get(companion)}
+        going = undecided | {
+            companion
+            for case_id in undecided
+            for companion in self.companions.get(case_id, ())
+            if values.get(companion)
+        }
         block = [launch for launch in self._blocks.get(self._next, []) if launch.case.case_id in going]
         for launch in block:
             self._repetitions[launch.case.case_id] = self._next + 1
@@ -83,7 +102,10 @@ class Sequential:
             self._decided[case_id] = "budget spent"
 
     def _of_case(self, case_id: str, store: Store) -> list[float]:
-        found = [self._value(record, store) for record in finished_launches(case_id, self._repetitions[case_id], store, self.ground)]
+        found = [
+            self._value(record, store)
+            for record in finished_launches(case_id, self._repetitions[case_id], store, self.ground)
+        ]
         return [value for value in found if value is not None]
 
     def _value(self, record: Record, store: Store) -> float | None:
@@ -95,22 +117,39 @@ class Sequential:
     def _stops(self, values: Mapping[str, Sequence[float]]) -> Stops:
         suite, experiment, size = self.names
         return Stops(
-            suite=suite, experiment=experiment, size=size, machine=_machine(self.ground), code=code_digest(), metric=self.stop.metric, nbytes=self.stop.nbytes,
-            target=self.stop.target, minimum=self.minimum, budget=self.stop.budget,
+            suite=suite,
+            experiment=experiment,
+            size=size,
+            machine=_machine(self.ground),
+            code=code_digest(),
+            metric=self.stop.metric,
+            nbytes=self.stop.nbytes,
+            target=self.stop.target,
+            minimum=self.minimum,
+            budget=self.stop.budget,
             cases=tuple(
                 CaseStop(
-                    case_id=case.case_id, arm=case.arm, repetitions=self._repetitions[case.case_id], launches=len(values[case.case_id]),
-                    decided=self._decided.get(case.case_id, "unfinished"), half_width_share=_half_width(values[case.case_id], self.stop),
+                    case_id=case.case_id,
+                    arm=case.arm,
+                    repetitions=self._repetitions[case.case_id],
+                    launches=len(values[case.case_id]),
+                    decided=self._decided.get(case.case_id, "unfinished"),
+                    half_width_share=_half_width(values[case.case_id], self.stop),
                 )
                 for case in self.cases
             ),
-        )  # fmt: skip
+        )
 
 
 def finished_launches(case_id: str, repetitions: int, store: Store, ground: Ground | None = None) -> list[Record]:
-    """Finished launches of this code on this machine or these nodes, by repetition; the latest of one that was made twice."""
+    """Finished launches of this code on this machine or these nodes, by repetition; the latest of one that was made
+    twice."""
     good = [record for record in store.records(case_id) if record.status == "ok"]
-    good = [record for record in good if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, ground))]
+    good = [
+        record
+        for record in good
+        if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, ground))
+    ]
     latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
     return [latest[index] for index in sorted(latest)]
 

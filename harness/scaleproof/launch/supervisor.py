@@ -52,7 +52,8 @@ AGAIN = "start again with all nodes, finished launches are kept"
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a plan. `skipped`: finished before. `stopped` says in one line why the rest was not tried, empty when all was."""
+    """What became of a plan. `skipped`: finished before. `stopped` says in one line why the rest was not tried, empty
+    when all was."""
 
     planned: int = 0
     skipped: int = 0
@@ -70,7 +71,8 @@ class Outcome:
 
     @property
     def ended(self) -> bool:
-        """Whether no other plan should be tried either: no room, no nodes, or told to stop. Launches that wait for a lost node stand in nobody's way."""
+        """Whether no other plan should be tried either: no room, no nodes, or told to stop. Launches that wait for a
+        lost node stand in nobody's way."""
         return bool(self.stopped) and not self.waiting
 
     @property
@@ -95,28 +97,39 @@ def run_plan(
     ground: Ground | None = None,
     on_node_loss: str = "continue",
 ) -> Outcome:
-    """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further launches when all are done, until it
-    has none. `verify` looks at a good record and its samples before they are kept, and may say why they cannot be true. `simulator` foretells the launches
-    of fabric `simulated`. `refuse` may say why a case is too much for this machine. `ground`: nodes on which cases of fabric `host` stand.
-    `on_node_loss`: `continue` with what the nodes that are left can hold, or `stop`.
+    """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further
+    launches when all are done, until it has none. `verify` looks at a good record and its samples before they are kept,
+    and may say why they cannot be true. `simulator` foretells the launches of fabric `simulated`. `refuse` may say why
+    a case is too much for this machine. `ground`: nodes on which cases of fabric `host` stand. `on_node_loss`:
+    `continue` with what the nodes that are left can hold, or `stop`.
 
-    SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current launch was torn down."""
+    SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current
+    launch was torn down."""
     results = results.resolve()
     watcher = progress if progress is not None else Silent()
     with locked(results), _interruptible():
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, (ground, on_node_loss)).all(plan, again, more)
+        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, (ground, on_node_loss)).all(
+            plan, again, more
+        )
 
 
 class _Run:
     """One call of `run_plan`, under the lock."""
 
     def __init__(
-        self, store: Store, size: str, limits_s: tuple[float, float], progress: Progress, verify: Callable[[Record, pa.Table], Failure | None] | None,
-        simulator: Simulator | None, refuse: Callable[[AnyCase], Obstacle | None], nodes: tuple[Ground | None, str],
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        size: str,
+        limits_s: tuple[float, float],
+        progress: Progress,
+        verify: Callable[[Record, pa.Table], Failure | None] | None,
+        simulator: Simulator | None,
+        refuse: Callable[[AnyCase], Obstacle | None],
+        nodes: tuple[Ground | None, str],
+    ) -> None:
         self.store, self.size, self.progress, self.verify, self.simulator = store, size, progress, verify, simulator
         self.deadline_s, self.stall_s = limits_s
         self.refuse = refuse
@@ -124,7 +137,9 @@ class _Run:
         self.outcome = Outcome()
         self.preflight = Preflight(store.results, store.staging, self.ground, progress.note)
 
-    def all(self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None) -> Outcome:
+    def all(
+        self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None
+    ) -> Outcome:
         """Every launch in order; a full disk ends the run, since nothing could be recorded."""
         try:
             self._several(plan, again)
@@ -133,14 +148,20 @@ class _Run:
         except OSError as error:
             if not disk_full(error):
                 raise
-            self.outcome.stopped = f"disk_full: no room in {self.store.results}; free some and start again, finished launches are kept"
+            self.outcome.stopped = (
+                f"disk_full: no room in {self.store.results}; free some and start again, finished launches are kept"
+            )
         finally:
             self.progress.finish()
         self.outcome.ground = self.ground
         return self.outcome
 
     def _several(self, launches: list[PlannedLaunch], again: bool) -> None:
-        todo = [launch for launch in sorted(launches, key=lambda launch: launch.order) if again or not self._finished(launch)]
+        todo = [
+            launch
+            for launch in sorted(launches, key=lambda launch: launch.order)
+            if again or not self._finished(launch)
+        ]
         self.preflight.expect([launch.case for launch in todo if launch.case.fabric != FABRIC])
         self.outcome.planned += len(launches)
         self.outcome.skipped += len(launches) - len(todo)
@@ -161,16 +182,21 @@ class _Run:
             if self.outcome.stopped:
                 break
         if self.outcome.waiting and self.ground is not None and not self.outcome.stopped:
-            self.outcome.stopped = f"{self.ground.loss}: {self.outcome.waiting} launches need as many nodes as before; {AGAIN}"
+            self.outcome.stopped = (
+                f"{self.ground.loss}: {self.outcome.waiting} launches need as many nodes as before; {AGAIN}"
+            )
 
     def _lose(self, record: Record, name: str) -> None:
-        """A node went in the midst of a launch: the launch is tried again, on nodes that are left where they are enough."""
+        """A node went in the midst of a launch: the launch is tried again, on nodes that are left where they are
+        enough."""
         assert self.ground is not None
         self.ground = self.ground.without(name)
         self.preflight.lose(self.ground)
         self.outcome.launches.append(record.launch)
         left = len(self.ground.nodes) - len(self.ground.lost)
-        self.progress.note(f"node_lost: {record.failure.message if record.failure else name} [{record.launch}]; {left} nodes are left")
+        self.progress.note(
+            f"node_lost: {record.failure.message if record.failure else name} [{record.launch}]; {left} nodes are left"
+        )
         if self.on_node_loss == "stop":
             self.outcome.stopped = f"{self.ground.loss}, and the experiment says on_node_loss: stop; {AGAIN}"
 
@@ -181,7 +207,10 @@ class _Run:
         def counts(record: Record) -> bool:
             return same_profile(record, self.store.results)
 
-        return self.store.find(launch.case.case_id, launch.plan_index, code_digest(), self._machine(launch), counts) is not None
+        return (
+            self.store.find(launch.case.case_id, launch.plan_index, code_digest(), self._machine(launch), counts)
+            is not None
+        )
 
     def _count(self, record: Record) -> None:
         self.outcome.launches.append(record.launch)
@@ -220,9 +249,15 @@ class _Run:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _launch(
-        self, planned: PlannedLaunch, orders: Orders, folder: Path, evidence: str, checks: list[PreflightCheck], profile: Profile | None,
+        self,
+        planned: PlannedLaunch,
+        orders: Orders,
+        folder: Path,
+        evidence: str,
+        checks: list[PreflightCheck],
+        profile: Profile | None,
         site: Site | None,
-    ) -> Record:  # fmt: skip
+    ) -> Record:
         prepare(folder, orders)
         if profile is not None:
             hand_over(profile, folder)
@@ -230,7 +265,9 @@ class _Run:
         variables = launch_environment(orders, launcher, folder)
         watch = new_watch(folder, orders)
         around = Surroundings(
-            environment(variables) | {"difference": keep_difference(self.store.results)} | ({"replay": described(profile)} if profile else {}),
+            environment(variables)
+            | {"difference": keep_difference(self.store.results)}
+            | ({"replay": described(profile)} if profile else {}),
             _utc(),
             {"before": load()},
             read_counters(),
@@ -272,7 +309,11 @@ class _Run:
         orders = self._orders(planned, "")
         folder = self.store.staging / orders.launch
         folder.mkdir(parents=True)
-        record = refused(planned.case, orders, Surroundings(environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned)))
+        record = refused(
+            planned.case,
+            orders,
+            Surroundings(environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned)),
+        )
         self.store.commit(folder, record, samples_table({}))
         return record
 
@@ -280,26 +321,48 @@ class _Run:
         """Recorded once per code and machine, not at every start."""
         machine = self._machine(planned)
         for known in self.store.records(planned.case.case_id):
-            same = known.plan_index == planned.plan_index and known.code.digest == code_digest(planned.case.fabric) and known.machine == machine
-            if same and known.failure is not None and known.status == "not_runnable" and known.failure.message == reason:
+            same = (
+                known.plan_index == planned.plan_index
+                and known.code.digest == code_digest(planned.case.fabric)
+                and known.machine == machine
+            )
+            if (
+                same
+                and known.failure is not None
+                and known.status == "not_runnable"
+                and known.failure.message == reason
+            ):
                 return known
         orders = self._orders(planned, "")
         folder = self.store.staging / orders.launch
         folder.mkdir(parents=True)
-        record = not_started(planned.case, orders, reason, advice, Surroundings(environment(dict(os.environ)), _utc(), machine=machine))
+        record = not_started(
+            planned.case, orders, reason, advice, Surroundings(environment(dict(os.environ)), _utc(), machine=machine)
+        )
         self.store.commit(folder, record, samples_table({}))
         return record
 
     def _machine(self, planned: PlannedLaunch) -> str:
         return machine_of(planned.case, self.ground)
 
-    def _orders(self, planned: PlannedLaunch, address: str, profile: Profile | None = None, site: Site | None = None) -> Orders:
+    def _orders(
+        self, planned: PlannedLaunch, address: str, profile: Profile | None = None, site: Site | None = None
+    ) -> Orders:
         case = planned.case
         return Orders(
-            launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=self.size, plan_index=planned.plan_index,
-            seed=planned.seed, token=secrets.token_hex(16), address=address, deadline_s=self.deadline_s,
-            stall_s=patience_s(case, profile, self.stall_s), programs=planned.programs, **stands(site),
-        )  # fmt: skip
+            launch=secrets.token_hex(8),
+            case=case.model_dump(mode="json"),
+            case_id=case.case_id,
+            size=self.size,
+            plan_index=planned.plan_index,
+            seed=planned.seed,
+            token=secrets.token_hex(16),
+            address=address,
+            deadline_s=self.deadline_s,
+            stall_s=patience_s(case, profile, self.stall_s),
+            programs=planned.programs,
+            **stands(site),
+        )
 
 
 def _utc() -> str:
@@ -308,7 +371,8 @@ def _utc() -> str:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does; orphans of a launch become this process's children, so that none stays a zombie."""
+    """SIGTERM and SIGHUP end a run as Ctrl-C does; orphans of a launch become this process's children, so that none
+    stays a zombie."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

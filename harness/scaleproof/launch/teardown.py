@@ -1,4 +1,5 @@
-"""Ends whatever belongs to a launch, by the launch's id in each process's environment and in names of shared memory, and finds what a dead supervisor left."""
+"""Ends whatever belongs to a launch, by the launch's id in each process's environment and in names of shared memory,
+and finds what a dead supervisor left."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def shared_memory(launch: str) -> list[Path]:
 
 
 def end_processes(launch: str, grace_s: float | None, node: int | None = None) -> list[int]:
-    """SIGTERM, then SIGKILL after the grace (None: SIGKILL at once); returns the processes that were there. Reaps those that this process adopted. `node`: see
-    processes."""
+    """SIGTERM, then SIGKILL after the grace (None: SIGKILL at once); returns the processes that were there. Reaps those
+    that this process adopted. `node`: see processes."""
     found: dict[int, None] = {}
     for number in (signal.SIGTERM, signal.SIGKILL) if grace_s is not None else (signal.SIGKILL,):
         for pid in sorted(processes(launch, node)):
@@ -62,7 +63,8 @@ def end_processes(launch: str, grace_s: float | None, node: int | None = None) -
 
 
 def clean(launch: str) -> list[str]:
-    """Remove its scratch, and everything that a launch or a launch inside it left outside their folders; returns the latter in words."""
+    """Remove its scratch, and everything that a launch or a launch inside it left outside their folders; returns the
+    latter in words."""
     temporary = scratch(launch)
     left = [f"process {pid}" for pid in end_processes(launch, grace_s=0.0)]
     left += [found for inner in temporary.glob(f"{SCRATCH}*") for found in clean(inner.name.removeprefix(SCRATCH))]
@@ -83,8 +85,9 @@ def owned(scratch: Path) -> None:
 
 
 def clean_node(launch: str, node: int, leave_s: float) -> list[str]:
-    """On a node of an allocation: kill what an agent started and has not ended by itself meanwhile, remove its scratch and what else carries the launch's id;
-    returns what no launch should leave. Parents, which are older, before their ranks: they must not tell of an end that comes from here."""
+    """On a node of an allocation: kill what an agent started and has not ended by itself meanwhile, remove its scratch
+    and what else carries the launch's id; returns what no launch should leave. Parents, which are older, before their
+    ranks: they must not tell of an end that comes from here."""
     until = time.monotonic() + leave_s
     while time.monotonic() < until and processes(launch, node):
         time.sleep(_POLL_S)
@@ -115,7 +118,8 @@ def _numbers() -> str:
 
 
 def clean_leftovers(staging: Path) -> list[str]:
-    """After a supervisor that died: end the processes of its unfinished launches and remove their folders. Call only under the lock."""
+    """After a supervisor that died: end the processes of its unfinished launches and remove their folders. Call only
+    under the lock."""
     left = []
     for folder in sorted(staging.iterdir()) if staging.exists() else []:
         left += clean(folder.name)
@@ -125,10 +129,12 @@ def clean_leftovers(staging: Path) -> list[str]:
 
 
 def reap_session(session: int, within_s: float = 1.0) -> None:
-    """Reap the orphans of a launcher's session that this process has adopted, and those of sessions whose leader is gone: MPICH's mpiexec makes one for each
-    process that it starts."""
+    """Reap the orphans of a launcher's session that this process has adopted, and those of sessions whose leader is
+    gone: MPICH's mpiexec makes one for each process that it starts."""
     until = time.monotonic() + within_s
-    while [child for child in psutil.Process().children() if _orphan(child, session) and _still_child(child.pid)] and time.monotonic() < until:
+    while [
+        child for child in psutil.Process().children() if _orphan(child, session) and _still_child(child.pid)
+    ] and time.monotonic() < until:
         time.sleep(_POLL_S)
 
 

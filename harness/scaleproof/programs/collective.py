@@ -1,4 +1,5 @@
-"""Sweep of one collective operation over sizes. Sizes are bytes of the whole array, as nccl-tests counts them; a sample is one call on one rank."""
+"""Sweep of one collective operation over sizes. Sizes are bytes of the whole array, as nccl-tests counts them; a sample
+is one call on one rank."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ IN_PLACE = ("all_reduce", "broadcast")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation on prepared buffers: `source` is what a rank gives, `target` where the result is (the same array when in place)."""
+    """One operation on prepared buffers: `source` is what a rank gives, `target` where the result is (the same array
+    when in place)."""
 
     source: Array
     target: Array
@@ -32,7 +34,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The transport's own memory for the largest size, used from its start by every size: a whole array, and one rank's piece of it (empty in place)."""
+    """The transport's own memory for the largest size, used from its start by every size: a whole array, and one rank's
+    piece of it (empty in place)."""
 
     whole: Array
     piece: Array
@@ -54,7 +57,9 @@ def run(context: RankContext) -> None:
     group = open_group(context)
     with timed_region(context, group):
         if case.dtype not in group.capabilities.dtypes:
-            raise TransportError(f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}")
+            raise TransportError(
+                f"transport {case.transport!r} does not reduce {case.dtype}; it takes {', '.join(sorted(group.capabilities.dtypes))}"
+            )
         memory = Memory.of(group, case)
         for nbytes in case.sizes:
             _size(context, case, group, memory, nbytes)
@@ -83,7 +88,8 @@ def _size(context: RankContext, case: CollectiveCase, group: Collectives, memory
 
 
 def prepare(group: Collectives, case: CollectiveCase, memory: Memory, nbytes: int) -> Call:
-    """The call of one size. What does not divide into elements (and shares of the ranks) is rounded down, as nccl-tests does."""
+    """The call of one size. What does not divide into elements (and shares of the ranks) is rounded down, as nccl-tests
+    does."""
     dtype, world_size = np.dtype(case.dtype), group.world_size
     share = nbytes // (dtype.itemsize * world_size)
     if case.operation in IN_PLACE:

@@ -25,8 +25,9 @@ SAMPLE_BYTES = 1 << 16
 
 
 def mark(context: RankContext, event: str, step: int, transport: Collectives | Transport | None = None) -> None:
-    """A moment: an event whose start is its end. At `start` and `end` of the timed region the interface counters of this rank's namespace, the pace of
-    its core and the bytes asked of `transport` so far are kept too, outside of the region."""
+    """A moment: an event whose start is its end. At `start` and `end` of the timed region the interface counters of
+    this rank's namespace, the pace of its core and the bytes asked of `transport` so far are kept too, outside of the
+    region."""
     if event != "end":
         _look(context, event, transport)
     moment = now()
@@ -50,7 +51,8 @@ def log_samples(context: RankContext, inputs: np.ndarray) -> None:
 
 
 def timed_iterations(context: RankContext, warmup: int, iterations: int) -> Iterator[int]:
-    """Numbers 0 to warmup + iterations - 1; events of the first `warmup` are flagged, and so are messages of a traced launch outside of iterations."""
+    """Numbers 0 to warmup + iterations - 1; events of the first `warmup` are flagged, and so are messages of a traced
+    launch outside of iterations."""
     _keep_trace(context, -1)
     for iteration in range(warmup + iterations):
         context.recorder.warmup = iteration < warmup
@@ -78,7 +80,8 @@ def first_use(context: RankContext, nbytes: int) -> Iterator[None]:
 
 
 def _keep_trace(context: RankContext, step: int) -> None:
-    """Between two iterations, when no thread of this rank communicates: record what the engine kept. `value` is the peer."""
+    """Between two iterations, when no thread of this rank communicates: record what the engine kept. `value` is the
+    peer."""
     if context.trace:
         warmup, context.recorder.warmup = context.recorder.warmup, step < 0 or context.recorder.warmup
         for event, start, end, nbytes, peer in context.trace:
@@ -89,7 +92,8 @@ def _keep_trace(context: RankContext, step: int) -> None:
 
 @contextmanager
 def timed_region(context: RankContext, transport: Collectives | Transport) -> Iterator[None]:
-    """The timed region between two barriers of all ranks, with its marks; the transport is left afterwards, also when something failed in it."""
+    """The timed region between two barriers of all ranks, with its marks; the transport is left afterwards, also when
+    something failed in it."""
     try:
         transport.barrier()
         mark(context, "start", 0, transport)
@@ -102,7 +106,8 @@ def timed_region(context: RankContext, transport: Collectives | Transport) -> It
 
 
 def leave(context: RankContext, transport: Collectives | Transport) -> None:
-    """Keep what the transport counted and said of itself, and which addresses its sockets are bound to, then release it."""
+    """Keep what the transport counted and said of itself, and which addresses its sockets are bound to, then release
+    it."""
     _keep_trace(context, -1)
     context.facts["sockets"] = bound_sockets(context.held_sockets)
     context.facts["traffic"] = asdict(transport.traffic)

@@ -6,7 +6,8 @@ from scaleproof.core.recorder import now
 
 
 def finished(start: int, share: float) -> int:
-    """The end (ns) of a sample that began at `start`: now, or after a busy wait of `share` of what the sample took so far."""
+    """The end (ns) of a sample that began at `start`: now, or after a busy wait of `share` of what the sample took so
+    far."""
     end = now()
     if share:
         until = end + round((end - start) * share)

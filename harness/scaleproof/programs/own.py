@@ -1,7 +1,7 @@
 """A suite's own program: `run(context)` of `programs/<entry>.py` in the suite's folder, called on every rank.
 
-The file may also hold `obstacle(case) -> tuple[str, str] | None` (why it cannot run here, and what to do; asked before anything starts) and
-`PRELOAD`, names of modules that the ranks' common parent imports before the fork.
+The file may also hold `obstacle(case) -> tuple[str, str] | None` (why it cannot run here, and what to do; asked before
+anything starts) and `PRELOAD`, names of modules that the ranks' common parent imports before the fork.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ def run(context: RankContext) -> None:
 
 
 def load_entry(folder: Path, entry: str) -> ModuleType:
-    """The module of a program, imported once per process; its neighbours in the folder can be imported by it as `suite_programs.NAME`."""
+    """The module of a program, imported once per process; its neighbours in the folder can be imported by it as
+    `suite_programs.NAME`."""
     package = sys.modules.get(PACKAGE)
     if package is None or list(package.__path__) != [str(folder)]:
-        for known in [name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")]:  # another suite's
+        for known in [
+            name for name in sys.modules if name == PACKAGE or name.startswith(f"{PACKAGE}.")
+        ]:  # another suite's
             del sys.modules[known]
         sys.modules[PACKAGE] = package = ModuleType(PACKAGE)
         package.__path__ = [str(folder)]

@@ -10,7 +10,8 @@ PERIOD = 7
 
 
 def pattern(elements: int, dtype: str, salt: int) -> np.ndarray:
-    """Element i is (i + i // 251 + salt) mod 7: neighbouring blocks differ, so that a swapped block shows unless it is moved by a multiple of 7 * 251."""
+    """Element i is (i + i // 251 + salt) mod 7: neighbouring blocks differ, so that a swapped block shows unless it is
+    moved by a multiple of 7 * 251."""
     index = np.arange(PERIOD * BLOCK)
     once = ((index + index // BLOCK + salt) % PERIOD).astype(dtype)
     return np.resize(once, elements)

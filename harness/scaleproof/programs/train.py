@@ -71,16 +71,19 @@ def _set_up(context: RankContext, case: TrainCase) -> Training:
     context.at(-1, "data")
     data = _data(context, case, network)
     context.at(-1, "connect")
-    # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a process.
+    # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a
+    # process.
     group = open_group(context) if case.transport is not None else None
     strategy: Strategy = registry.load("strategy", case.strategy).open(context, group, network, case.bucket_mib)
     context.at(-1, "model")
     model = _model(context, case, network, strategy)
     model.bind(strategy.gradients, strategy.gradient_scale, strategy.gradient_ready)
     context.facts["workload"] = {
-        "parameters": network.parameters, "mac_per_sample": network.mac, "train_flop_per_sample": network.train_flop,
+        "parameters": network.parameters,
+        "mac_per_sample": network.mac,
+        "train_flop_per_sample": network.train_flop,
         "bucket_nbytes": [bucket.nbytes for bucket in strategy.buckets],
-    }  # fmt: skip
+    }
     return Training(context, case, network, data, model, group, strategy)
 
 
@@ -98,13 +101,18 @@ def _model(context: RankContext, case: TrainCase, network: Network, strategy: St
         return ReplayModel(strategy.network, read(context.folder / FILE), case.dilation, case.shrink)
     values = strategy.own_values(initial_parameters(network, context.seed))
     model: Model = registry.load("framework", case.framework)(
-        strategy.network, values, learning_rate=case.learning_rate, momentum=case.momentum, threads=case.threads_per_rank
+        strategy.network,
+        values,
+        learning_rate=case.learning_rate,
+        momentum=case.momentum,
+        threads=case.threads_per_rank,
     )
     return model
 
 
 def _same_start(training: Training) -> None:
-    """Broadcast the first rank's parameters to all that hold the same (outside the timed region) and check their equality; a replayed network has none."""
+    """Broadcast the first rank's parameters to all that hold the same (outside the timed region) and check their
+    equality; a replayed network has none."""
     context = training.context
     if training.case.compute == "replay":
         training.strategy.start(training.model)
@@ -161,7 +169,9 @@ def _compute(training: Training, step: int, batch: Batch) -> float:
     with recorder.span("forward", step):
         loss = model.forward(batch)
     if training.case.compute == "real" and not math.isfinite(loss):
-        raise Diverged(f"loss is {loss} at step {step}; try a smaller learning_rate than {training.case.learning_rate:g}")
+        raise Diverged(
+            f"loss is {loss} at step {step}; try a smaller learning_rate than {training.case.learning_rate:g}"
+        )
     context.at(step, "backward")
     with recorder.span("backward", step):
         model.backward()
@@ -169,7 +179,8 @@ def _compute(training: Training, step: int, batch: Batch) -> float:
 
 
 def _no_compute(training: Training) -> float:
-    """The control arm without a pass: all gradients (zeros, as the buckets were made) are ready at once, last layer first; there is no loss."""
+    """The control arm without a pass: all gradients (zeros, as the buckets were made) are ready at once, last layer
+    first; there is no loss."""
     for index in reversed(range(len(training.strategy.parameters))):
         training.strategy.gradient_ready(index)
     return math.nan
@@ -185,11 +196,14 @@ def _evaluate(training: Training, step: int) -> None:
 
 
 def _publish_losses(training: Training, losses: Sequence[tuple[int, bool, int, float]]) -> None:
-    """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the time its own step ended."""
+    """After the timed region every rank records the mean over ranks, which is the loss of the global minibatch, at the
+    time its own step ended."""
     context = training.context
     if training.case.compute != "real":
         return
-    everyone = context.rendezvous.exchange("losses", context.rank, context.world_size, [loss for *_, loss in losses], MEET_S)
+    everyone = context.rendezvous.exchange(
+        "losses", context.rank, context.world_size, [loss for *_, loss in losses], MEET_S
+    )
     for (step, warmup, ended, _), values in zip(losses, zip(*everyone, strict=True), strict=True):
         context.recorder.warmup = warmup
         context.recorder.add("loss", step, ended, ended, value=math.fsum(values) / len(values))
@@ -239,4 +253,6 @@ def _barrier(training: Training, name: str) -> None:
     if training.group is not None:
         training.group.barrier()
     else:
-        training.context.rendezvous.exchange(f"barrier-{name}", training.context.rank, training.context.world_size, True, MEET_S)
+        training.context.rendezvous.exchange(
+            f"barrier-{name}", training.context.rank, training.context.world_size, True, MEET_S
+        )

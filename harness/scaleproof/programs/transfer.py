@@ -1,4 +1,5 @@
-"""Ping-pong between rank 0 and rank 1 over message sizes. A sample is one round trip on rank 0; one way is half of it. Further ranks only wait."""
+"""Ping-pong between rank 0 and rank 1 over message sizes. A sample is one round trip on rank 0; one way is half of it.
+Further ranks only wait."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def _round_trip(rank: int, transport: PointToPoint, out: Array, back: Array) -> 
 
 
 def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Array, when: str) -> None:
-    """Rank 1 echoes what it got; rank 0 compares it with what it sent. The pattern differs between the first and the last round."""
+    """Rank 1 echoes what it got; rank 0 compares it with what it sent. The pattern differs between the first and the
+    last round."""
     expected = pattern(out.nbytes, "uint8", len(when))
     back.fill(0)
     if context.rank == 0:
@@ -60,4 +62,8 @@ def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Arr
     with first_use(context, out.nbytes) if when == "first" and context.rank == 0 else nullcontext():
         _round_trip(context.rank, transport, out, back)
     wrong = differing(back, expected)
-    context.check(f"transfer.{out.nbytes}.{when}", not wrong, f"{wrong} of {out.nbytes} bytes differ" if wrong else "payload as sent")
+    context.check(
+        f"transfer.{out.nbytes}.{when}",
+        not wrong,
+        f"{wrong} of {out.nbytes} bytes differ" if wrong else "payload as sent",
+    )

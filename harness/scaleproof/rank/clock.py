@@ -1,4 +1,5 @@
-"""Each rank's clock against rank 0's, by ping-pong over a socket on the fabric's address, before and after the program: 0 where all share one."""
+"""Each rank's clock against rank 0's, by ping-pong over a socket on the fabric's address, before and after the program:
+0 where all share one."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Reading:
 
 
 def reading(asked: int, heard: int, replied: int, returned: int) -> Reading:
-    """Of one question: `asked` and `returned` on the own clock, `heard` and `replied` on rank 0's. Whatever the two ways share of the time, the bound holds."""
+    """Of one question: `asked` and `returned` on the own clock, `heard` and `replied` on rank 0's. Whatever the two
+    ways share of the time, the bound holds."""
     way = (returned - asked) - (replied - heard)
     return Reading(((heard - asked) + (replied - returned)) // 2, way // 2 + 1)
 
@@ -42,12 +44,15 @@ def combined(before: Reading, after: Reading | None) -> Reading:
     if after is None:
         return before
     drift = abs(after.offset_ns - before.offset_ns)
-    return Reading((before.offset_ns + after.offset_ns) // 2, max(before.uncertainty_ns, after.uncertainty_ns) + (drift + 1) // 2)
+    return Reading(
+        (before.offset_ns + after.offset_ns) // 2, max(before.uncertainty_ns, after.uncertainty_ns) + (drift + 1) // 2
+    )
 
 
 @contextmanager
 def compared(context: RankContext) -> Iterator[None]:
-    """Around the program: leaves the comparison in the rank's facts as `clock`, or as `clock_error` why there is none. Never fails a launch."""
+    """Around the program: leaves the comparison in the rank's facts as `clock`, or as `clock_error` why there is none.
+    Never fails a launch."""
     sockets: dict[int, socket.socket] = {}
     before = None
     try:
@@ -77,7 +82,11 @@ def _told(context: RankContext) -> Iterator[None]:
 
 def _keep(context: RankContext, before: Reading, after: Reading | None) -> None:
     found = combined(before, after)
-    context.facts["clock"] = {"offset_ns": found.offset_ns, "uncertainty_ns": found.uncertainty_ns, "before_ns": before.offset_ns}
+    context.facts["clock"] = {
+        "offset_ns": found.offset_ns,
+        "uncertainty_ns": found.uncertainty_ns,
+        "before_ns": before.offset_ns,
+    }
     context.facts["clock"] |= {"after_ns": after.offset_ns} if after is not None else {}
 
 

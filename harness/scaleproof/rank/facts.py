@@ -1,4 +1,5 @@
-"""What is true of one rank's process at its end: threads, cores, memory, processor time, the libraries that it loaded, the sockets it holds, its seeds."""
+"""What is true of one rank's process at its end: threads, cores, memory, processor time, the libraries that it loaded,
+the sockets it holds, its seeds."""
 
 from __future__ import annotations
 
@@ -16,9 +17,16 @@ from scaleproof.record.host import cores, host
 from scaleproof.record.libraries import loaded_libraries
 
 _PACKAGES = {
-    "numpy": "numpy", "torch": "torch", "tensorflow": "tensorflow-cpu", "horovod": "horovod", "mpi4py": "mpi4py", "grpc": "grpcio", "numba": "numba",
-    "sklearn": "scikit-learn", "keras": "keras",
-}  # fmt: skip
+    "numpy": "numpy",
+    "torch": "torch",
+    "tensorflow": "tensorflow-cpu",
+    "horovod": "horovod",
+    "mpi4py": "mpi4py",
+    "grpc": "grpcio",
+    "numba": "numba",
+    "sklearn": "scikit-learn",
+    "keras": "keras",
+}
 """Imported module to the distribution whose version counts."""
 _LISTEN = "0A"
 _TCP_FILES = ("tcp", "tcp6")
@@ -46,7 +54,8 @@ def rank_facts() -> dict[str, Any]:
 
 
 def private_mib() -> float | None:
-    """Memory of this process alone: what it does not share with the process that it was forked from, or with others that mapped the same files."""
+    """Memory of this process alone: what it does not share with the process that it was forked from, or with others
+    that mapped the same files."""
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -55,7 +64,8 @@ def private_mib() -> float | None:
 
 
 def thread_pools() -> dict[str, Any]:
-    """Size of every pool of threads in this process: BLAS and OpenMP as loaded, torch's two, TensorFlow's two (0: it takes as many as there are cores)."""
+    """Size of every pool of threads in this process: BLAS and OpenMP as loaded, torch's two, TensorFlow's two (0: it
+    takes as many as there are cores)."""
     pools: dict[str, Any] = {}
     try:
         import threadpoolctl
@@ -69,7 +79,10 @@ def thread_pools() -> dict[str, Any]:
         pools |= {"torch intra-op": torch.get_num_threads(), "torch inter-op": torch.get_num_interop_threads()}
     if tensorflow is not None:
         threading = tensorflow.config.threading
-        pools |= {"tensorflow intra-op": threading.get_intra_op_parallelism_threads(), "tensorflow inter-op": threading.get_inter_op_parallelism_threads()}
+        pools |= {
+            "tensorflow intra-op": threading.get_intra_op_parallelism_threads(),
+            "tensorflow inter-op": threading.get_inter_op_parallelism_threads(),
+        }
     return pools
 
 
@@ -87,7 +100,8 @@ def open_sockets() -> frozenset[str]:
 
 
 def bound_sockets(but: frozenset[str]) -> dict[str, list[str]]:
-    """Local IP addresses of this process's TCP sockets, `listening` and `connected`, except some: what its transport really bound."""
+    """Local IP addresses of this process's TCP sockets, `listening` and `connected`, except some: what its transport
+    really bound."""
     own = open_sockets() - but
     found: dict[str, set[str]] = {"listening": set(), "connected": set()}
     for name in _TCP_FILES if own else ():

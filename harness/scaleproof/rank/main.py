@@ -30,7 +30,8 @@ BEAT_S = 0.2
 
 
 def run_rank(folder: Path, rank: int, orders: Orders) -> int:
-    """Run the case's program and write rank-R.json; returns the exit code (0: the program ended and every check passed)."""
+    """Run the case's program and write rank-R.json; returns the exit code (0: the program ended and every check
+    passed)."""
     _redirect(folder / f"rank-{rank}.log")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     context: RankContext | None = None
@@ -71,14 +72,24 @@ def describe(error: BaseException) -> dict[str, str]:
 
 def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
     return RankContext(
-        case=orders.case_here(), rank=rank, world_size=board.world_size, launch_id=orders.launch, token=orders.token, seed=orders.seed, folder=folder,
-        address=location.address(orders.address), programs=orders.programs, rendezvous=Rendezvous(folder / "rendezvous"),
-        recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"), board=board,
-    )  # fmt: skip
+        case=orders.case_here(),
+        rank=rank,
+        world_size=board.world_size,
+        launch_id=orders.launch,
+        token=orders.token,
+        seed=orders.seed,
+        folder=folder,
+        address=location.address(orders.address),
+        programs=orders.programs,
+        rendezvous=Rendezvous(folder / "rendezvous"),
+        recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"),
+        board=board,
+    )
 
 
 def _redirect(log: Path) -> None:
-    """Everything that this process or a library in it prints goes to the rank's log; SIGUSR1 adds the stacks of all threads."""
+    """Everything that this process or a library in it prints goes to the rank's log; SIGUSR1 adds the stacks of all
+    threads."""
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     empty = os.open(os.devnull, os.O_RDONLY)
     os.dup2(empty, 0)
@@ -114,14 +125,29 @@ def _failed_check(context: RankContext) -> dict[str, str] | None:
 
 
 def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[str, str] | None) -> None:
-    report: dict[str, Any] = {"rank": rank, "pid": os.getpid(), "status": "failed" if failure else "ok", "checks": [], "facts": rank_facts(), "artifacts": {}}
+    report: dict[str, Any] = {
+        "rank": rank,
+        "pid": os.getpid(),
+        "status": "failed" if failure else "ok",
+        "checks": [],
+        "facts": rank_facts(),
+        "artifacts": {},
+    }
     report |= {"code": None, "message": ""} | (failure or {})
     if context is not None:
-        report |= {"checks": context.checks, "inputs": context.inputs, "counters": context.counters, "namespace": location.namespace()}
+        report |= {
+            "checks": context.checks,
+            "inputs": context.inputs,
+            "counters": context.counters,
+            "namespace": location.namespace(),
+        }
         report["facts"] |= context.facts
         if (node := location.node()) is not None:
             report["facts"] |= {"node": node, "address": context.address}
-        report["facts"]["seeds"] = {"launch": context.seed, "hash": os.environ.get("PYTHONHASHSEED")} | context.facts.get("seeds", {})
+        report["facts"]["seeds"] = {
+            "launch": context.seed,
+            "hash": os.environ.get("PYTHONHASHSEED"),
+        } | context.facts.get("seeds", {})
         report["artifacts"] = {name: str(path) for name, path in context.artifacts.items()}
     draft = folder / f".rank-{rank}.json"
     draft.write_text(json.dumps(report, default=str))

@@ -1,4 +1,5 @@
-"""On a node of its own kernel: shows the supervisor, through files of the launch's folder, what it would see itself on one machine."""
+"""On a node of its own kernel: shows the supervisor, through files of the launch's folder, what it would see itself on
+one machine."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def processes_file(folder: Path, node: int) -> Path:
 
 
 class Mirror:
-    """Copies the board's lines of this node's ranks, tells how their processes fare, passes on the wish for stacks, and delivers their events."""
+    """Copies the board's lines of this node's ranks, tells how their processes fare, passes on the wish for stacks, and
+    delivers their events."""
 
     def __init__(self, folder: Path, world_size: int) -> None:
         self.folder, self.mapped = folder, location.mapped(folder)
@@ -65,7 +67,10 @@ class Mirror:
             for rank in self.ranks:
                 self._copy_line(rank)
             if turn % LOOKS == 0:
-                write_json(processes_file(self.folder, location.node() or 0), {str(rank): self._look(rank, pid) for rank, pid in self.ranks.items()})
+                write_json(
+                    processes_file(self.folder, location.node() or 0),
+                    {str(rank): self._look(rank, pid) for rank, pid in self.ranks.items()},
+                )
             if (wish := self._wish()) != self.asked:
                 self.asked = wish
                 for pid in self.ranks.values():

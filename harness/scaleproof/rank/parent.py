@@ -26,7 +26,8 @@ _KINDS: tuple[registry.Kind, ...] = ("program", "transport", "strategy", "worklo
 
 
 def preload(case: dict[str, Any], programs: str = "") -> None:
-    """Import before the fork what every rank would import after it. Libraries that start threads on import (grpc, mpi4py) are not among it."""
+    """Import before the fork what every rank would import after it. Libraries that start threads on import (grpc,
+    mpi4py) are not among it."""
     for name in frameworks(case):
         importlib.import_module(name)
     for kind in _KINDS:
@@ -60,13 +61,15 @@ def replays(case: dict[str, Any]) -> bool:
 
 
 def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:
-    """Cores for each of the ranks of a node, neighbours together and none for two; all of them for everyone where there are fewer cores than ranks."""
+    """Cores for each of the ranks of a node, neighbours together and none for two; all of them for everyone where there
+    are fewer cores than ranks."""
     each = len(cores) // ranks
     return [list(cores[each * rank : each * (rank + 1)]) if each else list(cores) for rank in range(ranks)]
 
 
 def neighbours_first(cores: Iterable[int]) -> list[int]:
-    """By package and core, so that hardware threads of one core come one after the other; by number where the kernel does not tell."""
+    """By package and core, so that hardware threads of one core come one after the other; by number where the kernel
+    does not tell."""
     return sorted(cores, key=lambda core: (_topology(core, "physical_package_id"), _topology(core, "core_id"), core))
 
 
@@ -105,7 +108,12 @@ def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> i
         if mirror is not None:
             mirror.deliver(rank)
         exited = ended.si_code == os.CLD_EXITED
-        end = {"pid": ended.si_pid, "exit_code": ended.si_status if exited else None, "signal": None if exited else ended.si_status, "at_ns": at}
+        end = {
+            "pid": ended.si_pid,
+            "exit_code": ended.si_status if exited else None,
+            "signal": None if exited else ended.si_status,
+            "at_ns": at,
+        }
         draft = folder / f".exit-{rank}.json"
         draft.write_text(json.dumps(end))
         draft.rename(folder / f"exit-{rank}.json")
@@ -114,8 +122,9 @@ def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> i
 
 
 def main() -> int:
-    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` says: its number, or with `--ranks` its place among
-    them. `--attended`: someone else on this node shows the supervisor what ranks do. `--bind`: each rank has cores of its own."""
+    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` says: its number,
+    or with `--ranks` its place among them. `--attended`: someone else on this node shows the supervisor what ranks do.
+    `--bind`: each rank has cores of its own."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--rank-from")

@@ -1,6 +1,8 @@
-"""What the ranks of an experiment find out before it: run as a program of its own by the same launcher, on the same interface, with as many ranks.
+"""What the ranks of an experiment find out before it: run as a program of its own by the same launcher, on the same
+interface, with as many ranks.
 
-Every rank tells how names resolve, which peers it reaches, how many ports it gets, its limits, and how fast its core computes. Nothing is judged here."""
+Every rank tells how names resolve, which peers it reaches, how many ports it gets, its limits, and how fast its core
+computes. Nothing is judged here."""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ ALL_PAIRS = 64
 """Ranks up to which every pair is tried; above, each rank tries this many of its followers."""
 SPARE_PORTS = 4
 SNIFF_SIDE, SNIFF_S = 192, 0.03
-"""The sniff test multiplies float32 matrices of this side for this long; the median counts, since a neighbour shows in it."""
+"""The sniff test multiplies float32 matrices of this side for this long; the median counts, since a neighbour shows in
+it."""
 
 
 def run(context: RankContext) -> None:
@@ -36,11 +39,19 @@ def run(context: RankContext) -> None:
     listener, found["ports"], found["port_error"] = _ports(context)
     own = [context.address, listener and listener.getsockname()[1], found["host"]]
     places = context.rendezvous.exchange("preflight", context.rank, context.world_size, own, MEET_S)
-    found["unreachable"] = _connect(context, listener, [(address, port) for address, port, _ in places]) if listener is not None else {}
-    if not any(context.rendezvous.exchange("preflight.unreachable", context.rank, context.world_size, len(found["unreachable"]), MEET_S)):
+    found["unreachable"] = (
+        _connect(context, listener, [(address, port) for address, port, _ in places]) if listener is not None else {}
+    )
+    if not any(
+        context.rendezvous.exchange(
+            "preflight.unreachable", context.rank, context.world_size, len(found["unreachable"]), MEET_S
+        )
+    ):
         with compared(context):
             pass
-    local = [rank for rank, (_, _, host) in enumerate(places) if _kernel(host) == _kernel(found["host"])].index(context.rank)
+    local = [rank for rank, (_, _, host) in enumerate(places) if _kernel(host) == _kernel(found["host"])].index(
+        context.rank
+    )
     # More ranks than cores would measure each other.
     found["gflops"] = _sniff(context) if local < len(os.sched_getaffinity(0)) else None
     context.facts["preflight"] = found
@@ -70,7 +81,10 @@ def _resolves() -> dict[str, str]:
 
 def _limits() -> dict[str, int]:
     """Of this process as its launcher made it; -1: none. Locked memory in bytes, open files."""
-    return {"memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0], "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
+    return {
+        "memlock": resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
+        "files": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+    }
 
 
 def _ports(context: RankContext) -> tuple[socket.socket | None, int, str]:

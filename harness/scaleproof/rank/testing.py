@@ -19,7 +19,8 @@ from scaleproof.spec.case import AnyCase
 
 
 def run_ranks(case: AnyCase, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
-    """Fork `case.ranks` processes that each run `body(context)`; returns each rank's error text ('' when it succeeded). Kills all at the deadline."""
+    """Fork `case.ranks` processes that each run `body(context)`; returns each rank's error text ('' when it succeeded).
+    Kills all at the deadline."""
     with tempfile.TemporaryDirectory(prefix="scaleproof-test-") as name:
         folder = Path(name)
         (folder / "rendezvous").mkdir()
@@ -30,7 +31,14 @@ def run_ranks(case: AnyCase, body: Callable[[RankContext], None], timeout_s: flo
         return [_outcome(folder, rank, ended.get(pid)) for rank, pid in enumerate(pids)]
 
 
-def run_some_ranks(case: AnyCase, ranks: Sequence[int], shared: Path, address: str, body: Callable[[RankContext], None], timeout_s: float = 60.0) -> list[str]:
+def run_some_ranks(
+    case: AnyCase,
+    ranks: Sequence[int],
+    shared: Path,
+    address: str,
+    body: Callable[[RankContext], None],
+    timeout_s: float = 60.0,
+) -> list[str]:
     """As `run_ranks`, for the ranks of one node: all nodes meet through the folder `shared`, which is empty before."""
     (shared / "rendezvous").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="scaleproof-test-") as name:
@@ -42,19 +50,33 @@ def run_some_ranks(case: AnyCase, ranks: Sequence[int], shared: Path, address: s
 
 
 def _fork(
-    case: AnyCase, rank: int, folder: Path, launch_id: str, token: str, body: Callable[[RankContext], None],
-    meeting: Path | None = None, address: str = "127.0.0.1",
-) -> int:  # fmt: skip
+    case: AnyCase,
+    rank: int,
+    folder: Path,
+    launch_id: str,
+    token: str,
+    body: Callable[[RankContext], None],
+    meeting: Path | None = None,
+    address: str = "127.0.0.1",
+) -> int:
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
         context = RankContext(
-            case=case, rank=rank, world_size=case.ranks, launch_id=launch_id, token=token, seed=0, folder=folder, address=address,
-            rendezvous=Rendezvous(meeting or folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"),
+            case=case,
+            rank=rank,
+            world_size=case.ranks,
+            launch_id=launch_id,
+            token=token,
+            seed=0,
+            folder=folder,
+            address=address,
+            rendezvous=Rendezvous(meeting or folder / "rendezvous"),
+            recorder=Recorder(folder / f"rank-{rank}.events"),
             board=Board(folder / "board", case.ranks),
-        )  # fmt: skip
+        )
         body(context)
         (folder / f"ok-{rank}").touch()
         code = 0

@@ -1,4 +1,5 @@
-"""Ties a process's life to its creator's. `python -m scaleproof.rank.tie CREATOR COMMAND...` does so for a program that is not ours."""
+"""Ties a process's life to its creator's. `python -m scaleproof.rank.tie CREATOR COMMAND...` does so for a program that
+is not ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Limits of the control group that this process runs in, versions 1 and 2: what a container may use is less than what the machine has."""
+"""Limits of the control group that this process runs in, versions 1 and 2: what a container may use is less than what
+the machine has."""
 
 from __future__ import annotations
 
@@ -13,12 +14,17 @@ _NO_LIMIT = 1 << 60
 
 
 def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, Any]:
-    """Tightest limits on the way up: `cpu_max` in cores, `memory_max` in bytes (both None: no limit), `cpuset` as the kernel writes it, `version`.
+    """Tightest limits on the way up: `cpu_max` in cores, `memory_max` in bytes (both None: no limit), `cpuset` as the
+    kernel writes it, `version`.
 
     A limit that no file tells is the text "not readable"."""
     quotas = [_quota(folder) for folder in _folders("cpu", mount, own)]
     memory = [_memory(folder) for folder in _folders("memory", mount, own)]
-    sets = [_text(folder / name) for folder in _folders("cpuset", mount, own) for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")]
+    sets = [
+        _text(folder / name)
+        for folder in _folders("cpuset", mount, own)
+        for name in ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+    ]
     return {
         "version": _version(mount),
         "cpu_max": _tightest(quotas),
@@ -28,14 +34,19 @@ def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[s
 
 
 def throttled(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, int] | None:
-    """How often this group and those above it had to wait because a quota was used up, and how many microseconds: the kernel's sum over all cores (`us`), and
-    by the clock at most (`most_us`: a period of the quota each time). None where the kernel does not tell."""
+    """How often this group and those above it had to wait because a quota was used up, and how many microseconds: the
+    kernel's sum over all cores (`us`), and by the clock at most (`most_us`: a period of the quota each time). None
+    where the kernel does not tell."""
     found: dict[str, int] | None = None
     for path, period_us in _statistics(mount, own):
         values = dict(line.split() for line in (_text(path) or "").splitlines() if len(line.split()) == 2)
         if "nr_throttled" in values:
             times = int(values["nr_throttled"])
-            waited_us = int(values["throttled_usec"]) if "throttled_usec" in values else int(values.get("throttled_time", 0)) // 1000
+            waited_us = (
+                int(values["throttled_usec"])
+                if "throttled_usec" in values
+                else int(values.get("throttled_time", 0)) // 1000
+            )
             here = {"times": times, "us": waited_us, "most_us": times * period_us}
             found = {name: value + (found[name] if found else 0) for name, value in here.items()}
     return found
@@ -69,7 +80,8 @@ def _version(mount: Path) -> int:
 
 
 def _folders(controller: str, mount: Path, own: Path) -> Iterator[Path]:
-    """The group's folder and those above it, down to the mount. A container may show a path that its own mount does not have: then the mount itself."""
+    """The group's folder and those above it, down to the mount. A container may show a path that its own mount does not
+    have: then the mount itself."""
     lines = [line.split(":", 2) for line in (_text(own) or "").splitlines()]
     second = _version(mount) == 2
     path = next((place for _, names, place in lines if (not names if second else controller in names.split(","))), "/")
@@ -86,7 +98,9 @@ def _folders(controller: str, mount: Path, own: Path) -> Iterator[Path]:
 def _quota(folder: Path) -> float | str | None:
     """Cores."""
     together = _text(folder / "cpu.max")
-    quota, period = together.split() if together else (_text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us"))
+    quota, period = (
+        together.split() if together else (_text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us"))
+    )
     if quota is None or period is None:
         return "not readable"
     return None if quota in ("max", "-1") else int(quota) / int(period)

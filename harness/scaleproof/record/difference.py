@@ -32,7 +32,8 @@ class Difference:
 
 @functools.cache
 def difference() -> Difference | None:
-    """Of tracked files against HEAD, and names and digests of new ones; None without a git checkout or without a difference."""
+    """Of tracked files against HEAD, and names and digests of new ones; None without a git checkout or without a
+    difference."""
     tracked = _git("diff", "HEAD", "--", *_PATHS)
     new = _git("ls-files", "--others", "--exclude-standard", "--", *_PATHS)
     if tracked is None or new is None:
@@ -54,7 +55,8 @@ def masked(text: str) -> str:
 
 
 def keep_difference(results: Path) -> dict[str, Any] | None:
-    """Write the text to `differences/SHA256.diff` of the results folder unless it is there; for the record: digest, size, and the file's name."""
+    """Write the text to `differences/SHA256.diff` of the results folder unless it is there; for the record: digest,
+    size, and the file's name."""
     found = difference()
     if found is None:
         return None

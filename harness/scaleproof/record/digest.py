@@ -20,9 +20,12 @@ _SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabr
 
 @functools.cache
 def code_digest(fabric: str = "") -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on fabric `simulated` those that predict one."""
+    """First 16 hex digits of the SHA-256 over names and contents of the rooms that run inside a launch; on fabric
+    `simulated` those that predict one."""
     rooms, files = (SIMULATED_ROOMS, _SIMULATED_FILES) if fabric == "simulated" else (ROOMS, _FILES)
-    found = [path for room in rooms for pattern in ("*.py", "*.yaml", "*.proto") for path in (PACKAGE / room).rglob(pattern)]
+    found = [
+        path for room in rooms for pattern in ("*.py", "*.yaml", "*.proto") for path in (PACKAGE / room).rglob(pattern)
+    ]
     total = hashlib.sha256()
     for path in sorted([*found, *(PACKAGE / name for name in files)]):
         content = path.read_bytes()
@@ -32,7 +35,8 @@ def code_digest(fabric: str = "") -> str:
 
 @functools.cache
 def rooms_digest(*rooms: str) -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of whole rooms: what follows from records by their code is kept under it."""
+    """First 16 hex digits of the SHA-256 over names and contents of whole rooms: what follows from records by their
+    code is kept under it."""
     total = hashlib.sha256()
     for path in sorted(path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
         total.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())
@@ -41,7 +45,8 @@ def rooms_digest(*rooms: str) -> str:
 
 @functools.cache
 def machine_id() -> str:
-    """First 12 hex digits of the SHA-256 of processor model, architecture, cores, memory in two digits, and the kernel's first two numbers."""
+    """First 12 hex digits of the SHA-256 of processor model, architecture, cores, memory in two digits, and the
+    kernel's first two numbers."""
     memory = f"{memory_mib():.1e}"
     kernel = ".".join(platform.release().split(".")[:2])
     text = "/".join([cpu_model(), platform.machine(), str(cores()), memory, kernel])
@@ -53,7 +58,12 @@ def code_version(fabric: str = "") -> Code:
     """Version, commit and dirty flag; commit and flag are None outside a git checkout. `fabric`: see code_digest."""
     commit = _git("rev-parse", "HEAD")
     status = _git("status", "--porcelain", "--", str(PACKAGE)) if commit else None
-    return Code(version=scaleproof.__version__, commit=commit, dirty=None if status is None else bool(status), digest=code_digest(fabric))
+    return Code(
+        version=scaleproof.__version__,
+        commit=commit,
+        dirty=None if status is None else bool(status),
+        digest=code_digest(fabric),
+    )
 
 
 def _git(*arguments: str) -> str | None:

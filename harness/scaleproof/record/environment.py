@@ -13,14 +13,16 @@ from scaleproof.record.pace import load
 __all__ = ["PADDING", "cores", "cpu_model", "environment", "load", "memory_mib", "size_bytes"]
 
 PADDING = "SCALEPROOF_PADDING"
-"""A variable of random length: the size of the environment moves the stack, and with it the speed of programs (Mytkowicz et al., ASPLOS 2009)."""
+"""A variable of random length: the size of the environment moves the stack, and with it the speed of programs
+(Mytkowicz et al., ASPLOS 2009)."""
 _VARIABLES = re.compile(
     r"^(OMP|MKL|OPENBLAS|KMP|GOMP|NUMEXPR|TF|GLOO|NCCL|UCX|OMPI|PMIX|PRTE|HOROVOD|GRPC|TORCH|CUDA|PYTHON|MALLOC|LD_|KERAS|XLA|OPAL|SCALEPROOF|DNNL|ONEDNN|ATEN"
     r"|GLIBC|BLIS|VECLIB|FI_|PSM|RDMAV|IBV|SLURM_CPU|SLURM_NTASKS)"
     r"|^(http|https|all|no)_proxy$"
 )
 _PRIVATE = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|_FILE|PYTHONPATH|FILE_PATH|PADDING", re.IGNORECASE)
-"""Secrets, and where this user keeps files: neither explains a number, and records are published. Of the padding only the length matters."""
+"""Secrets, and where this user keeps files: neither explains a number, and records are published. Of the padding only
+the length matters."""
 
 
 def environment(variables: dict[str, str]) -> dict[str, Any]:
@@ -28,7 +30,11 @@ def environment(variables: dict[str, str]) -> dict[str, Any]:
     return {
         **host(),
         "platform": _platform(),
-        "variables": {name: value for name, value in sorted(variables.items()) if _VARIABLES.search(name) and not _PRIVATE.search(name)},
+        "variables": {
+            name: value
+            for name, value in sorted(variables.items())
+            if _VARIABLES.search(name) and not _PRIVATE.search(name)
+        },
         "variables_bytes": size_bytes(variables),
         "padding_bytes": len(variables.get(PADDING, "")),
         "hash_seed": variables.get("PYTHONHASHSEED"),
@@ -43,4 +49,6 @@ def _platform() -> str:
 
 def size_bytes(variables: dict[str, str]) -> int:
     """Bytes that an environment takes on the stack: NAME=VALUE and a zero each."""
-    return sum(len(name.encode()) + len(value.encode(errors="surrogateescape")) + 2 for name, value in variables.items())
+    return sum(
+        len(name.encode()) + len(value.encode(errors="surrogateescape")) + 2 for name, value in variables.items()
+    )

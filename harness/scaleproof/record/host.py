@@ -1,4 +1,5 @@
-"""The machine as a process finds it: read once per process, from the kernel's own files. What the machine does not tell is None and named with its reason."""
+"""The machine as a process finds it: read once per process, from the kernel's own files. What the machine does not tell
+is None and named with its reason."""
 
 from __future__ import annotations
 
@@ -30,12 +31,18 @@ _FILES = {
     "address_randomisation": "/proc/sys/kernel/randomize_va_space",
     "perf_event_paranoid": "/proc/sys/kernel/perf_event_paranoid",
 }
-_OF_CPUINFO = {"cpu": ("model name", "CPU part"), "cpu_flags": ("flags", "Features"), "microcode": ("microcode",), "cache_kib": ("cache size",)}
+_OF_CPUINFO = {
+    "cpu": ("model name", "CPU part"),
+    "cpu_flags": ("flags", "Features"),
+    "microcode": ("microcode",),
+    "cache_kib": ("cache size",),
+}
 
 
 @functools.cache
 def host() -> dict[str, Any]:
-    """Facts that stay as they are while this process lives. `not_readable`: name to why. Sizes in MiB where the name says so."""
+    """Facts that stay as they are while this process lives. `not_readable`: name to why. Sizes in MiB where the name
+    says so."""
     missing: dict[str, str] = {}
     found: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(), "cores": cores()}
     found |= {name: _cpuinfo(names, name, missing) for name, names in _OF_CPUINFO.items()}
@@ -48,7 +55,11 @@ def host() -> dict[str, Any]:
     found |= {name: _chosen(_read(path, name, missing)) for name, path in _FILES.items()}
     found["shared_memory_mib"] = _size_mib("/dev/shm", missing)
     found["cgroup"] = limits()
-    missing |= {f"cgroup.{name}": "no control group file tells it" for name, value in found["cgroup"].items() if value == "not readable"}
+    missing |= {
+        f"cgroup.{name}": "no control group file tells it"
+        for name, value in found["cgroup"].items()
+        if value == "not readable"
+    }
     return {**found, "not_readable": missing}
 
 

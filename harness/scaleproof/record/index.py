@@ -1,6 +1,8 @@
-"""All launches of a results folder as one table and all their samples as another, kept up to date: never a second truth, always made from records.
+"""All launches of a results folder as one table and all their samples as another, kept up to date: never a second
+truth, always made from records.
 
-A row stands for a launch's folder as it was when it was read; size and times of both files are its stamp. Another stamp, and the folder is read again."""
+A row stands for a launch's folder as it was when it was read; size and times of both files are its stamp. Another
+stamp, and the folder is read again."""
 
 from __future__ import annotations
 
@@ -29,13 +31,22 @@ if TYPE_CHECKING:
 LAUNCHES, ROWS = "launches", "samples"
 """Tables of a piece."""
 WINDOW, WINDOWS = 1 << 17, 32
-"""Rows that become one frame, and frames that are kept (180 MB): making one takes half a millisecond and more, and plans ask for launches in any order."""
+"""Rows that become one frame, and frames that are kept (180 MB): making one takes half a millisecond and more, and
+plans ask for launches in any order."""
 MANY = 8
 """Pieces from which on they are put together."""
 TURN = 2000
-"""Launches that a core reads before a piece is written: what an interruption loses at most. More of them are read by all cores."""
-_PLACE: Mapping[str, pa.DataType] = {"folder": pa.string(), "stamp": pa.string(), "problem": pa.string(), "samples": pa.int64(), "first": pa.int64()}
-"""`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`, `first`: how many, and from which row of the piece."""
+"""Launches that a core reads before a piece is written: what an interruption loses at most. More of them are read by
+all cores."""
+_PLACE: Mapping[str, pa.DataType] = {
+    "folder": pa.string(),
+    "stamp": pa.string(),
+    "problem": pa.string(),
+    "samples": pa.int64(),
+    "first": pa.int64(),
+}
+"""`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`, `first`: how many, and
+from which row of the piece."""
 _SCHEMA = pa.schema([*_PLACE.items(), *OF_RECORD.items(), *OF_CASE.items()])
 Key = tuple[str, str]
 """Case and launch: the two folders of a record."""
@@ -91,11 +102,14 @@ class Index:
         return {key: kept[key] for key in sorted(there)}
 
     def _kept(self, there: Mapping[Key, str]) -> tuple[dict[Key, Entry], list[str], int]:
-        """What earlier times read of the folders as they are now; the pieces that has come from; how many of their rows count no more."""
+        """What earlier times read of the folders as they are now; the pieces that has come from; how many of their rows
+        count no more."""
         kept, pieces, dead = dict[Key, Entry](), list[str](), 0
         for name, tables in self._segments.read():
             pieces.append(name)
-            found = {key: entry for key, entry in _entries_of(tables) if there.get(key) == entry.stamp and key not in kept}
+            found = {
+                key: entry for key, entry in _entries_of(tables) if there.get(key) == entry.stamp and key not in kept
+            }
             dead += len(tables.get(LAUNCHES, ())) - len(found)
             kept |= found
         return kept, pieces, dead
@@ -124,16 +138,25 @@ class Index:
     @cached_property
     def samples(self) -> pa.Table:
         """All samples of all records, in emulated time, each with the id of its launch."""
-        good = sorted(((launch, entry) for (_, launch), entry in self.entries.items() if entry.problem is None), key=lambda one: one[1].place)
+        good = sorted(
+            ((launch, entry) for (_, launch), entry in self.entries.items() if entry.problem is None),
+            key=lambda one: one[1].place,
+        )
         parts: list[list[Any]] = []
         for _, entry in good:
             if parts and parts[-1][0] is entry.tables and parts[-1][2] == entry.first:
                 parts[-1][2] += entry.count
             else:
                 parts.append([entry.tables, entry.first, entry.first + entry.count])
-        rows = pa.concat_tables([_empty(SAMPLES), *(tables[ROWS].slice(first, last - first) for tables, first, last in parts)]).unify_dictionaries()
+        rows = pa.concat_tables(
+            [_empty(SAMPLES), *(tables[ROWS].slice(first, last - first) for tables, first, last in parts)]
+        ).unify_dictionaries()
         numbers = np.repeat(np.arange(len(good), dtype=np.int32), [entry.count for _, entry in good])
-        return rows.add_column(0, "launch", pa.DictionaryArray.from_arrays(_numbers(numbers, pa.int32()), _strings([launch for launch, _ in good])))
+        return rows.add_column(
+            0,
+            "launch",
+            pa.DictionaryArray.from_arrays(_numbers(numbers, pa.int32()), _strings([launch for launch, _ in good])),
+        )
 
     def rows(self, case_id: str) -> list[Row]:
         """The rows of `launches` of one case, oldest first."""
@@ -213,7 +236,8 @@ def _empty(schema: pa.Schema) -> pa.Table:
 
 
 def _numbers(values: np.ndarray, form: pa.DataType) -> pa.Array:
-    """As pa.array, which loads pandas to ask whether it was given something of it, and that takes longer than most queries. So does a schema's empty table."""
+    """As pa.array, which loads pandas to ask whether it was given something of it, and that takes longer than most
+    queries. So does a schema's empty table."""
     return pa.Array.from_buffers(form, len(values), [None, pa.py_buffer(values)])
 
 

@@ -1,4 +1,5 @@
-"""Shared libraries as they are mapped into a process: which file, which version, which build. A package list tells what was installed, not what runs."""
+"""Shared libraries as they are mapped into a process: which file, which version, which build. A package list tells what
+was installed, not what runs."""
 
 from __future__ import annotations
 
@@ -17,8 +18,13 @@ UNREADABLE = "not readable"
 
 
 def loaded_libraries(pid: int | str = "self") -> dict[str, str]:
-    """File name to what identifies it, of every library mapped into a process; Python's own extension modules come with their packages and are left out."""
-    paths = {line[line.index("/") :] for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if ".so" in line and "/" in line}
+    """File name to what identifies it, of every library mapped into a process; Python's own extension modules come with
+    their packages and are left out."""
+    paths = {
+        line[line.index("/") :]
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+        if ".so" in line and "/" in line
+    }
     found: dict[str, str] = {}
     for path in sorted(path for path in paths if ".cpython-" not in path and ".abi3." not in path):
         folder, _, name = path.rpartition("/")
@@ -29,7 +35,8 @@ def loaded_libraries(pid: int | str = "self") -> dict[str, str]:
 
 @functools.cache
 def identity(path: str) -> str:
-    """`VERSION, build ID`. Version: the real file's name, else the newest version symbol it defines, else its SONAME. Build id: 16 digits, else the size."""
+    """`VERSION, build ID`. Version: the real file's name, else the newest version symbol it defines, else its SONAME.
+    Build id: 16 digits, else the size."""
     if path.endswith(" (deleted)"):
         return f"{UNREADABLE}: deleted while in use"
     try:
@@ -38,7 +45,9 @@ def identity(path: str) -> str:
     except (OSError, ValueError, struct.error) as error:
         return f"{UNREADABLE}: {getattr(error, 'strerror', None) or error}"
     numbered = _NUMBERED.search(os.path.realpath(path))
-    version = numbered.group(1) if numbered and "." in numbered.group(1) else found.version or found.soname or "no version"
+    version = (
+        numbered.group(1) if numbered and "." in numbered.group(1) else found.version or found.soname or "no version"
+    )
     return f"{version}, build {found.build_id[:16]}" if found.build_id else f"{version}, {size} bytes"
 
 
@@ -59,7 +68,8 @@ def read_elf(path: str) -> Elf:
 
 
 class _Reader:
-    """Segments of one open file (ELF-64 Object File Format, version 1.5; symbol versions as in the LSB core specification)."""
+    """Segments of one open file (ELF-64 Object File Format, version 1.5; symbol versions as in the LSB core
+    specification)."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor

@@ -17,7 +17,8 @@ class _Part(BaseModel):
 
 
 class Floor(_Part):
-    """Noise floor of one metric: comparisons of identical arms differ by at most the factor 1 + `share` in 95 % of cases."""
+    """Noise floor of one metric: comparisons of identical arms differ by at most the factor 1 + `share` in 95 % of
+    cases."""
 
     metric: str
     program: str
@@ -76,7 +77,8 @@ class MachineProfile(_Part):
 
 
 def read_profile(results: Path, machine: str) -> MachineProfile | None:
-    """The machine's profile; None when it was never calibrated. Raises pydantic's ValidationError for a file of another form."""
+    """The machine's profile; None when it was never calibrated. Raises pydantic's ValidationError for a file of another
+    form."""
     path = results / "machines" / machine / FILE
     return MachineProfile.model_validate_json(path.read_bytes()) if path.exists() else None
 

@@ -1,4 +1,5 @@
-"""Whether launches stood on the same nodes, and their nodes as far apart on switches: what a reader must know before setting them side by side."""
+"""Whether launches stood on the same nodes, and their nodes as far apart on switches: what a reader must know before
+setting them side by side."""
 
 from __future__ import annotations
 
@@ -19,10 +20,12 @@ Code = Literal["different_nodes", "different_switches"]
 
 
 def unlike(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, str]]:
-    """What keeps launches of these named sides from having had the same ground, in words that name nodes and switches; empty when nothing is known to.
+    """What keeps launches of these named sides from having had the same ground, in words that name nodes and switches;
+    empty when nothing is known to.
 
-    Launches with equally many ranks must have had the same set of nodes, in any order; of unequally many the fewer nodes must be among the others. Switches
-    are compared by how many nodes are below each, where all were told. Launches on nodes that are made for them stand on none."""
+    Launches with equally many ranks must have had the same set of nodes, in any order; of unequally many the fewer
+    nodes must be among the others. Switches are compared by how many nodes are below each, where all were told.
+    Launches on nodes that are made for them stand on none."""
     sides = [(name, [record for record in side if record.case.fabric not in NODES_OF_OWN]) for name, side in sides]
     records = [record for _, side in sides for record in side]
     if not any(record.placement for record in records):
@@ -31,12 +34,15 @@ def unlike(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, st
     if not _nested(records):
         found.append(("different_nodes", f"launches ran on different nodes: {_told(sides, nodes_of)}"))
     if _spread(records):
-        found.append(("different_switches", f"their nodes are spread over switches differently: {_told(sides, _below_switches)}"))
+        found.append(
+            ("different_switches", f"their nodes are spread over switches differently: {_told(sides, _below_switches)}")
+        )
     return found
 
 
 def nodes_of(record: Record) -> tuple[str, ...]:
-    """Names of its nodes in their order, with those of their cluster where it has one; without an allocation its machine."""
+    """Names of its nodes in their order, with those of their cluster where it has one; without an allocation its
+    machine."""
     place = record.placement
     if place is None:
         return (f"machine {record.machine} alone",)
@@ -58,8 +64,8 @@ def listed(words: Sequence[str]) -> str:
 
 
 def _nested(records: Sequence[Record]) -> bool:
-    """Whether each set of nodes is within all larger ones, and equal to those of launches with as many ranks; a launch outside of any allocation may have run
-    on a node where its machine is of the nodes' kind."""
+    """Whether each set of nodes is within all larger ones, and equal to those of launches with as many ranks; a launch
+    outside of any allocation may have run on a node where its machine is of the nodes' kind."""
     kinds = {node.machine for record in records if record.placement for node in record.placement.nodes}
     if any(record.placement is None and record.machine not in kinds for record in records):
         return False
@@ -83,7 +89,8 @@ def _spread(records: Sequence[Record]) -> bool:
 
 
 def _shape(paths: Sequence[Sequence[str]]) -> object:
-    """How nodes hang on a tree of switches, whatever these are called: at each switch the shapes below it, at the lowest the number of nodes."""
+    """How nodes hang on a tree of switches, whatever these are called: at each switch the shapes below it, at the
+    lowest the number of nodes."""
     if not any(paths):
         return len(paths)
     below: dict[str, list[Sequence[str]]] = {}
@@ -93,15 +100,28 @@ def _shape(paths: Sequence[Sequence[str]]) -> object:
 
 
 def _below_switches(record: Record) -> tuple[str, ...]:
-    return tuple(f"{switch} ({listed(names)})" for switch, names in switches_of(record).items()) or ("switches unknown",)
+    return tuple(f"{switch} ({listed(names)})" for switch, names in switches_of(record).items()) or (
+        "switches unknown",
+    )
 
 
 def _told(sides: Sequence[tuple[str, Sequence[Record]]], words: Callable[[Record], tuple[str, ...]]) -> str:
     everywhere = frozenset.intersection(*(frozenset(words(record)) for _, side in sides for record in side))
-    return "; ".join(f"{name + ' on ' if name else ''}{' or on '.join(_counted(map(words, side), everywhere))}" for name, side in sides if side)
+    return "; ".join(
+        f"{name + ' on ' if name else ''}{' or on '.join(_counted(map(words, side), everywhere))}"
+        for name, side in sides
+        if side
+    )
 
 
 def _counted(grounds: Iterable[tuple[str, ...]], everywhere: frozenset[str]) -> list[str]:
-    """Each ground once, with the number of its launches where there are several. Of many names those are told that are not everywhere."""
-    counts = Counter(tuple(sorted(ground, key=lambda word: word in everywhere) if len(ground) > NAMED else ground) for ground in grounds)
-    return [listed(ground) + (f" ({count} launch{'es' if count > 1 else ''})" if len(counts) > 1 else "") for ground, count in sorted(counts.items())]
+    """Each ground once, with the number of its launches where there are several. Of many names those are told that are
+    not everywhere."""
+    counts = Counter(
+        tuple(sorted(ground, key=lambda word: word in everywhere) if len(ground) > NAMED else ground)
+        for ground in grounds
+    )
+    return [
+        listed(ground) + (f" ({count} launch{'es' if count > 1 else ''})" if len(counts) > 1 else "")
+        for ground, count in sorted(counts.items())
+    ]

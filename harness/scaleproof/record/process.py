@@ -9,7 +9,8 @@ import psutil
 
 
 def process_state(pid: int, thread: int | None = None) -> tuple[str, float]:
-    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s, of one thread when it is named; ('', 0) when there is none such."""
+    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s, of one thread when it is named;
+    ('', 0) when there is none such."""
     place = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
     try:
         fields = Path(place).read_text().rpartition(")")[2].split()
@@ -23,7 +24,9 @@ def family_s(pid: int) -> float:
     try:
         process = psutil.Process(pid)
         waited = process.cpu_times()
-        return float(waited.children_user + waited.children_system) + sum(process_state(child.pid)[1] for child in process.children(recursive=True))
+        return float(waited.children_user + waited.children_system) + sum(
+            process_state(child.pid)[1] for child in process.children(recursive=True)
+        )
     except psutil.Error:
         return 0.0
 

@@ -19,7 +19,8 @@ UNREADABLE = (OSError, ValueError, pa.ArrowException)
 
 
 def read_form(folder: Path) -> Record:
-    """run.json of a launch's folder; UNREADABLE where it is none of this version, or says another case or launch than its folder."""
+    """run.json of a launch's folder; UNREADABLE where it is none of this version, or says another case or launch than
+    its folder."""
     record = Record.model_validate_json((folder / RUN).read_bytes())
     if (record.case_id, record.launch) != (folder.parent.name, folder.name):
         raise ValueError("it says another case or launch than its folder")
@@ -36,8 +37,8 @@ def read_content(folder: Path, record: Record) -> bytes:
 
 
 def read_samples(record: Record, content: bytes) -> pa.Table:
-    """All samples in the schema's form, in the time and the bytes that the launch emulates: here, and nowhere else, what dilation and shrink of its case
-    did is taken back. The file keeps what the launch's own clock said."""
+    """All samples in the schema's form, in the time and the bytes that the launch emulates: here, and nowhere else,
+    what dilation and shrink of its case did is taken back. The file keeps what the launch's own clock said."""
     table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
     table = table if table.schema.equals(SAMPLES) else table.cast(SAMPLES)
     return as_emulated(record.case, table) if emulated(record.case) else table
@@ -48,7 +49,9 @@ def as_emulated(case: AnyCase, table: pa.Table) -> pa.Table:
     for columns, taken_back in ((("start_ns", "end_ns"), true_times), (("nbytes",), true_bytes)):
         for name in columns:
             place = table.schema.get_field_index(name)
-            table = table.set_column(place, table.schema.field(place), pa.array(taken_back(case, table.column(name).to_numpy())))
+            table = table.set_column(
+                place, table.schema.field(place), pa.array(taken_back(case, table.column(name).to_numpy()))
+            )
     return table
 
 

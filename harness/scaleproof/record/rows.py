@@ -14,19 +14,46 @@ from scaleproof.spec.tags import AXES, tags_of
 TAG = "tag_"
 """Before the name of an axis (spec/tags.py), for the column with the case's tag on it."""
 OF_CASE_TEXT = (
-    "suite", "experiment", "arm", "program", "transport", "strategy", "collective", "fabric", "workload", "framework", "launcher", "operation",
-)  # fmt: skip
+    "suite",
+    "experiment",
+    "arm",
+    "program",
+    "transport",
+    "strategy",
+    "collective",
+    "fabric",
+    "workload",
+    "framework",
+    "launcher",
+    "operation",
+)
 OF_CASE_WHOLE = ("ranks", "minibatch", "threads_per_rank")
 """Fields of a case with a column of their own; null where a program has none."""
 OF_RECORD: Mapping[str, pa.DataType] = {
-    "case": pa.string(), "launch": pa.string(), "plan_index": pa.int64(), "seed": pa.int64(), "size": pa.string(), "status": pa.string(),
-    "failure": pa.string(), "failure_message": pa.string(), "evidence": pa.string(), "oversubscribed": pa.bool_(), "excluded": pa.string(),
-    "code": pa.string(), "commit": pa.string(), "machine": pa.string(), "started_at": pa.string(), "wall_s": pa.float64(), "warnings": pa.string(),
+    "case": pa.string(),
+    "launch": pa.string(),
+    "plan_index": pa.int64(),
+    "seed": pa.int64(),
+    "size": pa.string(),
+    "status": pa.string(),
+    "failure": pa.string(),
+    "failure_message": pa.string(),
+    "evidence": pa.string(),
+    "oversubscribed": pa.bool_(),
+    "excluded": pa.string(),
+    "code": pa.string(),
+    "commit": pa.string(),
+    "machine": pa.string(),
+    "started_at": pa.string(),
+    "wall_s": pa.float64(),
+    "warnings": pa.string(),
     "fields": pa.string(),
-}  # fmt: skip
+}
 """What the record itself says; `warnings` are codes with blanks between, `fields` all fields of the case as JSON."""
 OF_CASE: Mapping[str, pa.DataType] = (
-    dict.fromkeys(OF_CASE_TEXT, pa.string()) | dict.fromkeys(OF_CASE_WHOLE, pa.int64()) | {TAG + axis: pa.string() for axis in AXES}
+    dict.fromkeys(OF_CASE_TEXT, pa.string())
+    | dict.fromkeys(OF_CASE_WHOLE, pa.int64())
+    | {TAG + axis: pa.string() for axis in AXES}
 )
 Row = Mapping[str, Any]
 
@@ -41,9 +68,22 @@ def of_record(record: Record) -> dict[str, Any]:
     """The columns OF_CASE and OF_RECORD."""
     failure = record.failure
     return of_case(record.case) | {
-        "case": record.case_id, "launch": record.launch, "plan_index": record.plan_index, "seed": record.seed, "size": record.size, "status": record.status,
-        "failure": failure and failure.code, "failure_message": failure and failure.message, "evidence": record.evidence,
-        "oversubscribed": record.oversubscribed, "excluded": record.excluded or None, "code": record.code.digest, "commit": record.code.commit,
-        "machine": record.machine, "started_at": record.started_at, "wall_s": record.wall_s,
-        "warnings": " ".join(dict.fromkeys(warning.code for warning in record.warnings)), "fields": record.case.model_dump_json(),
-    }  # fmt: skip
+        "case": record.case_id,
+        "launch": record.launch,
+        "plan_index": record.plan_index,
+        "seed": record.seed,
+        "size": record.size,
+        "status": record.status,
+        "failure": failure and failure.code,
+        "failure_message": failure and failure.message,
+        "evidence": record.evidence,
+        "oversubscribed": record.oversubscribed,
+        "excluded": record.excluded or None,
+        "code": record.code.digest,
+        "commit": record.code.commit,
+        "machine": record.machine,
+        "started_at": record.started_at,
+        "wall_s": record.wall_s,
+        "warnings": " ".join(dict.fromkeys(warning.code for warning in record.warnings)),
+        "fields": record.case.model_dump_json(),
+    }

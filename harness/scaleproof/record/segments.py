@@ -1,4 +1,5 @@
-"""What follows from records, kept in pieces beside them: pieces are only added, put in place by one rename, and may be deleted at any time."""
+"""What follows from records, kept in pieces beside them: pieces are only added, put in place by one rename, and may be
+deleted at any time."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ DRAFT_S = 3600.0
 
 
 class Segments:
-    """Tables of one kind and one version of the code that made them, in results/index/<kind>-<version>/<piece>/<table>.arrow, mapped when read.
+    """Tables of one kind and one version of the code that made them, in
+    results/index/<kind>-<version>/<piece>/<table>.arrow, mapped when read.
 
     A folder that cannot be written to (no right, no room) keeps nothing, which costs time and no result."""
 
@@ -32,18 +34,28 @@ class Segments:
                 self._forget_old(piece)
                 continue
             try:
-                yield piece.name, {path.stem: pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sorted(piece.glob("*.arrow"))}
+                yield (
+                    piece.name,
+                    {
+                        path.stem: pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+                        for path in sorted(piece.glob("*.arrow"))
+                    },
+                )
             except (OSError, pa.ArrowException):
                 shutil.rmtree(piece, ignore_errors=True)
 
     def add(self, tables: Mapping[str, pa.Table]) -> str:
-        """One more piece; returns its name, empty when it could not be written. Pieces of this kind that other versions of the code made are removed."""
+        """One more piece; returns its name, empty when it could not be written. Pieces of this kind that other versions
+        of the code made are removed."""
         name = uuid.uuid4().hex
         draft = self.folder / f".{name}"
         try:
             draft.mkdir(parents=True)
             for table, content in tables.items():
-                with pa.OSFile(str(draft / f"{table}.arrow"), "wb") as target, pa.ipc.new_file(target, content.schema) as writer:
+                with (
+                    pa.OSFile(str(draft / f"{table}.arrow"), "wb") as target,
+                    pa.ipc.new_file(target, content.schema) as writer,
+                ):
                     writer.write_table(content)
             draft.rename(self.folder / name)
         except OSError:

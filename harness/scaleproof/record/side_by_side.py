@@ -17,9 +17,9 @@ LOOK_S = 0.2
 
 
 def side_by_side(items: Sequence[Item], work: Callable[[Sequence[Item]], None], cores: int) -> None:
-    """Do `work` on a share of neighbouring items for each core: the first here, the others in forked processes, which have ended when this returns or raises.
-    Nothing comes back but what `work` wrote down; a process that fails, or that there was no room for, leaves its share undone: whoever calls looks at what is
-    there."""
+    """Do `work` on a share of neighbouring items for each core: the first here, the others in forked processes, which
+    have ended when this returns or raises. Nothing comes back but what `work` wrote down; a process that fails, or that
+    there was no room for, leaves its share undone: whoever calls looks at what is there."""
     each = max(ceil(len(items) / max(cores, 1)), 1)
     shares = [items[start : start + each] for start in range(0, len(items), each)]
     helpers: list[int] = []

@@ -1,4 +1,5 @@
-"""How many launches each case of an experiment got, and what decided it: results/stops/<suite>.<experiment>.<size>.json."""
+"""How many launches each case of an experiment got, and what decided it:
+results/stops/<suite>.<experiment>.<size>.json."""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ class _Part(BaseModel):
 
 
 class CaseStop(_Part):
-    """One case: repetitions planned in the end, those that gave a value, and what decided. `half_width_share`: how far the interval's farther end is
-    from the median, as a share of it, over all of them; None where there is no interval or no metric was named. `no result`: no launch of the minimum
-    gave a value; `unfinished`: the run ended before anything was decided."""
+    """One case: repetitions planned in the end, those that gave a value, and what decided. `half_width_share`: how far
+    the interval's farther end is from the median, as a share of it, over all of them; None where there is no interval
+    or no metric was named. `no result`: no launch of the minimum gave a value; `unfinished`: the run ended before
+    anything was decided."""
 
     case_id: str
     arm: str
@@ -85,10 +87,13 @@ def write_stops(results: Path, stops: Stops) -> Path:
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:
-    """The plan with as many repetitions of each case as were decided while it ran, where the size has `stop`; else the plan itself."""
+    """The plan with as many repetitions of each case as were decided while it ran, where the size has `stop`; else the
+    plan itself."""
     chosen = suite.experiment(experiment).size(size)
     stops = read_stops(results, suite.name, experiment, size) if chosen.stop else None
     if stops is None or chosen.stop is None:
         return plan(suite, experiment, size)
-    repetitions = {case.case_id: min(max(case.repetitions, chosen.launches), chosen.stop.budget) for case in stops.cases}
+    repetitions = {
+        case.case_id: min(max(case.repetitions, chosen.launches), chosen.stop.budget) for case in stops.cases
+    }
     return plan(suite, experiment, size, repetitions)

@@ -24,9 +24,11 @@ __all__ = ["Store", "as_emulated"]
 
 
 class Store:
-    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and left in place.
+    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and
+    left in place.
 
-    `index`: for many launches, read the folder's index (record/index.py) in place of every file; it is brought up to date once, when first used."""
+    `index`: for many launches, read the folder's index (record/index.py) in place of every file; it is brought up to
+    date once, when first used."""
 
     def __init__(self, results: Path, warn: Callable[[str], None] | None = None, index: Index | None = None) -> None:
         self.results = results
@@ -37,7 +39,9 @@ class Store:
         self._index = index
         self._known: dict[Path, Record | None] = {}
 
-    def find(self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool) -> Record | None:
+    def find(
+        self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool
+    ) -> Record | None:
         """The finished record (status ok) of this launch of a plan that `counts`, None when there is none."""
         for record in self.records(case_id):
             same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
@@ -47,7 +51,9 @@ class Store:
 
     def records(self, case_id: str | None = None) -> Iterator[Record]:
         """Every readable record, of one case or of all, oldest first within a case."""
-        cases = [self.runs / case_id] if case_id is not None else sorted(self.runs.iterdir()) if self.runs.exists() else []
+        cases = (
+            [self.runs / case_id] if case_id is not None else sorted(self.runs.iterdir()) if self.runs.exists() else []
+        )
         for folder in cases:
             found = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
             yield from sorted((record for record in found if record is not None), key=lambda record: record.started_at)
@@ -61,7 +67,8 @@ class Store:
         return self._index.rows(case_id)
 
     def record(self, case_id: str, launch: str) -> Record | None:
-        """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory for one."""
+        """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory
+        for one."""
         folder = self.runs / case_id / launch
         if folder not in self._known and folder.is_dir():
             found = self._parse(folder)
@@ -79,7 +86,11 @@ class Store:
         """The record and folder of a launch id or of an unambiguous beginning of one; SpecError otherwise."""
         found = sorted(self.runs.glob(f"*/{launch}*")) if launch.isalnum() else []
         if len(found) != 1:
-            raise SpecError(f"no launch {launch!r} in {self.runs}" if not found else f"{launch!r} is the beginning of {len(found)} launches")
+            raise SpecError(
+                f"no launch {launch!r} in {self.runs}"
+                if not found
+                else f"{launch!r} is the beginning of {len(found)} launches"
+            )
         record = self._read(found[0])
         if record is None:
             raise SpecError(self.warnings[-1])
@@ -92,15 +103,24 @@ class Store:
     def samples(self, record: Record) -> pa.Table:
         """All samples of a record, in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
         entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
-        return entry.samples if entry and entry.problem is None else read_samples(record, read_content(self.folder(record), record))
+        return (
+            entry.samples
+            if entry and entry.problem is None
+            else read_samples(record, read_content(self.folder(record), record))
+        )
 
     def frame(self, record: Record) -> pd.DataFrame:
         """`samples` as a frame of pandas."""
         entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
-        return self._index.frame(entry) if self._index and entry and entry.problem is None else self.samples(record).to_pandas()
+        return (
+            self._index.frame(entry)
+            if self._index and entry and entry.problem is None
+            else self.samples(record).to_pandas()
+        )
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
-        """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when the disk is full: then nothing is left."""
+        """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when
+        the disk is full: then nothing is left."""
         logs = sorted(staging_folder.glob("*.log"))
         kept = [staging_folder / name for name in record.artifacts]
         target = self.runs / record.case_id / record.launch

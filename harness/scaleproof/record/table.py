@@ -1,4 +1,5 @@
-"""One table per experiment and size: a row per planned launch, also for those that failed, cannot run here or were never tried."""
+"""One table per experiment and size: a row per planned launch, also for those that failed, cannot run here or were
+never tried."""
 
 from __future__ import annotations
 
@@ -24,26 +25,76 @@ __all__ = ["MISSING", "TAG", "collect", "write_table"]
 MISSING = "missing"
 """Status of a planned launch without any record."""
 _TEXT = (
-    "suite", "experiment", "case", "launch", "transport", "strategy", "collective", "fabric", "workload", "evidence", "status", "failure", "failure_message",
-    "arm", "program", "framework", "launcher", "operation", "size", "code", "machine", "started_at", "stop", "excluded",
-)  # fmt: skip
+    "suite",
+    "experiment",
+    "case",
+    "launch",
+    "transport",
+    "strategy",
+    "collective",
+    "fabric",
+    "workload",
+    "evidence",
+    "status",
+    "failure",
+    "failure_message",
+    "arm",
+    "program",
+    "framework",
+    "launcher",
+    "operation",
+    "size",
+    "code",
+    "machine",
+    "started_at",
+    "stop",
+    "excluded",
+)
 _WHOLE = ("ranks", "plan_index", "order", "seed", "minibatch", "threads_per_rank")
-_OF_RECORD = ("launch", "size", "status", "failure", "failure_message", "evidence", "oversubscribed", "excluded", "code", "machine", "started_at", "wall_s")
+_OF_RECORD = (
+    "launch",
+    "size",
+    "status",
+    "failure",
+    "failure_message",
+    "evidence",
+    "oversubscribed",
+    "excluded",
+    "code",
+    "machine",
+    "started_at",
+    "wall_s",
+)
 
 
-def collect(plan: Sequence[PlannedLaunch], store: Store, metrics: Mapping[str, Metric], stops: Stops | None = None, version: str = "") -> pa.Table:
-    """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of its records of a launch the ok one.
+def collect(
+    plan: Sequence[PlannedLaunch],
+    store: Store,
+    metrics: Mapping[str, Metric],
+    stops: Stops | None = None,
+    version: str = "",
+) -> pa.Table:
+    """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of
+    its records of a launch the ok one.
 
-    `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never ran to an end here). `version`: of the
-    metrics' code; their values are kept under it from one time to the next (record/values.py)."""
+    `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never
+    ran to an end here). `version`: of the metrics' code; their values are kept under it from one time to the next
+    (record/values.py)."""
     cases = {id(launch.case): launch.case for launch in plan}
     told = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
     planned = [(launch, told[id(launch.case)]) for launch in plan]
-    chosen, values = _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store), Values(store, metrics, version)
+    chosen, values = (
+        _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store),
+        Values(store, metrics, version),
+    )
     values.prepare([(row["case"], row["launch"]) for row in chosen.values() if row["status"] == "ok"])
     rows = [case | _row(launch, chosen.get((case["case"], launch.plan_index)), values) for launch, case in planned]
     values.keep()
-    kinds = dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string()) | dict.fromkeys(_WHOLE, pa.int64()) | {"oversubscribed": pa.bool_()}
+    kinds = (
+        dict.fromkeys((*_TEXT, *(TAG + axis for axis in AXES)), pa.string())
+        | dict.fromkeys(_WHOLE, pa.int64())
+        | {"oversubscribed": pa.bool_()}
+    )
     kinds |= dict.fromkeys(("wall_s", "stop_half_width", *metrics), pa.float64())
     return pa.Table.from_pylist(rows, schema=pa.schema(list(kinds.items())))
 
@@ -63,7 +114,9 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 def _chosen(wanted: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
     found = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
-    found = sorted((row for row in found if (row["case"], row["plan_index"]) in wanted), key=lambda row: str(row["started_at"]))
+    found = sorted(
+        (row for row in found if (row["case"], row["plan_index"]) in wanted), key=lambda row: str(row["started_at"])
+    )
     chosen: dict[tuple[str, int], Row] = {}
     for row in last_version(found, _ran):
         key = (row["case"], row["plan_index"])
@@ -78,7 +131,12 @@ def _ran(row: Row) -> Ran:
 
 def _row(launch: PlannedLaunch, found: Row | None, values: Values) -> dict[str, Any]:
     """What is not the case's own."""
-    row: dict[str, Any] = {"plan_index": launch.plan_index, "order": launch.order, "seed": launch.seed, "status": MISSING}
+    row: dict[str, Any] = {
+        "plan_index": launch.plan_index,
+        "order": launch.order,
+        "seed": launch.seed,
+        "status": MISSING,
+    }
     if found is not None:
         row |= {name: found[name] for name in _OF_RECORD}
     if found is not None and found["status"] == "ok":

@@ -1,4 +1,5 @@
-"""One launch in the trace-event format that Perfetto and Chromium open: a process per rank, a thread per kind of event, all times on rank 0's clock."""
+"""One launch in the trace-event format that Perfetto and Chromium open: a process per rank, a thread per kind of event,
+all times on rank 0's clock."""
 
 from __future__ import annotations
 
@@ -14,9 +15,18 @@ from scaleproof.core.record_schema import Clock, Record
 MICROSECOND = 1000
 """Nanoseconds."""
 LANES = {
-    "communication": "communication", "queue": "queue", "send": "messages", "receive": "messages", "receive_reduce": "messages", "wait_for": "messages",
-    "pull": "messages", "push": "messages", "reduce": "messages", "stage_in": "messages", "stage_out": "messages",
-}  # fmt: skip
+    "communication": "communication",
+    "queue": "queue",
+    "send": "messages",
+    "receive": "messages",
+    "receive_reduce": "messages",
+    "wait_for": "messages",
+    "pull": "messages",
+    "push": "messages",
+    "reduce": "messages",
+    "stage_in": "messages",
+    "stage_out": "messages",
+}
 """Kind of thread that an event is shown on; every other one is shown on `main`."""
 COUNTERS = ("loss", "test_accuracy")
 THREADS = 1000
@@ -24,7 +34,8 @@ THREADS = 1000
 
 
 def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
-    """The trace object; times in us after the launch's first event, durations to the ns. Clock offsets are applied, their bounds are in `otherData`."""
+    """The trace object; times in us after the launch's first event, durations to the ns. Clock offsets are applied,
+    their bounds are in `otherData`."""
     rows = samples.to_pandas()
     clocks = {clock.rank: clock for clock in record.clocks}
     offset = rows["rank"].map(lambda rank: record.clock_offsets.get(rank, 0)).astype("int64")
@@ -38,7 +49,8 @@ def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
 
 
 def _pids(record: Record) -> list[int]:
-    """Of each rank the process that it was; numbers from 1 where that is not known or not unique. 0 is the kernel's own in viewers."""
+    """Of each rank the process that it was; numbers from 1 where that is not known or not unique. 0 is the kernel's own
+    in viewers."""
     known = [status.pid for status in record.ranks]
     return known if len(set(known)) == record.case.ranks and min(known) > 0 else list(range(1, record.case.ranks + 1))
 
@@ -52,11 +64,19 @@ def _bound(rank: int, record: Record, clocks: dict[int, Clock]) -> str:
 def _other(record: Record, clocks: dict[int, Clock], zero: int) -> dict[str, Any]:
     case = record.case
     return {
-        "launch": record.launch, "case": record.case_id, "suite": case.suite, "experiment": case.experiment, "arm": case.arm, "tracing": case.tracing,
-        "dilation": case.dilation, "shrink": case.shrink,
-        "clock": "CLOCK_MONOTONIC of rank 0", "zero_ns": zero,
-        "clocks": [clock.model_dump() for clock in clocks.values()], "clocks_compared": bool(clocks),
-    }  # fmt: skip
+        "launch": record.launch,
+        "case": record.case_id,
+        "suite": case.suite,
+        "experiment": case.experiment,
+        "arm": case.arm,
+        "tracing": case.tracing,
+        "dilation": case.dilation,
+        "shrink": case.shrink,
+        "clock": "CLOCK_MONOTONIC of rank 0",
+        "zero_ns": zero,
+        "clocks": [clock.model_dump() for clock in clocks.values()],
+        "clocks_compared": bool(clocks),
+    }
 
 
 def _rank_events(rank: int, pid: int, rows: pd.DataFrame, bound: str) -> list[dict[str, Any]]:
@@ -77,12 +97,16 @@ def _rank_events(rank: int, pid: int, rows: pd.DataFrame, bound: str) -> list[di
             thread = names.setdefault(f"{kind} {lane + 1}" if lane else kind, first + len(names))
             found += _events(row, pid, thread)
     for place, (name, thread) in enumerate(names.items()):
-        found += [_name("thread_name", pid, thread, name=name), _name("thread_sort_index", pid, thread, sort_index=place)]
+        found += [
+            _name("thread_name", pid, thread, name=name),
+            _name("thread_sort_index", pid, thread, sort_index=place),
+        ]
     return found
 
 
 def _lane(lanes: list[list[int]], start: int, end: int) -> int:
-    """The first lane where the interval lies beside or inside those that are open there: intervals of one thread must nest. `lanes` holds their ends."""
+    """The first lane where the interval lies beside or inside those that are open there: intervals of one thread must
+    nest. `lanes` holds their ends."""
     for number, open_ends in enumerate(lanes):
         while open_ends and open_ends[-1] <= start:
             open_ends.pop()
@@ -95,7 +119,13 @@ def _lane(lanes: list[list[int]], start: int, end: int) -> int:
 
 def _events(row: dict[str, Any], pid: int, tid: int) -> Iterator[dict[str, Any]]:
     name, value = str(row["event"]), float(row["value"])
-    at = {"name": name, "pid": pid, "tid": tid, "ts": row["start_ns"] / MICROSECOND, "cat": "warmup" if row["warmup"] else "timed"}
+    at = {
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": row["start_ns"] / MICROSECOND,
+        "cat": "warmup" if row["warmup"] else "timed",
+    }
     details: dict[str, Any] = {"step": int(row["step"])}
     if name in COUNTERS:
         yield at | {"ph": "C", "args": {name: value}}

@@ -1,4 +1,5 @@
-"""What metrics give of single launches, kept from one time to the next: as long as record, samples and the code of the metrics are the same."""
+"""What metrics give of single launches, kept from one time to the next: as long as record, samples and the code of the
+metrics are the same."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ Found = dict[str, float | None]
 
 
 class Values:
-    """Of the launches of one store. Without a version of the metrics' code, or with a store that has no index, all is computed anew and nothing kept."""
+    """Of the launches of one store. Without a version of the metrics' code, or with a store that has no index, all is
+    computed anew and nothing kept."""
 
     def __init__(self, store: Store, metrics: Mapping[str, Metric], version: str = "") -> None:
         self._store, self._metrics = store, metrics
@@ -41,11 +43,15 @@ class Values:
             if TABLE not in tables:
                 continue  # another process put it together with others
             columns = [tables[TABLE].column(column).to_pylist() for column in _SCHEMA.names]
-            self._known |= {(case_id, launch, stamp): found for case_id, launch, stamp, found in zip(*columns, strict=True)}
+            self._known |= {
+                (case_id, launch, stamp): found for case_id, launch, stamp, found in zip(*columns, strict=True)
+            }
 
     def prepare(self, launches: Sequence[tuple[str, str]]) -> None:
         """Compute by all cores what is not known of whole records, each a case and a launch, where it is much."""
-        unknown = [one for one in launches if (*one, self._store.stamp(*one)) not in self._known] if self._segments else []
+        unknown = (
+            [one for one in launches if (*one, self._store.stamp(*one)) not in self._known] if self._segments else []
+        )
         if len(unknown) > ALONE:
             side_by_side(sorted(unknown), self._write_down, int(usable_cores()))
             self._pieces.clear()
@@ -77,7 +83,12 @@ class Values:
     def keep(self) -> None:
         """Write down what is new; put pieces together where they are many."""
         together = len(self._pieces) >= MANY
-        if (self._new or together) and self._add(self._known if together else self._new) and together and self._segments:
+        if (
+            (self._new or together)
+            and self._add(self._known if together else self._new)
+            and together
+            and self._segments
+        ):
             self._segments.remove(self._pieces)
         self._new = {}
 

@@ -20,8 +20,9 @@ class Ran(NamedTuple):
 
 
 def last_version(found: Sequence[Item], ran: Callable[[Item], Ran]) -> list[Item]:
-    """Those with the code of the last one that finished, on the machine that had that code last; in the order given. Predictions follow from other code than
-    launches. On an allocation cases of fabric `host` stand on its nodes and those that make their own network on one of them: two machines."""
+    """Those with the code of the last one that finished, on the machine that had that code last; in the order given.
+    Predictions follow from other code than launches. On an allocation cases of fabric `host` stand on its nodes and
+    those that make their own network on one of them: two machines."""
     told = [(item, ran(item)) for item in found]
     kept: set[tuple[bool, bool, str, str]] = set()
     for simulated in (False, True):

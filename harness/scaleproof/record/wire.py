@@ -1,4 +1,5 @@
-"""Bytes on the wire beside the bytes asked for: which interface carried what ranks asked their transport to move, from the counters in a record."""
+"""Bytes on the wire beside the bytes asked for: which interface carried what ranks asked their transport to move, from
+the counters in a record."""
 
 from __future__ import annotations
 
@@ -9,18 +10,22 @@ from scaleproof.core.counters import NOTICED, Counters, difference
 from scaleproof.core.record_schema import RankNetwork
 
 CARRIES = 0.25
-"""Share of the bytes asked from which an interface is said to carry them: an algorithm may send half of what it was asked, and never this little."""
+"""Share of the bytes asked from which an interface is said to carry them: an algorithm may send half of what it was
+asked, and never this little."""
 SHARED_MEMORY_LEAK = 0.01
-"""Share of the bytes asked by which interfaces may move, above what they move when idle, while ranks talk through shared memory."""
+"""Share of the bytes asked by which interfaces may move, above what they move when idle, while ranks talk through
+shared memory."""
 SLACK = 1.25
-"""Wire bytes per byte sent above which something else shared the interface: headers and acknowledgements take a few percent."""
+"""Wire bytes per byte sent above which something else shared the interface: headers and acknowledgements take a few
+percent."""
 PER_MESSAGE = 1024
 """Bytes of headers that a small message may cost on top."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """One network namespace over the timed region: what its ranks asked for, and what each of its interfaces sent and received (bytes)."""
+    """One network namespace over the timed region: what its ranks asked for, and what each of its interfaces sent and
+    received (bytes)."""
 
     namespace: str
     ranks: tuple[int, ...]
@@ -59,7 +64,8 @@ def carried(network: Sequence[RankNetwork]) -> list[Carried]:
 
 
 def misled(found: Carried, interface: str) -> str | None:
-    """The interface that carried the bytes instead of the requested one; None when the requested one did, when none is seen to, or too little was asked."""
+    """The interface that carried the bytes instead of the requested one; None when the requested one did, when none is
+    seen to, or too little was asked."""
     if found.asked_bytes < NOTICED or found.sent_bytes.get(interface, 0) >= CARRIES * found.asked_bytes:
         return None
     return found.interface if found.interface != interface and found.wire_bytes >= CARRIES * found.asked_bytes else None
@@ -67,13 +73,16 @@ def misled(found: Carried, interface: str) -> str | None:
 
 def unseen(found: Carried, interface: str) -> bool:
     """Whether a socket transport's bytes were seen on no interface at all."""
-    return found.asked_bytes >= NOTICED and max(found.sent_bytes.get(interface, 0), found.wire_bytes) < CARRIES * found.asked_bytes
+    return (
+        found.asked_bytes >= NOTICED
+        and max(found.sent_bytes.get(interface, 0), found.wire_bytes) < CARRIES * found.asked_bytes
+    )
 
 
 def past_the_links(found: Carried, interface: str | None = None) -> int | None:
-    """Of a node whose interfaces but loopback (or this one alone) are its links to other nodes: the bytes on all links, where they are too few for what its
-    ranks asked; None where they are enough, or too little was asked. Ranks of one node may pass the most of it to each other; a read counts for its reader,
-    who receives."""
+    """Of a node whose interfaces but loopback (or this one alone) are its links to other nodes: the bytes on all links,
+    where they are too few for what its ranks asked; None where they are enough, or too little was asked. Ranks of one
+    node may pass the most of it to each other; a read counts for its reader, who receives."""
     links = [name for name in found.sent_bytes if (name == interface if interface else name != "lo")]
     ways = ({name: way.get(name, 0) for name in links} for way in (found.sent_bytes, found.received_bytes))
     moved = max(sum(way.values()) for way in ways)
@@ -81,14 +90,20 @@ def past_the_links(found: Carried, interface: str | None = None) -> int | None:
 
 
 def background(found: Carried, interface: str | None, idle: Mapping[str, float], seconds: float) -> dict[str, int]:
-    """Bytes above idle (`idle`: bytes per second) that interfaces other than `interface` sent (None: all of them), where they are worth a word."""
-    above = {name: round(count - idle.get(name, 0.0) * seconds) for name, count in found.sent_bytes.items() if name != interface}
+    """Bytes above idle (`idle`: bytes per second) that interfaces other than `interface` sent (None: all of them),
+    where they are worth a word."""
+    above = {
+        name: round(count - idle.get(name, 0.0) * seconds)
+        for name, count in found.sent_bytes.items()
+        if name != interface
+    }
     limit = max(NOTICED if interface is not None else 0, SHARED_MEMORY_LEAK * found.asked_bytes)
     return above if sum(count for count in above.values() if count > 0) > limit else {}
 
 
 def shared(found: Carried, interface: str, messages: int) -> int:
-    """Bytes on the requested interface that cannot be the launch's own, for a transport whose bytes asked are the bytes sent; 0 when all can be."""
+    """Bytes on the requested interface that cannot be the launch's own, for a transport whose bytes asked are the bytes
+    sent; 0 when all can be."""
     own = SLACK * found.asked_bytes + PER_MESSAGE * messages + NOTICED
     return max(round(found.sent_bytes.get(interface, 0) - own), 0)
 

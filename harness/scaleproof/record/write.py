@@ -26,21 +26,29 @@ def samples_table(events: dict[int, np.ndarray]) -> pa.Table:
 
 def _rank_table(rank: int, rows: np.ndarray) -> pa.Table:
     names, codes = np.unique(rows["event"], return_inverse=True)
-    events = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16()), pa.array([name.decode() for name in names], pa.string()))
-    columns = {name: pa.array(np.ascontiguousarray(rows[name])) for name in ("step", "warmup", "start_ns", "end_ns", "nbytes", "value")}
+    events = pa.DictionaryArray.from_arrays(
+        pa.array(codes, pa.int16()), pa.array([name.decode() for name in names], pa.string())
+    )
+    columns = {
+        name: pa.array(np.ascontiguousarray(rows[name]))
+        for name in ("step", "warmup", "start_ns", "end_ns", "nbytes", "value")
+    }
     ranks = pa.array(np.full(len(rows), rank, np.int16))
     return pa.table([ranks, events, *columns.values()], names=["rank", "event", *columns]).cast(SAMPLES)
 
 
 def write_record(draft: Path, target: Path, record: Record, samples: pa.Table, files: Iterable[Path]) -> None:
-    """Fill `draft` (a new folder on the target's file system), make it durable, and rename it to `target`. `files` (logs, artifacts) are moved in.
+    """Fill `draft` (a new folder on the target's file system), make it durable, and rename it to `target`. `files`
+    (logs, artifacts) are moved in.
 
     Raises OSError (ENOSPC on a full disk); then `target` does not exist, and the draft is the caller's to remove."""
     draft.mkdir(parents=True)
     for path in files:
         shutil.move(path, draft / path.name)
     pq.write_table(samples, draft / SAMPLES_FILE, compression="zstd")
-    record = record.model_copy(update={"artifacts": {name: _sha256(draft / name) for name in [SAMPLES_FILE, *record.artifacts]}})
+    record = record.model_copy(
+        update={"artifacts": {name: _sha256(draft / name) for name in [SAMPLES_FILE, *record.artifacts]}}
+    )
     Record.model_validate(record.model_dump())
     (draft / RUN).write_text(record.model_dump_json(indent=1) + "\n")
     for path in [*draft.iterdir(), draft]:

@@ -1,5 +1,5 @@
-"""Short control messages between ranks, for RPC: fixed message buffers, one message at a time per channel, each acknowledged (as TensorFlow's verbs transport
-does), or two-sided sends where the device has them."""
+"""Short control messages between ranks, for RPC: fixed message buffers, one message at a time per channel, each
+acknowledged (as TensorFlow's verbs transport does), or two-sided sends where the device has them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,18 @@ class Control(Protocol):
 
 
 class MessageBuffers:
-    """Over one-sided writes: a buffer per ordered pair in the receiver's region, a word for its acknowledgement in the sender's."""
+    """Over one-sided writes: a buffer per ordered pair in the receiver's region, a word for its acknowledgement in the
+    sender's."""
 
-    def __init__(self, transport: OneSided, region: Region, plan: Plan, peers: Sequence[int], words: int, take: Callable[[int, Words], None]) -> None:
+    def __init__(
+        self,
+        transport: OneSided,
+        region: Region,
+        plan: Plan,
+        peers: Sequence[int],
+        words: int,
+        take: Callable[[int, Words], None],
+    ) -> None:
         assert region.local is not None
         self._transport, self._region, self._plan = transport, region, plan
         self._nbytes, self._take = words * WORD, take
@@ -66,7 +75,12 @@ class MessageBuffers:
             if self._transport.poll_word(self._region, place + self._nbytes) > self._taken[peer]:
                 words = [int(word) for word in self._arrivals[peer]]
                 self._taken[peer] += 1
-                self._write(peer, self._arrivals[peer][:0], self._plan.at(peer, ("acknowledged", self._transport.rank)), self._taken[peer])
+                self._write(
+                    peer,
+                    self._arrivals[peer][:0],
+                    self._plan.at(peer, ("acknowledged", self._transport.rank)),
+                    self._taken[peer],
+                )
                 self._take(peer, words)
 
     def settle(self) -> None:
@@ -75,11 +89,15 @@ class MessageBuffers:
             handle.wait()
 
     def _push(self, peer: int) -> None:
-        acknowledged = self._transport.poll_word(self._region, self._plan.at(self._transport.rank, ("acknowledged", peer)))
+        acknowledged = self._transport.poll_word(
+            self._region, self._plan.at(self._transport.rank, ("acknowledged", peer))
+        )
         if self._queues[peer] and acknowledged == self._posted[peer]:
             self._staging[peer][:] = self._queues[peer].popleft()
             self._posted[peer] += 1
-            self._write(peer, self._staging[peer], self._plan.at(peer, ("message", self._transport.rank)), self._posted[peer])
+            self._write(
+                peer, self._staging[peer], self._plan.at(peer, ("message", self._transport.rank)), self._posted[peer]
+            )
 
     def _write(self, peer: int, source: Array, place: int, value: int) -> None:
         handle = self._transport.write_flagged(source.view(np.uint8), self._remote[peer], place, value)

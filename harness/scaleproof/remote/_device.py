@@ -1,4 +1,5 @@
-"""What the mechanisms over a one-sided device share: one registered region per rank, operations that advance step by step, releases."""
+"""What the mechanisms over a one-sided device share: one registered region per rank, operations that advance step by
+step, releases."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ M = TypeVar("M", bound="Moving")
 
 
 class Moving:
-    """A tensor under way: a handle for its sender, an arrival for its receiver. A failure is told to whoever asks again."""
+    """A tensor under way: a handle for its sender, an arrival for its receiver. A failure is told to whoever asks
+    again."""
 
     steps: Steps
 
@@ -89,7 +91,8 @@ class End:
     remote: Region
     """The peer's region."""
     freed: int
-    """Word in which the receiver tells how many tensors it has freed: in the own region for a sender, in the sender's for a receiver."""
+    """Word in which the receiver tells how many tensors it has freed: in the own region for a sender, in the sender's
+    for a receiver."""
     number: int = 0
     """Tensors sent or received so far, the one under way included."""
     released: int = 0
@@ -97,7 +100,8 @@ class End:
 
 
 class DeviceLink(ABC):
-    """See remote/base.py's Link. A mechanism says where things lie (`places`), and what the sender and the receiver do for one tensor."""
+    """See remote/base.py's Link. A mechanism says where things lie (`places`), and what the sender and the receiver do
+    for one tensor."""
 
     receiver_acts = False
     """Whether a receive needs to be driven while the rank waits for something else."""
@@ -238,10 +242,14 @@ class DeviceLink(ABC):
 
     def _end(self, edge: Edge, peer: int) -> End:
         remote = self.transport.remote(self.region, peer)
-        return End(edge, np.dtype(edge.dtype), self.costs.of(edge), peer, remote, self.plan.at(edge.source, ("freed", edge)))
+        return End(
+            edge, np.dtype(edge.dtype), self.costs.of(edge), peer, remote, self.plan.at(edge.source, ("freed", edge))
+        )
 
     def _no_end(self, edge: Edge) -> TransportError:
-        return TransportError(f"rank {self.rank} has no such end of edge {edge.name!r} from {edge.source} to {edge.destination}")
+        return TransportError(
+            f"rank {self.rank} has no such end of edge {edge.name!r} from {edge.source} to {edge.destination}"
+        )
 
 
 def until(handle: Handle) -> Steps:
@@ -253,7 +261,9 @@ def until(handle: Handle) -> Steps:
 def need_device(transport: Transport, mechanism: str) -> OneSided:
     """The transport as a device; raises TransportError for one that has no regions."""
     if not transport.capabilities.one_sided:
-        raise TransportError(f"mechanism {mechanism!r} needs one-sided writes and reads, which {transport.capabilities.library} has not; use 'messages'")
+        raise TransportError(
+            f"mechanism {mechanism!r} needs one-sided writes and reads, which {transport.capabilities.library} has not; use 'messages'"
+        )
     return cast(OneSided, transport)
 
 

@@ -1,4 +1,5 @@
-"""Where everything lies in every rank's region. All ranks compute the same plan from the same edges, so no addresses need to be asked for later."""
+"""Where everything lies in every rank's region. All ranks compute the same plan from the same edges, so no addresses
+need to be asked for later."""
 
 from __future__ import annotations
 
@@ -16,7 +17,22 @@ WORD = 8
 PAGE = 4096
 DIMENSIONS = 8
 """Most dimensions of a tensor that describes itself."""
-DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128")
+DTYPES = (
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+    "complex64",
+    "complex128",
+)
 """Types by the number that stands for them in a description."""
 DESCRIPTION = 2 + DIMENSIONS
 """Words of a description: type, number of dimensions, dimensions."""
@@ -30,8 +46,8 @@ class Plan:
         self._places: dict[tuple[int, Hashable], int] = {}
 
     def put(self, rank: int, name: Hashable, nbytes: int) -> None:
-        """Reserve whole cache lines, from a page's start for what fills one (a copy between places of equal alignment is the fastest); a name that is there
-        already keeps its place."""
+        """Reserve whole cache lines, from a page's start for what fills one (a copy between places of equal alignment
+        is the fastest); a name that is there already keeps its place."""
         if (rank, name) not in self._places:
             start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else LINE)
             self._ends[rank] = start + max(nbytes, 1)
@@ -77,7 +93,9 @@ def own_memory(edge: Edge) -> Array:
 def describe(shape: Sequence[int], dtype: str) -> list[int]:
     """The words that tell a receiver what a tensor is. Raises NotStatic for what cannot be told."""
     if len(shape) > DIMENSIONS or dtype not in DTYPES:
-        raise NotStatic(f"a tensor of {len(shape)} dimensions and type {dtype} cannot be described: at most {DIMENSIONS} dimensions of {', '.join(DTYPES)}")
+        raise NotStatic(
+            f"a tensor of {len(shape)} dimensions and type {dtype} cannot be described: at most {DIMENSIONS} dimensions of {', '.join(DTYPES)}"
+        )
     return [DTYPES.index(dtype), len(shape), *shape, *[0] * (DIMENSIONS - len(shape))]
 
 
@@ -88,14 +106,22 @@ def described(words: Sequence[int]) -> tuple[tuple[int, ...], str]:
 
 def check_shape(edge: Edge, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Raises NotStatic for a tensor that its edge does not allow."""
-    fits = shape == edge.shape if edge.static else len(shape) == len(edge.shape) and all(size <= most for size, most in zip(shape, edge.shape, strict=True))
+    fits = (
+        shape == edge.shape
+        if edge.static
+        else len(shape) == len(edge.shape) and all(size <= most for size, most in zip(shape, edge.shape, strict=True))
+    )
     if not fits or dtype != edge.dtype:
         promise = "always" if edge.static else "at most"
-        raise NotStatic(f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; this tensor has {shape} of {dtype.name}")
+        raise NotStatic(
+            f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; this tensor has {shape} of {dtype.name}"
+        )
 
 
 def all_static(edges: Sequence[Edge], mechanism: str) -> None:
     """Raises NotStatic where a mechanism that places tensors in advance is given one whose shape varies."""
     for edge in edges:
         if not edge.static:
-            raise NotStatic(f"mechanism {mechanism!r} places tensors in advance and cannot carry edge {edge.name!r}, whose shape varies; use 'dynamic'")
+            raise NotStatic(
+                f"mechanism {mechanism!r} places tensors in advance and cannot carry edge {edge.name!r}, whose shape varies; use 'dynamic'"
+            )

@@ -1,8 +1,9 @@
 """Tensors born where they are sent from: allocation-site tracing for torch on CPUs (xue2019, zero copy at the sender).
 
-In the first step every operation runs as always, and it is noted which one allocated the buffer of each tensor that is sent: its site, the operation and
-how many calls of it came before in the step. From the second step on that call writes its result into the memory that the send takes it from. This needs a
-kernel of the operation that writes into given memory; docs/allocation.md says which have none: their results are copied in every step, and counted.
+In the first step every operation runs as always, and it is noted which one allocated the buffer of each tensor that is
+sent: its site, the operation and how many calls of it came before in the step. From the second step on that call writes
+its result into the memory that the send takes it from. This needs a kernel of the operation that writes into given
+memory; docs/allocation.md says which have none: their results are copied in every step, and counted.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Sites(TorchDispatchMode):
         self._hopeless: set[int] = set()
 
     def begin(self) -> None:
-        """A new step starts: calls are counted from zero. It is traced when the last one copied something whose site was not looked for yet."""
+        """A new step starts: calls are counted from zero. It is traced when the last one copied something whose site
+        was not looked for yet."""
         self._tracing, self._unknown = self._unknown, False
         self.births = Births()
         self._calls.clear()
@@ -80,8 +82,8 @@ class Sites(TorchDispatchMode):
         self._given.clear()
 
     def place(self, tensor: torch.Tensor, memory: Memory) -> bool:
-        """Make sure that the tensor lies where its send takes it from. True when it was born there; else it is copied, and its site writes there from the
-        next step on where it can."""
+        """Make sure that the tensor lies where its send takes it from. True when it was born there; else it is copied,
+        and its site writes there from the next step on where it can."""
         if tensor.data_ptr() in self._given and tensor.is_contiguous():
             self.births.placed += 1
             return True
@@ -96,7 +98,9 @@ class Sites(TorchDispatchMode):
             self._hopeless.add(place.data_ptr())
         return False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         """Run an operation; where one is ordered, into given memory."""
         kwargs = kwargs or {}
         if not (self._tracing and _allocates(func)) and func not in self._ordered:
@@ -115,7 +119,12 @@ class Sites(TorchDispatchMode):
     def _order(self, tensor: torch.Tensor, memory: Memory) -> bool:
         """Have the tensor's site write into the memory from the next step on; False where that cannot be."""
         born = self._born.get(tensor.untyped_storage()._cdata)
-        if born is None or born.storage.expired() or not tensor.is_contiguous() or tensor.nbytes != tensor.untyped_storage().nbytes():
+        if (
+            born is None
+            or born.storage.expired()
+            or not tensor.is_contiguous()
+            or tensor.nbytes != tensor.untyped_storage().nbytes()
+        ):
             return False
         writer = _writer(born.site[0])
         if writer is None:
@@ -153,13 +162,17 @@ def _allocates(func: Any) -> bool:
 
 @cache
 def _writer(func: Any) -> tuple[Any, str] | None:
-    """The form of an operation that writes into given memory with a kernel of its own, and its argument for the memory. Other forms of that kind that torch
-    has are made by a machine: they run the operation as always and copy."""
+    """The form of an operation that writes into given memory with a kernel of its own, and its argument for the memory.
+    Other forms of that kind that torch has are made by a machine: they run the operation as always and copy."""
     wanted = [str(argument.type) for argument in func._schema.arguments]
     for name in func.overloadpacket.overloads():
         found = getattr(func.overloadpacket, name)
         outputs = [argument.name for argument in found._schema.arguments if argument.is_out]
         given = [str(argument.type) for argument in found._schema.arguments if not argument.is_out]
-        if len(outputs) == 1 and given == wanted and torch._C._dispatch_has_kernel_for_dispatch_key(found.name(), "CPU"):
+        if (
+            len(outputs) == 1
+            and given == wanted
+            and torch._C._dispatch_has_kernel_for_dispatch_key(found.name(), "CPU")
+        ):
             return found, outputs[0]
     return None

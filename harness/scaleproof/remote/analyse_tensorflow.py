@@ -1,4 +1,5 @@
-"""The data-flow graph of a TensorFlow function: every tensor with its shape as TensorFlow inferred it, servers by the devices of the operations."""
+"""The data-flow graph of a TensorFlow function: every tensor with its shape as TensorFlow inferred it, servers by the
+devices of the operations."""
 
 from __future__ import annotations
 
@@ -14,12 +15,20 @@ UNKNOWN = "the batch, the sequence or the data"
 
 
 def tensors_of(function: Any, servers: Mapping[str, int]) -> list[Tensor]:
-    """All tensors of a concrete function, in the order of its graph. `servers` gives the server of a device, by its job and task ("/job:ps/task:0");
-    operations without a device run on that of the function's caller, ''."""
+    """All tensors of a concrete function, in the order of its graph. `servers` gives the server of a device, by its job
+    and task ("/job:ps/task:0"); operations without a device run on that of the function's caller, ''."""
     return [
-        Tensor(output.name, _shape(output.shape), output.dtype.name, _server(operation, servers), tuple(_server(user, servers) for user in output.consumers()))
-        for operation in function.graph.get_operations() for output in operation.outputs if _is_data(output.dtype)
-    ]  # fmt: skip
+        Tensor(
+            output.name,
+            _shape(output.shape),
+            output.dtype.name,
+            _server(operation, servers),
+            tuple(_server(user, servers) for user in output.consumers()),
+        )
+        for operation in function.graph.get_operations()
+        for output in operation.outputs
+        if _is_data(output.dtype)
+    ]
 
 
 def _is_data(dtype: Any) -> bool:

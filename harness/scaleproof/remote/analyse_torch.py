@@ -1,6 +1,7 @@
 """The data-flow graph of a torch module, read by torch.export: every tensor with its shape, free dimensions by name.
 
-A dimension that torch.export had to fix (a loop over time steps) is exported at two sizes and compared: what differs depends on it.
+A dimension that torch.export had to fix (a loop over time steps) is exported at two sizes and compared: what differs
+depends on it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ DATA = "the data"
 GRADIENT = "gradient of "
 
 
-def tensors_of(module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free], server_of: Callable[[str], int]) -> list[Tensor]:
+def tensors_of(
+    module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free], server_of: Callable[[str], int]
+) -> list[Tensor]:
     """All tensors of the forward pass in its order, then the gradient of each parameter.
 
-    `inputs` are samples (device meta will do); `server_of` gives the server of a parameter, an input or an operation: its name, for an operation
-    that of its module, a dot and the operation ("features.0.conv2d"). A gradient is made where its parameter is used and sent to where it lies.
+    `inputs` are samples (device meta will do); `server_of` gives the server of a parameter, an input or an operation:
+    its name, for an operation that of its module, a dot and the operation ("features.0.conv2d"). A gradient is made
+    where its parameter is used and sent to where it lies.
     """
     graph, symbols, shapes = _exported(module, inputs, free)
     for number, dims in enumerate(free):
@@ -36,7 +40,9 @@ def tensors_of(module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence
     return forward + [_gradient(tensor) for tensor in forward if tensor.name in dict(module.named_parameters())]
 
 
-def _exported(module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free]) -> tuple[fx.Graph, dict[str, str], Shapes]:
+def _exported(
+    module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free]
+) -> tuple[fx.Graph, dict[str, str], Shapes]:
     """The graph, with parameters under their own names; the name of every symbol in it; the shapes of its tensors."""
     wanted = tuple(dict.fromkeys(dims, torch.export.Dim.AUTO) for dims in free)
     program = torch.export.export(module, tuple(inputs), dynamic_shapes=wanted, strict=False)
@@ -48,7 +54,11 @@ def _exported(module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[
         if node.op == "placeholder":
             node.meta["own_name"] = own.get(node.name, node.name)
             if node.name in signature.user_inputs:
-                symbols |= {str(symbol): name for dim, name in next(users).items() for symbol in _symbols(node.meta["val"].shape[dim])}
+                symbols |= {
+                    str(symbol): name
+                    for dim, name in next(users).items()
+                    for symbol in _symbols(node.meta["val"].shape[dim])
+                }
     found = {node.name: _shape(node.meta.get("val"), symbols) for node in program.graph.nodes}
     return program.graph, symbols, {name: shape for name, shape in found.items() if shape is not None}
 
@@ -68,7 +78,8 @@ def _mark(shapes: Shapes, other: Shapes, name: str) -> None:
 
 
 def _shape(value: Any, symbols: Mapping[str, str]) -> tuple[Dim, ...] | None:
-    """None for what is no single tensor; operations with several results hand them out by `getitem`, which is a node of its own."""
+    """None for what is no single tensor; operations with several results hand them out by `getitem`, which is a node of
+    its own."""
     if not isinstance(value, torch.Tensor):
         return None
     return tuple(_dim(size, symbols) for size in value.shape)

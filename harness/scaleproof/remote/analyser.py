@@ -1,8 +1,10 @@
-"""Static or dynamic: how each tensor that crosses from one server to another is placed (xue2019, graph analyser and transfer protocols).
+"""Static or dynamic: how each tensor that crosses from one server to another is placed (xue2019, graph analyser and
+transfer protocols).
 
-Static: every dimension is known before the run, so the receiver keeps a place for the tensor and the sender writes into it. Dynamic: a dimension
-depends on the batch, the sequence or the data, so a metadata block of fixed size travels first and the receiver then reads the tensor.
-The graphs come from analyse_torch.py and analyse_tensorflow.py; this file imports no framework.
+Static: every dimension is known before the run, so the receiver keeps a place for the tensor and the sender writes into
+it. Dynamic: a dimension depends on the batch, the sequence or the data, so a metadata block of fixed size travels first
+and the receiver then reads the tensor. The graphs come from analyse_torch.py and analyse_tensorflow.py; this file
+imports no framework.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class PlacementError(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the graph: who makes it, who uses it. `shape` None: not even the number of dimensions is known before the run."""
+    """A tensor of the graph: who makes it, who uses it. `shape` None: not even the number of dimensions is known before
+    the run."""
 
     name: str
     shape: tuple[Dim, ...] | None
@@ -49,27 +52,36 @@ class Decision:
         return self.edge({}).nbytes if self.placement == "static" else None
 
     def edge(self, largest: Mapping[str, int]) -> Edge:
-        """The edge of a link that carries it. `largest`: the most that each free dimension can be, by its name. PlacementError where a size is missing."""
+        """The edge of a link that carries it. `largest`: the most that each free dimension can be, by its name.
+        PlacementError where a size is missing."""
         if self.tensor.shape is None:
-            raise PlacementError(f"tensor {self.tensor.name!r} has an unknown number of dimensions, which no description has room for")
+            raise PlacementError(
+                f"tensor {self.tensor.name!r} has an unknown number of dimensions, which no description has room for"
+            )
         if missing := [size for size in self.tensor.shape if isinstance(size, str) and size not in largest]:
             raise PlacementError(f"tensor {self.tensor.name!r} depends on {missing[0]}; say how large that can be")
         shape = tuple(largest[size] if isinstance(size, str) else size for size in self.tensor.shape)
-        return Edge(self.tensor.name, self.tensor.source, self.target, shape, self.tensor.dtype, self.placement == "static")
+        return Edge(
+            self.tensor.name, self.tensor.source, self.target, shape, self.tensor.dtype, self.placement == "static"
+        )
 
 
 def decide(tensors: Sequence[Tensor], forced: Mapping[str, Placement] | None = None) -> list[Decision]:
-    """One decision per tensor and server that it is sent to, in the order of the graph; a tensor that stays on its server needs none.
+    """One decision per tensor and server that it is sent to, in the order of the graph; a tensor that stays on its
+    server needs none.
 
-    `forced`: placements by name, over ours. Dynamic may be forced on anything; static on a dynamic tensor raises PlacementError.
+    `forced`: placements by name, over ours. Dynamic may be forced on anything; static on a dynamic tensor raises
+    PlacementError.
     """
     forced = forced or {}
     if unknown := sorted(forced.keys() - {tensor.name for tensor in tensors}):
         raise PlacementError(f"no tensor of the graph is called {unknown[0]!r}")
     return [
         _decision(tensor, target, forced.get(tensor.name))
-        for tensor in tensors for target in dict.fromkeys(tensor.targets) if target != tensor.source
-    ]  # fmt: skip
+        for tensor in tensors
+        for target in dict.fromkeys(tensor.targets)
+        if target != tensor.source
+    ]
 
 
 def _decision(tensor: Tensor, target: int, forced: Placement | None) -> Decision:

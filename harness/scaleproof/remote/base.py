@@ -1,8 +1,9 @@
-"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a link places them, a mechanism moves them.
+"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a link places them,
+a mechanism moves them.
 
-A link is made once, by all ranks with the same list of edges. Then, per tensor: the sender asks `outgoing` where the tensor should be born, `send`s it;
-the receiver `recv`s an array and `release`s it when it is done with it. Until then the sender does not overwrite it. Between two ranks tensors are received
-in the order in which they were sent.
+A link is made once, by all ranks with the same list of edges. Then, per tensor: the sender asks `outgoing` where the
+tensor should be born, `send`s it; the receiver `recv`s an array and `release`s it when it is done with it. Until then
+the sender does not overwrite it. Between two ranks tensors are received in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -30,21 +31,24 @@ class NotStatic(TransportError):
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One tensor that travels from rank `source` to rank `destination`, again and again. Edges of one source with the same name are one tensor that goes to
-    several ranks: it is born once."""
+    """One tensor that travels from rank `source` to rank `destination`, again and again. Edges of one source with the
+    same name are one tensor that goes to several ranks: it is born once."""
 
     name: str
     source: int
     destination: int
     shape: tuple[int, ...]
-    """Elements per dimension; of an edge that is not static the most there can be, with as many dimensions as every tensor on it has."""
+    """Elements per dimension; of an edge that is not static the most there can be, with as many dimensions as every
+    tensor on it has."""
     dtype: str = "float32"
     static: bool = True
     """Every tensor has exactly this shape; else shapes vary from send to send and travel with the tensor."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.name, self.source, self.destination, self.shape, self.dtype, self.static)))
+        object.__setattr__(
+            self, "_hash", hash((self.name, self.source, self.destination, self.shape, self.dtype, self.static))
+        )
 
     def __hash__(self) -> int:
         """Kept: an edge is a key in every call of a link."""
@@ -102,28 +106,32 @@ class Arrival(Protocol):
     """A tensor on its way in."""
 
     def test(self) -> bool:
-        """Look once, and advance without blocking; True when the tensor is here. What a scheduler that polls calls between other work."""
+        """Look once, and advance without blocking; True when the tensor is here. What a scheduler that polls calls
+        between other work."""
 
     def wait(self) -> Array:
         """Block until the tensor is here; the array is valid until `release`. Raises PeerLost."""
 
 
 class Link(Protocol):
-    """All edges of a launch under one mechanism. One thread at a time; whoever waits in it also answers what peers ask of this rank."""
+    """All edges of a launch under one mechanism. One thread at a time; whoever waits in it also answers what peers ask
+    of this rank."""
 
     edges: tuple[Edge, ...]
     costs: Costs
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """Where the sender's tensor should be born: the array that `send` moves with the fewest copies. `shape` of this send where the edge is not static.
-        Static: the same memory at every call, also for all edges of the tensor."""
+        """Where the sender's tensor should be born: the array that `send` moves with the fewest copies. `shape` of this
+        send where the edge is not static. Static: the same memory at every call, also for all edges of the tensor."""
 
     def incoming(self, edge: Edge) -> Array:
-        """Where the receiver's tensor of a static edge arrives, the same memory every time; what holds it may be a view of it."""
+        """Where the receiver's tensor of a static edge arrives, the same memory every time; what holds it may be a view
+        of it."""
 
     def send(self, edge: Edge, array: Array) -> Handle:
-        """Start sending. The array may be written again when the handle is done. A tensor born elsewhere than `outgoing` says is taken too; what copies
-        that needs is counted. One send per edge is under way at a time. Raises NotStatic."""
+        """Start sending. The array may be written again when the handle is done. A tensor born elsewhere than
+        `outgoing` says is taken too; what copies that needs is counted. One send per edge is under way at a time.
+        Raises NotStatic."""
 
     def recv(self, edge: Edge) -> Arrival:
         """Start receiving the edge's next tensor; the one before must have been released."""
@@ -138,8 +146,8 @@ class Link(Protocol):
         """Return when all that this rank told its peers is written in their regions. Raises PeerLost."""
 
     def close(self) -> None:
-        """Give the link's memory back; the transport stays open. Only after all ranks have settled and met in a barrier: a late release would be written
-        into memory that is somebody else's by then."""
+        """Give the link's memory back; the transport stays open. Only after all ranks have settled and met in a
+        barrier: a late release would be written into memory that is somebody else's by then."""
 
 
 @contextmanager
@@ -153,7 +161,8 @@ def linked(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], co
 
 
 def open_link(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Link:
-    """A collective call: all ranks with the same edges. Raises TransportError when the transport cannot do what the mechanism needs."""
+    """A collective call: all ranks with the same edges. Raises TransportError when the transport cannot do what the
+    mechanism needs."""
     module = importlib.import_module(f"scaleproof.remote.{mechanism}")
     link: Link = module.connect(transport, tuple(edges), context)
     return link

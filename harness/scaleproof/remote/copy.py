@@ -1,5 +1,5 @@
-"""Device writes through registered bounce buffers (RDMA.cp of xue2019): the sender copies its tensor into the region, one write moves it, the receiver
-copies it out. What a device costs to a framework that keeps its own memory."""
+"""Device writes through registered bounce buffers (RDMA.cp of xue2019): the sender copies its tensor into the region,
+one write moves it, the receiver copies it out. What a device costs to a framework that keeps its own memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ class Copying(DeviceLink):
         self.copy(end, array, view(self.memory, bounce, edge.shape, edge.dtype))
         while self.freed(end) < number - 1:
             yield
-        yield from until(self.put(end, self.own(bounce, edge.nbytes), self.plan.at(edge.destination, ("arrival", edge)), number))
+        yield from until(
+            self.put(end, self.own(bounce, edge.nbytes), self.plan.at(edge.destination, ("arrival", edge)), number)
+        )
 
     def move_in(self, end: End, receiving: Receiving) -> Steps:
         """See DeviceLink. The bounce buffer is free once its tensor is copied out."""

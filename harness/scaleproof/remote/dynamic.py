@@ -1,7 +1,8 @@
 """Dynamic allocation (xue2019): for tensors whose shape varies, with a fixed number of dimensions.
 
-The sender writes a metadata block (type, dimensions, where the tensor lies in its region) with a flag behind it; the receiver takes memory for that size from
-its region, pulls the tensor by a one-sided read and tells the sender that the buffer is free. Over static placement: one small write and one round trip more.
+The sender writes a metadata block (type, dimensions, where the tensor lies in its region) with a flag behind it; the
+receiver takes memory for that size from its region, pulls the tensor by a one-sided read and tells the sender that the
+buffer is free. Over static placement: one small write and one round trip more.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Dynamic(DeviceLink):
         super().__init__(transport, edges, context)
         self._address = address(self.memory)
         start = self.plan.at(self.rank, "pool")
-        self._pool = Allocator(self.memory[start : start + self._room(self.rank)].data, "region for tensors whose shape varies,")
+        self._pool = Allocator(
+            self.memory[start : start + self._room(self.rank)].data, "region for tensors whose shape varies,"
+        )
         self._holding: dict[Edge, Array] = {}
 
     def lay_out(self, plan: Plan) -> None:
@@ -59,11 +62,18 @@ class Dynamic(DeviceLink):
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """See Link."""
-        return view(self.memory, self.plan.at(self.rank, ("born", edge.name)), edge.shape if shape is None else shape, edge.dtype)
+        return view(
+            self.memory,
+            self.plan.at(self.rank, ("born", edge.name)),
+            edge.shape if shape is None else shape,
+            edge.dtype,
+        )
 
     def incoming(self, edge: Edge) -> Array:
         """No tensor has a place before it comes."""
-        raise TransportError(f"edge {edge.name!r} has no fixed place: mechanism 'dynamic' allocates when a tensor comes")
+        raise TransportError(
+            f"edge {edge.name!r} has no fixed place: mechanism 'dynamic' allocates when a tensor comes"
+        )
 
     def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink. The last tensor was pulled, so its metadata block was read."""
@@ -74,7 +84,9 @@ class Dynamic(DeviceLink):
             self.copy(end, array, born)
             place = address(born) - self._address
         view(self.memory, block, (DESCRIPTION + 1,), "uint64")[:] = [*describe(array.shape, edge.dtype), place]
-        yield from until(self.put(end, self.own(block, BLOCK), self.plan.at(edge.destination, ("metadata", edge)), number))
+        yield from until(
+            self.put(end, self.own(block, BLOCK), self.plan.at(edge.destination, ("metadata", edge)), number)
+        )
         while self.freed(end) < number:
             yield
 

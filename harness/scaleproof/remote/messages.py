@@ -1,5 +1,5 @@
-"""A transport's own messages: what every point-to-point transport can do, gRPC over TCP among them. A tensor whose shape varies is preceded by a message
-that describes it."""
+"""A transport's own messages: what every point-to-point transport can do, gRPC over TCP among them. A tensor whose
+shape varies is preceded by a message that describes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext)
 
 
 class Messages:
-    """See the module and remote/base.py's Link. The transport's order per pair of ranks says which message belongs to which tensor."""
+    """See the module and remote/base.py's Link. The transport's order per pair of ranks says which message belongs to
+    which tensor."""
 
     def __init__(self, transport: PointToPoint, edges: tuple[Edge, ...]) -> None:
         self.edges, self.costs = edges, Costs()
@@ -49,19 +50,25 @@ class Messages:
         check_shape(edge, array.shape, array.dtype)
         last = self._last.get(edge)
         if edge.source != self.rank or (last is not None and not last.test()):
-            raise TransportError(f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, or its last tensor is still under way")
+            raise TransportError(
+                f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, or its last tensor is still under way"
+            )
         buffers = [array] if edge.static else [np.array(describe(array.shape, edge.dtype), np.uint64), array]
         cost = self.costs.of(edge)
         cost.tensors += 1
         cost.nbytes += array.nbytes
         cost.messages += len(buffers)
-        self._last[edge] = sending = Sending([self.transport.send(buffer, edge.destination) for buffer in buffers], buffers)
+        self._last[edge] = sending = Sending(
+            [self.transport.send(buffer, edge.destination) for buffer in buffers], buffers
+        )
         return sending
 
     def recv(self, edge: Edge) -> Arrival:
         """See Link."""
         if edge.destination != self.rank or not self._free[edge]:
-            raise TransportError(f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, or it still holds the tensor before")
+            raise TransportError(
+                f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, or it still holds the tensor before"
+            )
         self._free[edge] = False
         expected = self._expected[edge.source]
         receiving = Receiving(self.transport, edge, self._arrived[edge], expected)
@@ -107,7 +114,8 @@ class Sending:
 
 
 class Receiving:
-    """Arrival of a tensor. Those expected from a peer are in a queue: one posts its receives once all before it have posted theirs."""
+    """Arrival of a tensor. Those expected from a peer are in a queue: one posts its receives once all before it have
+    posted theirs."""
 
     def __init__(self, transport: PointToPoint, edge: Edge, memory: Array, queue: deque[Receiving]) -> None:
         self._transport, self._edge, self._memory, self._queue = transport, edge, memory, queue

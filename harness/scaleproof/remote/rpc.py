@@ -1,7 +1,9 @@
-"""Remote procedure call over the device, as TensorFlow's verbs transport does it (xue2019's gRPC.RDMA; tensorflow/networking, README of verbs).
+"""Remote procedure call over the device, as TensorFlow's verbs transport does it (xue2019's gRPC.RDMA;
+tensorflow/networking, README of verbs).
 
-The receiver asks for a tensor: its request says where in its region the tensor shall go and which shape it had the last time. The sender copies the tensor
-into its registered buffer and writes it there; where the shape is another one, it answers with the right one and the receiver asks again.
+The receiver asks for a tensor: its request says where in its region the tensor shall go and which shape it had the last
+time. The sender copies the tensor into its registered buffer and writes it there; where the shape is another one, it
+answers with the right one and the receiver asks again.
 """
 
 from __future__ import annotations
@@ -43,7 +45,15 @@ class RemoteCall(DeviceLink):
         self._known: dict[Edge, Words] = {}
         self._requests: dict[Edge, tuple[int, Words]] = {}
         self._corrections: dict[Edge, Words] = {}
-        peers = sorted({rank for edge in edges for rank in (edge.source, edge.destination) if self.rank in (edge.source, edge.destination)} - {self.rank})
+        peers = sorted(
+            {
+                rank
+                for edge in edges
+                for rank in (edge.source, edge.destination)
+                if self.rank in (edge.source, edge.destination)
+            }
+            - {self.rank}
+        )
         self._two_sided = isinstance(transport, TwoSided)
         self._control: Control
         if isinstance(transport, TwoSided):
@@ -60,7 +70,9 @@ class RemoteCall(DeviceLink):
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """See Link."""
-        return view(self._born[edge.name].reshape(-1).view(np.uint8), 0, edge.shape if shape is None else shape, edge.dtype)
+        return view(
+            self._born[edge.name].reshape(-1).view(np.uint8), 0, edge.shape if shape is None else shape, edge.dtype
+        )
 
     def incoming(self, edge: Edge) -> Array:
         """See Link."""
@@ -77,7 +89,8 @@ class RemoteCall(DeviceLink):
         self._control.settle()
 
     def close(self) -> None:
-        """See Link. The channel knows the link: without it the memory goes now, not when the garbage collector comes by."""
+        """See Link. The channel knows the link: without it the memory goes now, not when the garbage collector comes
+        by."""
         del self._control
         super().close()
 

@@ -1,7 +1,9 @@
-"""Static placement (xue2019): the receiver's tensor has its place in the registered region before the run, the sender's tensor is born in its own region.
+"""Static placement (xue2019): the receiver's tensor has its place in the registered region before the run, the sender's
+tensor is born in its own region.
 
-One one-sided write moves the tensor and the flag behind it; nobody copies, nobody asks. The flag holds the number of the tensor on its edge, so it needs no
-clearing. The receiver writes back how many tensors it has released; the sender looks at that before it writes again.
+One one-sided write moves the tensor and the flag behind it; nobody copies, nobody asks. The flag holds the number of
+the tensor on its edge, so it needs no clearing. The receiver writes back how many tensors it has released; the sender
+looks at that before it writes again.
 """
 
 from __future__ import annotations
@@ -30,8 +32,17 @@ class ZeroCopy(DeviceLink):
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
         self._born = {edge: self._view("born", edge.name, edge) for edge in self.out}
-        self._sources = {edge: (self.own(self._at("born", edge.name), edge.nbytes), self.plan.at(edge.destination, ("arrival", edge))) for edge in self.out}
-        self._arrivals = {edge: (self._view("arrival", edge, edge), self._at("arrival", edge) + rounded(edge.nbytes)) for edge in self.into}
+        self._sources = {
+            edge: (
+                self.own(self._at("born", edge.name), edge.nbytes),
+                self.plan.at(edge.destination, ("arrival", edge)),
+            )
+            for edge in self.out
+        }
+        self._arrivals = {
+            edge: (self._view("arrival", edge, edge), self._at("arrival", edge) + rounded(edge.nbytes))
+            for edge in self.into
+        }
 
     def places(self, plan: Plan, edge: Edge) -> None:
         """A tensor's birthplace serves all its edges."""

@@ -14,7 +14,8 @@ from scaleproof.spec.suite import Suite
 
 
 def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> Path:
-    """Write `reports/` and return its index.html. Suites without this size are left out; pages of earlier builds are replaced."""
+    """Write `reports/` and return its index.html. Suites without this size are left out; pages of earlier builds are
+    replaced."""
     data = load(results, size, suites)
     reports.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(reports / "runs", ignore_errors=True)
@@ -28,6 +29,13 @@ def build(results: Path, reports: Path, size: str, suites: Sequence[Suite]) -> P
             run.write(pages, found, launch)
     glossary.write(pages)
     write_claims(reports / "claims.json", [claim for found in data for claim in found.claims])
-    labels = {run.launch: label.standing for found in data for run in found.runs if run.record and (label := found.label([run]))}
-    csvs.write_runs(reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)], labels)
+    labels = {
+        run.launch: label.standing
+        for found in data
+        for run in found.runs
+        if run.record and (label := found.label([run]))
+    }
+    csvs.write_runs(
+        reports / "runs.csv", [table for found in data for table in tables(results, size, found.suite)], labels
+    )
     return index.write(pages, size, data, machine.summary(profiles))

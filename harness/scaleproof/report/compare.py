@@ -1,4 +1,5 @@
-"""One comparison as a page that needs no other file: numbers, forest plots, differences of configuration and environment, warnings."""
+"""One comparison as a page that needs no other file: numbers, forest plots, differences of configuration and
+environment, warnings."""
 
 from __future__ import annotations
 
@@ -36,13 +37,29 @@ class Part:
 def write(path: Path, found: Comparison) -> Path:
     """Write the page; its folder is made. Equal comparisons give equal bytes."""
     busy = {"worse", "better", "changed", "different machines"}
-    parts = [Part(pair, picture(pair), len(found.pairs) <= 3 or pair.all_failed or any(row.change in busy for row in pair.rows)) for pair in found.pairs]
+    parts = [
+        Part(
+            pair,
+            picture(pair),
+            len(found.pairs) <= 3 or pair.all_failed or any(row.change in busy for row in pair.rows),
+        )
+        for pair in found.pairs
+    ]
     used = sorted({row.metric for row in found.rows})
     entries = [Entry(name, render(page.read_text())) for name in used if (page := DOCS / f"{name}.md").exists()]
     download = "data:application/json;base64," + base64.b64encode(found.model_dump_json(indent=1).encode()).decode()
     pages = Pages(path.parent, "", [])
     counts = [(change, count, MEANING[change]) for change, count in found.counts.items() if count]
-    return pages.write(path.name, "compare.html.j2", found=found, parts=parts, entries=entries, download=download, counts=counts, meanings=MEANING)
+    return pages.write(
+        path.name,
+        "compare.html.j2",
+        found=found,
+        parts=parts,
+        entries=entries,
+        download=download,
+        counts=counts,
+        meanings=MEANING,
+    )
 
 
 def picture(pair: PairOut) -> Markup:

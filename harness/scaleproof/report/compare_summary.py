@@ -12,7 +12,17 @@ from scaleproof.stats.intervals import CONFIDENCE
 SHOWN = 40
 """At most so many rows: the page and the JSON have all of them."""
 _QUIET = ("no difference", "inconclusive")
-_COLUMNS = ("case", "metric", "A", "B", "unit", "B against A", f"{100 * CONFIDENCE:.0f} % interval", "noise floor", "finding")
+_COLUMNS = (
+    "case",
+    "metric",
+    "A",
+    "B",
+    "unit",
+    "B against A",
+    f"{100 * CONFIDENCE:.0f} % interval",
+    "noise floor",
+    "finding",
+)
 
 
 def summary(found: Comparison) -> str:
@@ -54,7 +64,17 @@ def _row(pair: PairOut, row: Row) -> Sequence[str]:
     interval = "" if row.low is None or row.high is None else f"{_change(row.low)} to {_change(row.high)}"
     name = row.metric + ("" if row.nbytes is None else f", {nbytes(row.nbytes)}")
     finding = "**regression**" if row.regression else row.change
-    return [_text(pair.title), name, a, b, _text(unit), _change(row.factor), interval, "unknown" if row.floor is None else percent(row.floor), finding]
+    return [
+        _text(pair.title),
+        name,
+        a,
+        b,
+        _text(unit),
+        _change(row.factor),
+        interval,
+        "unknown" if row.floor is None else percent(row.floor),
+        finding,
+    ]
 
 
 def _change(ratio: float | None) -> str:

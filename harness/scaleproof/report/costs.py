@@ -1,4 +1,5 @@
-"""costs.html: alpha, beta and gamma of every transport, the lines fitted to its messages and all-reduces, and how far they are off."""
+"""costs.html: alpha, beta and gamma of every transport, the lines fitted to its messages and all-reduces, and how far
+they are off."""
 
 from __future__ import annotations
 
@@ -15,7 +16,18 @@ from scaleproof.report.sections import Cell, Panel, Row, Table
 from scaleproof.simulate.store import AllReduceCost, Costs, Fit, LineCost, Parameter, Point, TransportCost, read_costs
 
 MICRO, NANO = 1e6, 1e9
-COLUMNS = ["call", "bytes", "alpha (µs)", "beta (ns/B)", "1/beta (GB/s)", "gamma (ns/B)", "R²", "median error", "largest error", "launches"]
+COLUMNS = [
+    "call",
+    "bytes",
+    "alpha (µs)",
+    "beta (ns/B)",
+    "1/beta (GB/s)",
+    "gamma (ns/B)",
+    "R²",
+    "median error",
+    "largest error",
+    "launches",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,9 @@ class Machine:
 
 def write(pages: Pages, results: Path, machines: Iterable[str]) -> None:
     """costs.html. SpecError for a file of another form."""
-    pages.write("costs.html", "costs.html.j2", machines=[_machine(name, read_costs(results, name)) for name in machines])
+    pages.write(
+        "costs.html", "costs.html.j2", machines=[_machine(name, read_costs(results, name)) for name in machines]
+    )
 
 
 def _machine(name: str, costs: Costs | None) -> Machine:
@@ -40,7 +54,14 @@ def _machine(name: str, costs: Costs | None) -> Machine:
     ordered = sorted(costs.transports, key=lambda found: (found.arm, found.evidence))
     rows = [row for found in ordered for row in _rows(found)]
     panels = [panel for found in ordered for panel in _panels(found, drawn[found.arm])]
-    return Machine(name, costs, Table("Fitted to medians over launches; in brackets 95 % intervals over launches.", COLUMNS, rows, stacked=True), panels)
+    return Machine(
+        name,
+        costs,
+        Table(
+            "Fitted to medians over launches; in brackets 95 % intervals over launches.", COLUMNS, rows, stacked=True
+        ),
+        panels,
+    )
 
 
 def place(found: TransportCost) -> str:
@@ -49,7 +70,12 @@ def place(found: TransportCost) -> str:
     parts += [f"{found.nodes} nodes"] if found.nodes > 1 else []
     parts += [f"{found.link_mbit:g} Mbit/s"] if found.link_mbit else []
     parts += [f"{found.link_delay_ms:g} ms"] if found.link_delay_ms else []
-    return ", ".join([*parts, *([evidence_words(found.evidence, found.fabric, found.transport)] if found.evidence != "measured" else [])])
+    return ", ".join(
+        [
+            *parts,
+            *([evidence_words(found.evidence, found.fabric, found.transport)] if found.evidence != "measured" else []),
+        ]
+    )
 
 
 def _rows(found: TransportCost) -> list[Row]:
@@ -65,7 +91,14 @@ def _line_rows(found: TransportCost, what: str, line: LineCost) -> list[Row]:
     for segment in line.segments:
         alpha, beta = segment.alpha_s, segment.beta_s_per_byte
         rate = Cell(significant(1 / beta.value / 1e9), _inverse(beta)) if beta.value else Cell("–")
-        cells = [Cell(_whole(what)), Cell(_upto(line, segment.upto_nbytes)), _parameter(alpha, MICRO), _parameter(beta, NANO), rate, Cell("–")]
+        cells = [
+            Cell(_whole(what)),
+            Cell(_upto(line, segment.upto_nbytes)),
+            _parameter(alpha, MICRO),
+            _parameter(beta, NANO),
+            rate,
+            Cell("–"),
+        ]
         rows.append(Row(place(found), [*cells, *_fit_cells(line.fit), Cell(str(line.launches))]))
     return rows
 
@@ -74,12 +107,23 @@ def _rounds_row(found: TransportCost, one: AllReduceCost) -> list[Row]:
     if one.rounds is None:
         return []
     name = f"the same as {one.rounds.algorithm}{', assumed' if one.rounds.assumed else ''}"
-    cells = [Cell(_whole(name)), Cell("any"), Cell("of a message"), Cell("of a message"), Cell("–"), _parameter(one.rounds.gamma_s_per_byte, NANO)]
+    cells = [
+        Cell(_whole(name)),
+        Cell("any"),
+        Cell("of a message"),
+        Cell("of a message"),
+        Cell("–"),
+        _parameter(one.rounds.gamma_s_per_byte, NANO),
+    ]
     return [Row(place(found), [*cells, *_fit_cells(one.rounds.fit), Cell(str(one.call.launches))])]
 
 
 def _fit_cells(fit: Fit) -> list[Cell]:
-    return [Cell(significant(fit.r_squared, 4)), Cell(percent(fit.median_error)), Cell(f"{percent(fit.worst_error)} at {nbytes(fit.worst_nbytes)}")]
+    return [
+        Cell(significant(fit.r_squared, 4)),
+        Cell(percent(fit.median_error)),
+        Cell(f"{percent(fit.worst_error)} at {nbytes(fit.worst_nbytes)}"),
+    ]
 
 
 def _whole(text: str) -> str:
@@ -94,7 +138,10 @@ def _upto(line: LineCost, upto: int | None) -> str:
 
 
 def _parameter(found: Parameter, scale: float) -> Cell:
-    return Cell(significant(found.value * scale), "" if found.low is None or found.high is None else bracket(found.low * scale, found.high * scale))
+    return Cell(
+        significant(found.value * scale),
+        "" if found.low is None or found.high is None else bracket(found.low * scale, found.high * scale),
+    )
 
 
 def _inverse(beta: Parameter) -> str:
@@ -106,7 +153,9 @@ def _panels(found: TransportCost, look: Look) -> list[Panel]:
     panels = []
     if found.transfer:
         title = "one message, one way"
-        panels.append(Panel(title, fits(f"{title} over {group}", _points(found.transfer.points, None), look, hollow), group))
+        panels.append(
+            Panel(title, fits(f"{title} over {group}", _points(found.transfer.points, None), look, hollow), group)
+        )
     for one in found.all_reduces:
         title = f"all-reduce, {one.ranks} ranks"
         points = _points(one.call.points, one.rounds.points if one.rounds else None)
@@ -116,4 +165,7 @@ def _panels(found: TransportCost, look: Look) -> list[Panel]:
 
 def _points(line: tuple[Point, ...], rounds: tuple[Point, ...] | None) -> list[FitPoint]:
     others = [(one.model_s,) for one in rounds] if rounds else [()] * len(line)
-    return [FitPoint(one.nbytes, one.measured_s, one.low_s, one.high_s, (one.model_s, *other)) for one, other in zip(line, others, strict=True)]
+    return [
+        FitPoint(one.nbytes, one.measured_s, one.low_s, one.high_s, (one.model_s, *other))
+        for one, other in zip(line, others, strict=True)
+    ]

@@ -11,7 +11,20 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-FIRST = ("suite", "experiment", "case", "launch", "transport", "strategy", "collective", "fabric", "ranks", "workload", "evidence", "status")
+FIRST = (
+    "suite",
+    "experiment",
+    "case",
+    "launch",
+    "transport",
+    "strategy",
+    "collective",
+    "fabric",
+    "ranks",
+    "workload",
+    "evidence",
+    "status",
+)
 """Columns that every table of runs starts with."""
 
 
@@ -30,7 +43,8 @@ def data_uri(content: str) -> str:
 
 
 def write_runs(path: Path, tables: Sequence[pa.Table], labels: Mapping[str, str]) -> None:
-    """runs.csv: one row per planned launch, FIRST, what suite validation says of its evidence (`labels`, by launch), and then what the run tables hold."""
+    """runs.csv: one row per planned launch, FIRST, what suite validation says of its evidence (`labels`, by launch),
+    and then what the run tables hold."""
     table = pa.concat_tables(tables, promote_options="default") if tables else pa.table({name: [] for name in FIRST})
     standing = pa.array([labels.get(launch) for launch in table["launch"].to_pylist()], pa.string())
     table = table.add_column(table.column_names.index("evidence") + 1, "validation", standing)

@@ -97,15 +97,27 @@ class SuiteData:
         return [run for run in self.runs if run.launch in chosen]
 
     def evidence_of(self, claim: ClaimResult) -> str | None:
-        """A claim's level of evidence for a reader, with what its launches add to it (core/record_schema.py: `evidence_words`)."""
+        """A claim's level of evidence for a reader, with what its launches add to it (core/record_schema.py:
+        `evidence_words`)."""
         launches = self.launches
-        words = {run.record.evidence_words for launch in claim.runs if (run := launches.get(launch)) is not None and run.record is not None}
-        further = sorted(word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, "))
+        words = {
+            run.record.evidence_words
+            for launch in claim.runs
+            if (run := launches.get(launch)) is not None and run.record is not None
+        }
+        further = sorted(
+            word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, ")
+        )
         return claim.evidence_words(" / ".join(further)) or None
 
     def label(self, runs: Iterable[Run]) -> Label | None:
-        """Of the evidence of a number from these launches; None in suite validation itself, which judges it, and where all are measured."""
-        return None if self.name == VALIDATION else self.findings.label(run.record for run in runs if run.record is not None)
+        """Of the evidence of a number from these launches; None in suite validation itself, which judges it, and where
+        all are measured."""
+        return (
+            None
+            if self.name == VALIDATION
+            else self.findings.label(run.record for run in runs if run.record is not None)
+        )
 
     def words(self, run: Run) -> str:
         """A launch's evidence for a reader."""
@@ -124,21 +136,35 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     index, findings = Index(results), Findings.read(results)
     store = Store(results, index=index)
     cases = {launch: case_id for case_id, launch in index.entries}
-    return [_suite(results, size, suite, store, cases, findings) for suite in suites if any(size in found.sizes for found in suite.experiments.values())]
+    return [
+        _suite(results, size, suite, store, cases, findings)
+        for suite in suites
+        if any(size in found.sizes for found in suite.experiments.values())
+    ]
 
 
 def tables(results: Path, size: str, suite: Suite) -> list[pa.Table]:
     """The run tables of a suite's experiments, in the order of suite.yaml; those not collected yet are left out."""
-    paths = [results / "tables" / f"{suite.name}.{name}.{size}.parquet" for name, found in suite.experiments.items() if size in found.sizes]
+    paths = [
+        results / "tables" / f"{suite.name}.{name}.{size}.parquet"
+        for name, found in suite.experiments.items()
+        if size in found.sizes
+    ]
     return [pq.read_table(path) for path in paths if path.exists()]
 
 
-def _suite(results: Path, size: str, suite: Suite, store: Store, cases: dict[str, str], findings: Findings) -> SuiteData:
+def _suite(
+    results: Path, size: str, suite: Suite, store: Store, cases: dict[str, str], findings: Findings
+) -> SuiteData:
     rows = [row for table in tables(results, size, suite) for row in table.to_pylist()]
     path = results / "claims" / f"{suite.name}.{size}.json"
     claims = read_claims(path) if path.exists() else []
     wanted = {row["launch"] for row in rows} | {launch for claim in claims for launch in claim.runs}
-    records = {launch: record for launch in wanted & cases.keys() if (record := store.record(cases[launch], launch)) is not None}
+    records = {
+        launch: record
+        for launch in wanted & cases.keys()
+        if (record := store.record(cases[launch], launch)) is not None
+    }
     runs = [Run(row, records.get(row["launch"]), store) for row in rows]
     return SuiteData(suite, [_labelled(claim, records, findings) for claim in claims], runs, findings)
 
@@ -147,7 +173,9 @@ def _labelled(claim: ClaimResult, records: dict[str, Record], findings: Findings
     """With what suite validation says now, where the claim bears a label: it may have been judged after this claim."""
     if claim.label is None:
         return claim
-    return claim.model_copy(update={"label": findings.label(records[launch] for launch in claim.runs if launch in records)})
+    return claim.model_copy(
+        update={"label": findings.label(records[launch] for launch in claim.runs if launch in records)}
+    )
 
 
 def anchor(text: str) -> str:

@@ -1,4 +1,5 @@
-"""Where the time of a step goes: parts, what the loss against ideal scaling is made of, the control arms, first use, and the ranks against each other."""
+"""Where the time of a step goes: parts, what the loss against ideal scaling is made of, the control arms, first use,
+and the ranks against each other."""
 
 from __future__ import annotations
 
@@ -38,18 +39,51 @@ def step_section(groups: Groups) -> Section:
             bars[label] = tuple(kept.mean(axis=0))
             total = summary(kept.sum(axis=1))
             shown = [Cell(text) for text in _flagged(bars[label])]
-            parts.append(Row(heading(key, groups), [Cell(name), Cell(str(ranks)), *shown, _cell(total.median, total.low, total.high), Cell(str(total.n))]))
+            parts.append(
+                Row(
+                    heading(key, groups),
+                    [
+                        Cell(name),
+                        Cell(str(ranks)),
+                        *shown,
+                        _cell(total.median, total.low, total.high),
+                        Cell(str(total.n)),
+                    ],
+                )
+            )
         if bars:
             panels.append(Panel(heading(key, groups), split(f"Parts of a step, {heading(key, groups)}", bars)))
     caption = "Time per step in ms: mean over launches of each part ↓, and the median over launches of their sum with its interval."
     columns = ["arm", "ranks", *(f"{part} (ms)" for part in PARTS), "sum (ms) ↓", "launches"]
     every = [run for runs in groups.values() for run in runs]
-    used = [*METRICS, "exposed_communication_s", "unexplained_share", "step_s", "first_step_s", "first_exchange_s", "rank_spread"]
-    tables = [Table(caption, columns, parts), losses(groups), controls(groups), first_use(groups), ranks_compared(groups)]
+    used = [
+        *METRICS,
+        "exposed_communication_s",
+        "unexplained_share",
+        "step_s",
+        "first_step_s",
+        "first_exchange_s",
+        "rank_spread",
+    ]
+    tables = [
+        Table(caption, columns, parts),
+        losses(groups),
+        controls(groups),
+        first_use(groups),
+        ranks_compared(groups),
+    ]
     return section(
-        "step", "Where the time of a step goes", HOW, used, panels, swatches(PARTS), ("experiment", "network", "arm", "ranks", "launch", *METRICS),
-        rows, every, tables,
-    )  # fmt: skip
+        "step",
+        "Where the time of a step goes",
+        HOW,
+        used,
+        panels,
+        swatches(PARTS),
+        ("experiment", "network", "arm", "ranks", "launch", *METRICS),
+        rows,
+        every,
+        tables,
+    )
 
 
 def by_arm_and_ranks(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:
@@ -74,7 +108,8 @@ def _cell(value: float, low: float | None = None, high: float | None = None) -> 
 
 
 def base_runs(runs: Sequence[Run]) -> list[Run]:
-    """The launches that scaling is counted from: the fastest arm at the fewest ranks with as many threads a rank as the largest launches have."""
+    """The launches that scaling is counted from: the fastest arm at the fewest ranks with as many threads a rank as the
+    largest launches have."""
     timed = [run for run in runs if run.metric("throughput") is not None]
     if not timed:
         return []
@@ -99,8 +134,15 @@ def losses(groups: Groups) -> Table:
             if ranks <= start or not len(kept):
                 continue
             lost = lost_points(ideal, kept.mean(axis=0), ranks / start)
-            cells = [Cell(name), Cell(str(ranks)), Cell(percent(1 - sum(lost))), *(Cell(percent(points)) for points in lost)]
-            rows.append(Row(f"{heading(key, groups)}, from {arm(base[0])} at {start} rank{'s' if start > 1 else ''}", cells))
+            cells = [
+                Cell(name),
+                Cell(str(ranks)),
+                Cell(percent(1 - sum(lost))),
+                *(Cell(percent(points)) for points in lost),
+            ]
+            rows.append(
+                Row(f"{heading(key, groups)}, from {arm(base[0])} at {start} rank{'s' if start > 1 else ''}", cells)
+            )
     caption = (
         "Parallel efficiency by mean steps, and the points lost to each part: its time above what ideal scaling would leave of the base's, over the step. The "
         "global minibatch is the same at every number of ranks (strong scaling), so an update that every rank makes in full is a loss too."
@@ -109,7 +151,8 @@ def losses(groups: Groups) -> Table:
 
 
 def lost_points(base: np.ndarray, parts: np.ndarray, times: float) -> list[float]:
-    """Loss of efficiency by part for `times` as many ranks at the same global minibatch; 1 minus their sum is base step / (times x step)."""
+    """Loss of efficiency by part for `times` as many ranks at the same global minibatch; 1 minus their sum is base step
+    / (times x step)."""
     return [float(loss) for loss in (parts - base / times) / parts.sum()]
 
 
@@ -123,8 +166,16 @@ def controls(groups: Groups) -> Table:
                 continue
             silent = [run for run in runs if training(run).transport is None and training(run).ranks == ranks]
             same = ("transport", "collective", "ranks", "threads_per_rank", "framework")
-            idle = [run for run in runs if training(run).compute == "none" and all(getattr(training(run), field) == getattr(case, field) for field in same)]
-            steps = [[value * 1e3 for run in side if (value := run.metric("step_s")) is not None] for side in (found, silent, idle)]
+            idle = [
+                run
+                for run in runs
+                if training(run).compute == "none"
+                and all(getattr(training(run), field) == getattr(case, field) for field in same)
+            ]
+            steps = [
+                [value * 1e3 for run in side if (value := run.metric("step_s")) is not None]
+                for side in (found, silent, idle)
+            ]
             if not all(steps):
                 continue
             step, compute, exchange = (summary(values) for values in steps)
@@ -132,12 +183,39 @@ def controls(groups: Groups) -> Table:
             hidden = (together - step.median) / min(compute.median, exchange.median)
             cells = [_cell(found.median, found.low, found.high) for found in (step, compute, exchange)]
             between = Cell("yes" if longest <= step.median <= together else "no")
-            rows.append(Row(heading(key, groups), [Cell(name), Cell(str(ranks)), *cells, _cell(longest), _cell(together), between, Cell(percent(hidden))]))
+            rows.append(
+                Row(
+                    heading(key, groups),
+                    [
+                        Cell(name),
+                        Cell(str(ranks)),
+                        *cells,
+                        _cell(longest),
+                        _cell(together),
+                        between,
+                        Cell(percent(hidden)),
+                    ],
+                )
+            )
     caption = (
         "Control arms: the step, the step with communication off, the step with compute off (median over launches, interval). Perfect overlap costs the longer "
         "of the two, none costs their sum; hidden is the share of the shorter one that is saved. Below 0: the two disturb each other."
     )
-    return Table(caption, ["arm", "ranks", "step (ms)", "communication off (ms)", "compute off (ms)", "longer (ms)", "sum (ms)", "between", "hidden ↑"], rows)
+    return Table(
+        caption,
+        [
+            "arm",
+            "ranks",
+            "step (ms)",
+            "communication off (ms)",
+            "compute off (ms)",
+            "longer (ms)",
+            "sum (ms)",
+            "between",
+            "hidden ↑",
+        ],
+        rows,
+    )
 
 
 def first_use(groups: Groups) -> Table:
@@ -145,13 +223,20 @@ def first_use(groups: Groups) -> Table:
     rows = []
     for key, runs in groups.items():
         for (name, ranks), found in by_arm_and_ranks(runs).items():
-            first, exchange = ([value * 1e3 for run in found if (value := run.metric(metric)) is not None] for metric in ("first_step_s", "first_exchange_s"))
+            first, exchange = (
+                [value * 1e3 for run in found if (value := run.metric(metric)) is not None]
+                for metric in ("first_step_s", "first_exchange_s")
+            )
             steady = [value * 1e3 for run in found if (value := run.metric("step_s")) is not None]
             if first and steady:
                 cells = [_median(values) for values in (first, exchange, steady)]
                 rows.append(Row(heading(key, groups), [Cell(name), Cell(str(ranks)), *cells, Cell(str(len(first)))]))
     caption = "First use, in no other number: what the first step takes above a steady one, and the first all-reduces of all buckets above later ones."
-    return Table(caption, ["arm", "ranks", "first step, more (ms) ↓", "first exchanges, more (ms) ↓", "steady step (ms) ↓", "launches"], rows)
+    return Table(
+        caption,
+        ["arm", "ranks", "first step, more (ms) ↓", "first exchanges, more (ms) ↓", "steady step (ms) ↓", "launches"],
+        rows,
+    )
 
 
 def _median(values: list[float]) -> Cell:
@@ -166,14 +251,25 @@ def ranks_compared(groups: Groups) -> Table:
     rows = []
     for key, runs in groups.items():
         for (name, ranks), found in by_arm_and_ranks(runs).items():
-            times = [times for run in found if ranks > 1 and run.record and (times := stragglers.rank_times(run.record, run.samples)) is not None]
+            times = [
+                times
+                for run in found
+                if ranks > 1 and run.record and (times := stragglers.rank_times(run.record, run.samples)) is not None
+            ]
             own = [table["own"].tolist() for table in times if len(table) == ranks]
             finding = stragglers.find(own)
             if finding is None:
                 continue
             each = " / ".join(significant(value * 1e3) for value in np.median(own, axis=0))
             spread = summary(value for run in found if (value := run.metric("rank_spread")) is not None)
-            cells = [Cell(name), Cell(str(ranks)), Cell(each), Cell(percent(spread.median)), Cell(words(finding)), Cell(str(finding.n))]
+            cells = [
+                Cell(name),
+                Cell(str(ranks)),
+                Cell(each),
+                Cell(percent(spread.median)),
+                Cell(words(finding)),
+                Cell(str(finding.n)),
+            ]
             rows.append(Row(heading(key, groups), cells))
     caption = (
         "Ranks compared: own time per step (step without exposed communication, ms, by rank: medians over launches), spread in a launch, and the slowest rank "

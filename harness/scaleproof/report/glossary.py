@@ -25,7 +25,11 @@ class Entry:
 
 def write(pages: Pages, docs: Path = DOCS) -> None:
     """metrics.html."""
-    pages.write("metrics.html", "metrics.html.j2", entries=[Entry(path.stem, render(path.read_text())) for path in sorted(docs.glob("*.md"))])
+    pages.write(
+        "metrics.html",
+        "metrics.html.j2",
+        entries=[Entry(path.stem, render(path.read_text())) for path in sorted(docs.glob("*.md"))],
+    )
 
 
 def render(text: str) -> Markup:

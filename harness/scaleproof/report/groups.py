@@ -13,7 +13,13 @@ from scaleproof.report.data import Run
 from scaleproof.spec.case import TrainCase
 from scaleproof.stats.intervals import median_interval
 
-NETWORKS = {"vgg_a": "VGG-A", "overfeat_fast": "OverFeat-FAST", "cd_dnn": "CD-DNN", "vgg_digits": "VGG-style, digits", "dnn_digits": "DNN-style, digits"}
+NETWORKS = {
+    "vgg_a": "VGG-A",
+    "overfeat_fast": "OverFeat-FAST",
+    "cd_dnn": "CD-DNN",
+    "vgg_digits": "VGG-style, digits",
+    "dnn_digits": "DNN-style, digits",
+}
 
 Groups = dict[tuple[str, str], list[Run]]
 """Launches by experiment and network: one panel each."""
@@ -67,7 +73,13 @@ def network(run: Run) -> str:
 def by_network(runs: Iterable[Run]) -> Groups:
     """Launches by experiment and network: one panel each, networks in the order of NETWORKS."""
     order = list(NETWORKS)
-    ordered = sorted(runs, key=lambda run: (order.index(training(run).workload) if training(run).workload in order else len(order), network(run)))
+    ordered = sorted(
+        runs,
+        key=lambda run: (
+            order.index(training(run).workload) if training(run).workload in order else len(order),
+            network(run),
+        ),
+    )
     return grouped(ordered, lambda run: (training(run).experiment, network(run)))
 
 

@@ -31,14 +31,24 @@ class Group:
 
 
 _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
-    ("claims", "Published claims", "results of the papers, judged by their rule.", lambda claim: claim.kind == "claim" and claim.origin == "paper"),
+    (
+        "claims",
+        "Published claims",
+        "results of the papers, judged by their rule.",
+        lambda claim: claim.kind == "claim" and claim.origin == "paper",
+    ),
     (
         "own",
         "Claims of our own",
         "what the suite promises about itself, to our tolerance.",
         lambda claim: claim.kind == "claim" and claim.origin == "own",
     ),
-    ("consistency", "Consistency", "figures that follow from others by arithmetic; counted apart.", lambda claim: claim.kind == "consistency"),
+    (
+        "consistency",
+        "Consistency",
+        "figures that follow from others by arithmetic; counted apart.",
+        lambda claim: claim.kind == "consistency",
+    ),
     ("context", "Context", "settings and descriptions; shown, never judged.", lambda claim: claim.kind == "context"),
 )
 
@@ -46,13 +56,32 @@ _GROUPS: tuple[tuple[str, str, str, Callable[[ClaimResult], bool]], ...] = (
 def write(pages: Pages, size: str, data: list[SuiteData], calibrated: Sequence[tuple[str, str]] = ()) -> Path:
     """index.html."""
     claims = [claim for suite in data for claim in suite.claims]
-    groups = [Group(id, title, words, [claim for claim in claims if belongs(claim)]) for id, title, words, belongs in _GROUPS]
+    groups = [
+        Group(id, title, words, [claim for claim in claims if belongs(claim)]) for id, title, words, belongs in _GROUPS
+    ]
     launches = [{"name": suite.name, "title": suite.suite.title, "counts": suite.counts()} for suite in data]
     order = {word: place for place, word in enumerate(verdicts.ORDER)}
-    values = {"groups": groups, "launches": launches, "order": order, "any_claims": bool(claims), "meanings": list(verdicts.MEANING.items())}
-    values |= {"evidence": {(claim.suite, claim.id, claim.evidence): suite.evidence_of(claim) for suite in data for claim in suite.claims}}
-    marks = {(claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims}
-    values |= {"marks_of": {key: tags.words(found) for key, found in marks.items()}, "axes": tags.choices(marks.values())}
+    values = {
+        "groups": groups,
+        "launches": launches,
+        "order": order,
+        "any_claims": bool(claims),
+        "meanings": list(verdicts.MEANING.items()),
+    }
+    values |= {
+        "evidence": {
+            (claim.suite, claim.id, claim.evidence): suite.evidence_of(claim)
+            for suite in data
+            for claim in suite.claims
+        }
+    }
+    marks = {
+        (claim.suite, claim.id, claim.evidence): tags.of_claim(claim, suite) for suite in data for claim in suite.claims
+    }
+    values |= {
+        "marks_of": {key: tags.words(found) for key, found in marks.items()},
+        "axes": tags.choices(marks.values()),
+    }
     return pages.write("index.html", "index.html.j2", machine=[*machine(size, data), *calibrated], **values)
 
 
@@ -60,7 +89,11 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     """What a reader must know of where the numbers come from; several machines are all named."""
     records = [run.record for suite in data for run in suite.runs if run.record]
     machines = _machines(records)
-    facts = [(f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values)) for name, found in machines.items() for fact, values in found.items()]
+    facts = [
+        (f"{fact} ({name})" if len(machines) > 1 else fact, " and ".join(values))
+        for name, found in machines.items()
+        for fact, values in found.items()
+    ]
     if records:
         days = sorted({record.started_at[:10] for record in records})
         facts += [("Code", _versions(records)), ("Launched", " to ".join(dict.fromkeys((days[0], days[-1]))))]
@@ -68,7 +101,9 @@ def machine(size: str, data: list[SuiteData]) -> list[tuple[str, str]]:
     evidence = ", ".join(f"{words} {count}" for words, count in sorted(levels.items()))
     facts += [("Size", size), ("Evidence", evidence or "none yet"), ("Launches", f"{len(records)} with a record")]
     crowded = sum(record.oversubscribed for record in records)
-    return facts + ([("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else [])
+    return facts + (
+        [("Oversubscribed", f"{crowded} launches with more ranks than cores, drawn hollow")] if crowded else []
+    )
 
 
 def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:
@@ -84,9 +119,15 @@ def _machines(records: Sequence[Record]) -> dict[str, dict[str, list[str]]]:
 
 def _versions(records: Sequence[Record]) -> str:
     """The versions of the code; of more than two the last one that ran, since each launch's page names its own."""
-    last = {_version(record.code): record.started_at for record in sorted(records, key=lambda record: record.started_at)}
+    last = {
+        _version(record.code): record.started_at for record in sorted(records, key=lambda record: record.started_at)
+    }
     newest = max(last, key=lambda version: last[version])
-    return "; ".join(sorted(last)) if len(last) <= 2 else f"{newest}, and {len(last) - 1} others; each launch names its own"
+    return (
+        "; ".join(sorted(last))
+        if len(last) <= 2
+        else f"{newest}, and {len(last) - 1} others; each launch names its own"
+    )
 
 
 def _version(code: Code) -> str:
@@ -98,7 +139,11 @@ def _describe(record: Record) -> tuple[str, tuple[tuple[str, str], ...]]:
     found = record.environment
     memory = found.get("memory_mib")
     values = (
-        ("Processor", found.get("cpu")), ("Cores", found.get("cores")), ("Memory", nbytes(memory * 2**20) if memory else None), ("Kernel", found.get("kernel")),
-        ("Python", found.get("python")), ("Machine id", record.machine),
-    )  # fmt: skip
+        ("Processor", found.get("cpu")),
+        ("Cores", found.get("cores")),
+        ("Memory", nbytes(memory * 2**20) if memory else None),
+        ("Kernel", found.get("kernel")),
+        ("Python", found.get("python")),
+        ("Machine id", record.machine),
+    )
     return record.machine, tuple((name, str(value)) for name, value in values if value is not None)

@@ -56,7 +56,14 @@ def lines(record: Record) -> list[str]:
     datasets = sorted({check.dataset for check in record.inputs})
     head = f"inputs: {' and '.join(datasets)}; {_counts(check.outcome for check in record.inputs)}"
     loud = [check for check in record.inputs if check.outcome in LOUD]
-    return [head, *(f"  {check.outcome} {check.check} {check.name}: {_text(check.value)}, bound {check.bound}" + _tail(check.detail) for check in loud)]
+    return [
+        head,
+        *(
+            f"  {check.outcome} {check.check} {check.name}: {_text(check.value)}, bound {check.bound}"
+            + _tail(check.detail)
+            for check in loud
+        ),
+    ]
 
 
 def _tail(detail: str) -> str:

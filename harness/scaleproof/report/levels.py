@@ -1,4 +1,5 @@
-"""Scaling curves at three levels of evidence beside the paper's points, and by how much the levels differ where two of them have the same case."""
+"""Scaling curves at three levels of evidence beside the paper's points, and by how much the levels differ where two of
+them have the same case."""
 
 from __future__ import annotations
 
@@ -44,11 +45,31 @@ HOW = (
     "of a paper may reach. Stars are the paper's published points, hollow where they are recalled."
 )
 KEY = [
-    (Markup('<svg viewBox="0 0 28 14" aria-hidden="true" fill="{0}" stroke="{1}">{2}</svg>').format(fill, ink, Markup(shape)), words)
+    (
+        Markup('<svg viewBox="0 0 28 14" aria-hidden="true" fill="{0}" stroke="{1}">{2}</svg>').format(
+            fill, ink, Markup(shape)
+        ),
+        words,
+    )
     for fill, ink, shape, words in (
-        ("var(--muted)", "var(--muted)", '<path d="M1 7h26" stroke-width="1.8"/><circle cx="14" cy="7" r="4"/>', "measured"),
-        ("var(--page)", "var(--muted)", '<path d="M1 7h26" stroke-width="1.4"/><circle cx="14" cy="7" r="4"/>', "emulated"),
-        ("var(--page)", "var(--muted)", '<path d="M1 7h26" stroke-width="1" stroke-dasharray="4 2"/><circle cx="14" cy="7" r="2"/>', "simulated"),
+        (
+            "var(--muted)",
+            "var(--muted)",
+            '<path d="M1 7h26" stroke-width="1.8"/><circle cx="14" cy="7" r="4"/>',
+            "measured",
+        ),
+        (
+            "var(--page)",
+            "var(--muted)",
+            '<path d="M1 7h26" stroke-width="1.4"/><circle cx="14" cy="7" r="4"/>',
+            "emulated",
+        ),
+        (
+            "var(--page)",
+            "var(--muted)",
+            '<path d="M1 7h26" stroke-width="1" stroke-dasharray="4 2"/><circle cx="14" cy="7" r="2"/>',
+            "simulated",
+        ),
         (
             "var(--ink)",
             "var(--ink)",
@@ -61,7 +82,8 @@ KEY = [
 
 @dataclass(frozen=True, slots=True)
 class Reckoned:
-    """One arm at one level and number of ranks: throughput (samples/s) and speed-up over one rank (None without one); intervals may be missing."""
+    """One arm at one level and number of ranks: throughput (samples/s) and speed-up over one rank (None without one);
+    intervals may be missing."""
 
     arm: str
     level: Evidence
@@ -76,7 +98,11 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     timed = [run for run in data.done("train") if training(run).data == RANDOM and run.metric("throughput") is not None]
     networks = grouped(timed, network)
     compared = {name: between(name, runs) for name, runs in networks.items()}
-    panels = {name: runs for name, runs in networks.items() if compared[name] or len({training(run).ranks for run in runs}) > 1}
+    panels = {
+        name: runs
+        for name, runs in networks.items()
+        if compared[name] or len({training(run).ranks for run in runs}) > 1
+    }
     if len({level(run) for runs in panels.values() for run in runs}) < 2:
         return []
     pictures, curves_rows, csv, every = [], [], [], []
@@ -90,10 +116,29 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
         curves_rows += [_row(name, each, data.label(each.runs)) for each in found]
         csv += [_csv_row(name, run, data.label([run])) for run in runs]
     caption = "Scaling at each level of evidence: throughput, speed-up over one rank at the same level, and efficiency, with intervals."
-    header = ["arm", "evidence", "ranks", "throughput (samples/s) ↑", "speed-up (x) ↑", "efficiency ↑", "exposed communication (ms) ↓", "launches"]
+    header = [
+        "arm",
+        "evidence",
+        "ranks",
+        "throughput (samples/s) ↑",
+        "speed-up (x) ↑",
+        "efficiency ↑",
+        "exposed communication (ms) ↓",
+        "launches",
+    ]
     pairs = [pair for name in panels for pair in compared[name]]
     tables = [errors_table(pairs), pairs_table(pairs), Table(caption, header, curves_rows)]
-    columns = ("network", "arm", "evidence", "validation", "ranks", "efficiency_of_peak", "launch", "throughput_samples_per_s", "exposed_communication_s")
+    columns = (
+        "network",
+        "arm",
+        "evidence",
+        "validation",
+        "ranks",
+        "efficiency_of_peak",
+        "launch",
+        "throughput_samples_per_s",
+        "exposed_communication_s",
+    )
     used = ["throughput", "speedup", "parallel_efficiency", "exposed_communication_s"]
     return [
         section(
@@ -113,8 +158,13 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
 
 def _left_out(data: SuiteData) -> str:
     """Words on launches that ended well and count in no figure."""
-    reasons = Counter(run.record.excluded for run in data.runs if run.record and run.status == "ok" and run.record.excluded)
-    return "".join(f" {count} launch{'es are' if count > 1 else ' is'} left out as {why}; their pages say more." for why, count in sorted(reasons.items()))
+    reasons = Counter(
+        run.record.excluded for run in data.runs if run.record and run.status == "ok" and run.record.excluded
+    )
+    return "".join(
+        f" {count} launch{'es are' if count > 1 else ' is'} left out as {why}; their pages say more."
+        for why, count in sorted(reasons.items())
+    )
 
 
 def _series(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:
@@ -124,25 +174,31 @@ def _series(runs: Iterable[Run]) -> dict[tuple[str, int], list[Run]]:
 
 
 def reckoned(runs: list[Run], panel: list[Run]) -> list[Reckoned]:
-    """One arm at one level, a value for every number of ranks. Where the hardware's efficiency is a range, the interval is around all of it."""
+    """One arm at one level, a value for every number of ranks. Where the hardware's efficiency is a range, the interval
+    is around all of it."""
     found = []
     for ranks, here in sorted(grouped(runs, lambda run: training(run).ranks).items()):
         shares = list(grouped(here, lambda run: training(run).efficiency or 0.0).values())
         rates = [median_rate(share) for share in shares]
         ratios = [ratio for share in shares if (ratio := _speedup(share, base(share[0], panel))) is not None]
-        found.append(Reckoned(arm(here[0]), level(here[0]), ranks, here, _around(rates), _around(ratios) if ratios else None))
+        found.append(
+            Reckoned(arm(here[0]), level(here[0]), ranks, here, _around(rates), _around(ratios) if ratios else None)
+        )
     return found
 
 
 def base(run: Run, panel: list[Run]) -> list[Run]:
-    """The launches of one rank that a speed-up is counted from: of the same arm where it has any, else of the fastest one, at the same level, on the same
-    hardware."""
+    """The launches of one rank that a speed-up is counted from: of the same arm where it has any, else of the fastest
+    one, at the same level, on the same hardware."""
     case = training(run)
     alone = [
-        other for other in panel
-        if training(other).ranks == 1 and level(other) == level(run)
-        and (training(other).profile, training(other).efficiency, training(other).compute) == (case.profile, case.efficiency, case.compute)
-    ]  # fmt: skip
+        other
+        for other in panel
+        if training(other).ranks == 1
+        and level(other) == level(run)
+        and (training(other).profile, training(other).efficiency, training(other).compute)
+        == (case.profile, case.efficiency, case.compute)
+    ]
     arms = grouped(alone, arm)
     return arms.get(arm(run)) or max(arms.values(), key=lambda found: median_rate(found)[0], default=[])
 
@@ -163,7 +219,10 @@ def _around(values: Sequence[Bounded]) -> Bounded:
     """One value as it is; of several the middle, and an interval around all of theirs, none where one of them has none."""
     if len(values) == 1:
         return values[0]
-    middle, ends = float(np.median([value for value, _, _ in values])), [end for value in values for end in value if end is not None]
+    middle, ends = (
+        float(np.median([value for value, _, _ in values])),
+        [end for value in values for end in value if end is not None],
+    )
     return (middle, min(ends), max(ends)) if len(ends) == 3 * len(values) else (middle, None, None)
 
 
@@ -179,9 +238,20 @@ def _pictures(name: str, found: list[Reckoned], looks: dict[str, Look], paper: l
             hollow = any(run.hollow for each in group for run in each.runs)
             if any(point.ranks > 1 for point in points):  # one rank alone is what the others are counted from
                 curves.append(LevelCurve(label, rank_level, hollow, points))
-        stars = [Published(star.ranks, star.value / star.ranks if over_ranks else star.value, star.recalled, star.words, star.href) for star in paper]
+        stars = [
+            Published(
+                star.ranks, star.value / star.ranks if over_ranks else star.value, star.recalled, star.words, star.href
+            )
+            for star in paper
+        ]
         if curves or stars:
-            pictures.append(Panel(title, levels(f"{title} by level of evidence, {name}", curves, looks, stars, quantity, not over_ranks), name))
+            pictures.append(
+                Panel(
+                    title,
+                    levels(f"{title} by level of evidence, {name}", curves, looks, stars, quantity, not over_ranks),
+                    name,
+                )
+            )
     return pictures
 
 
@@ -212,7 +282,10 @@ def _row(name: str, found: Reckoned, label: Label | None) -> Row:
     if found.speedup is not None:
         times, under, over = found.speedup
         shares = [None if end is None else end / found.ranks for end in (under, over)]
-        ratio = [Cell(significant(times), bracket(under, over)), Cell(significant(times / found.ranks), bracket(*shares))]
+        ratio = [
+            Cell(significant(times), bracket(under, over)),
+            Cell(significant(times / found.ranks), bracket(*shares)),
+        ]
     exposed = [seconds * 1e3 for run in found.runs if (seconds := run.metric("exposed_communication_s")) is not None]
     shown = Cell(significant(float(np.median(exposed)))) if exposed else Cell("–")
     cells = [
@@ -228,12 +301,18 @@ def _row(name: str, found: Reckoned, label: Label | None) -> Row:
 
 
 def published(data: SuiteData, runs: list[Run]) -> list[Published]:
-    """The paper's speed-ups whose claim selects an arm of these launches, or whose conditions name this network and minibatch."""
+    """The paper's speed-ups whose claim selects an arm of these launches, or whose conditions name this network and
+    minibatch."""
     found, known = [], {claim.id for claim in data.claims}
     cases = [training(run) for run in runs]
     for claim in load_claims(data.suite):
         row = claim.row
-        if row is None or row.metric != "speedup" or row.value is None or not isinstance(ranks := row.x.get("nodes"), int):
+        if (
+            row is None
+            or row.metric != "speedup"
+            or row.value is None
+            or not isinstance(ranks := row.x.get("nodes"), int)
+        ):
             continue
         selected = {field: value for field, value in claim.form.select.items() if field != "ranks"}
         conditions = {"workload": row.x.get("model"), "minibatch": row.x.get("minibatch")}

@@ -38,7 +38,9 @@ def with_floors(section: Section, found: dict[str, MachineProfile | None]) -> Se
 
 
 def _line(profile: MachineProfile | None, metric: str, program: str) -> str:
-    floors = [floor for floor in profile.floors if (floor.metric, floor.program) == (metric, program)] if profile else []
+    floors = (
+        [floor for floor in profile.floors if (floor.metric, floor.program) == (metric, program)] if profile else []
+    )
     if not floors:
         return ""
     ordered = sorted(floors, key=lambda floor: floor.share)

@@ -38,12 +38,14 @@ class Quantity:
 
 
 TRANSFER = (
-    Quantity("time_s", "one-way time", "µs", 1e6, "↓", "transfer_latency"), Quantity("algbw_gbs", "bandwidth", "GB/s", 1.0, "↑", "transfer_bandwidth"),
-)  # fmt: skip
+    Quantity("time_s", "one-way time", "µs", 1e6, "↓", "transfer_latency"),
+    Quantity("algbw_gbs", "bandwidth", "GB/s", 1.0, "↑", "transfer_bandwidth"),
+)
 COLLECTIVE = (
-    Quantity("time_s", "time", "µs", 1e6, "↓", "collective_latency"), Quantity("algbw_gbs", "algbw", "GB/s", 1.0, "↑", "algbw"),
+    Quantity("time_s", "time", "µs", 1e6, "↓", "collective_latency"),
+    Quantity("algbw_gbs", "algbw", "GB/s", 1.0, "↑", "algbw"),
     Quantity("busbw_gbs", "busbw", "GB/s", 1.0, "↑", "busbw"),
-)  # fmt: skip
+)
 FIRST = Quantity("first_s", "first call of the size, in no other number", "µs", 1e6, "↓", "first_call_s")
 HOW = {
     "transfer": "Half of the median round trip between rank 0 and rank 1 per launch; bandwidth is the message's bytes over that time, in 10⁹ B/s.",
@@ -70,27 +72,66 @@ def _section(key: tuple[str, str, int], runs: list[Run], program: str, looks: di
     panels, tables = [], []
     for quantity in quantities:
         values = _values(runs, frames, quantity)
-        series = {name: [point_of(size, found, runs, name) for size, found in sizes_.items()] for name, sizes_ in values.items()}
-        panels.append(Panel(quantity.title, sizes(f"{quantity.title} by message size, {operation}, {ranks} ranks", series, looks, quantity.axis)))
+        series = {
+            name: [point_of(size, found, runs, name) for size, found in sizes_.items()]
+            for name, sizes_ in values.items()
+        }
+        panels.append(
+            Panel(
+                quantity.title,
+                sizes(f"{quantity.title} by message size, {operation}, {ranks} ranks", series, looks, quantity.axis),
+            )
+        )
         tables.append(table_of(values, quantity))
     if first := {name: found for name, found in _values(runs, frames, FIRST).items() if found}:
         tables.append(table_of(first, FIRST))
     rows = [
         (experiment, operation, ranks, arm(run), run.launch, *row)
-        for run in runs for row in frames[run.launch][["nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s"]].itertuples(index=False, name=None)
-    ]  # fmt: skip
-    columns = ("experiment", "operation", "ranks", "arm", "launch", "nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s")
+        for run in runs
+        for row in frames[run.launch][["nbytes", "samples", "time_s", "algbw_gbs", "busbw_gbs", "first_s"]].itertuples(
+            index=False, name=None
+        )
+    ]
+    columns = (
+        "experiment",
+        "operation",
+        "ranks",
+        "arm",
+        "launch",
+        "nbytes",
+        "samples",
+        "time_s",
+        "algbw_gbs",
+        "busbw_gbs",
+        "first_s",
+    )
     title = f"{'Point to point' if program == 'transfer' else operation} by message size, {ranks} ranks"
-    how = f"{HOW[program]} Marks are medians over launches with their 95 % interval where there are at least 6 launches."
+    how = (
+        f"{HOW[program]} Marks are medians over launches with their 95 % interval where there are at least 6 launches."
+    )
     metrics = [*(quantity.metric for quantity in quantities), FIRST.metric]
-    return section(f"{experiment}-{operation}-{ranks}", title, how, metrics, panels, legend(looks, map(arm, runs)), columns, rows, runs, tables)
+    return section(
+        f"{experiment}-{operation}-{ranks}",
+        title,
+        how,
+        metrics,
+        panels,
+        legend(looks, map(arm, runs)),
+        columns,
+        rows,
+        runs,
+        tables,
+    )
 
 
 def _values(runs: list[Run], frames: dict[str, pd.DataFrame], quantity: Quantity) -> Values:
     found: Values = {}
     for name, launches in by_arm(runs).items():
         joined = pd.concat([frames[run.launch] for run in launches], ignore_index=True)
-        found[name] = {int(size): summary(rows * quantity.scale) for size, rows in joined.dropna(subset=quantity.column).groupby("nbytes")[quantity.column]}
+        found[name] = {
+            int(size): summary(rows * quantity.scale)
+            for size, rows in joined.dropna(subset=quantity.column).groupby("nbytes")[quantity.column]
+        }
     return found
 
 

@@ -1,4 +1,5 @@
-"""The nodes that a launch stood on, each with its ranks, its switch, and what the sniff test found: as a table of the page and as lines of `show`."""
+"""The nodes that a launch stood on, each with its ranks, its switch, and what the sniff test found: as a table of the
+page and as lines of `show`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,18 @@ from scaleproof.core.record_schema import PlacedNode, Placement, Record, Sniffed
 from scaleproof.launch.preflight.slow_nodes import KINDS, Kind, slow
 from scaleproof.record.placement import ADVICE, unlike
 
-HEAD = ("node", "switch", "address", "ranks", "cores", "machine", "copies (GB/s)", "multiplies (GFLOP/s)", "link (Gbit/s)", "round trip (µs)")
+HEAD = (
+    "node",
+    "switch",
+    "address",
+    "ranks",
+    "cores",
+    "machine",
+    "copies (GB/s)",
+    "multiplies (GFLOP/s)",
+    "link (Gbit/s)",
+    "round trip (µs)",
+)
 _SCALES = {"copied": 1e-9, "multiplied": 1e-9, "rate": 8e-9, "trip": 1e6}
 
 
@@ -24,7 +36,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """`words`: who started the launch on them, and over what; `taken`: when the sniff test was, empty where there was none."""
+    """`words`: who started the launch on them, and over what; `taken`: when the sniff test was, empty where there was
+    none."""
 
     words: str
     taken: str
@@ -39,7 +52,11 @@ def nodes(record: Record) -> Nodes | None:
     sniff = record.sniff
     found = {node.name: node for node in sniff.nodes} if sniff else {}
     named = {(one.who, one.kind.name) for one in slow(sniff)} if sniff else set()
-    return Nodes(_words(place), sniff.taken_at if sniff else "", [_row(node, found.get(node.name), named) for node in place.nodes])
+    return Nodes(
+        _words(place),
+        sniff.taken_at if sniff else "",
+        [_row(node, found.get(node.name), named) for node in place.nodes],
+    )
 
 
 def lines(record: Record) -> list[str]:
@@ -50,18 +67,30 @@ def lines(record: Record) -> list[str]:
     rows = [[*HEAD], *([cell.value + (" SLOW" if cell.slow else "") for cell in row] for row in found.rows)]
     kept = [column for column in range(len(HEAD)) if any(row[column] for row in rows[1:])]
     widths = {column: max(len(row[column]) for row in rows) for column in kept}
-    return [f"nodes: {found.words}", *("  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows)]
+    return [
+        f"nodes: {found.words}",
+        *("  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows),
+    ]
 
 
 def elsewhere(record: Record, others: Iterable[Record]) -> list[tuple[str, str]]:
-    """Code, and message with advice, where other launches of the same case had other nodes, or had them differently far apart."""
-    alike = [other for other in others if other.case_id == record.case_id and other.launch != record.launch and other.status == "ok"]
+    """Code, and message with advice, where other launches of the same case had other nodes, or had them differently far
+    apart."""
+    alike = [
+        other
+        for other in others
+        if other.case_id == record.case_id and other.launch != record.launch and other.status == "ok"
+    ]
     found = unlike([("this launch", [record]), ("others of its case", alike)]) if alike else []
     return [(code, f"{message}; {ADVICE[code]}") for code, message in found]
 
 
 def _words(place: Placement) -> str:
-    job = f"Slurm job {place.job.id} on cluster {place.cluster}, partition {place.job.partition}" if place.job else "a list of hosts"
+    job = (
+        f"Slurm job {place.job.id} on cluster {place.cluster}, partition {place.job.partition}"
+        if place.job
+        else "a list of hosts"
+    )
     again = f", requeued {place.job.restarts} times" if place.job and place.job.restarts else ""
     machines = len({node.boot for node in place.nodes})
     one = "" if machines == len(place.nodes) else f" (of {machines} machine{'s' if machines > 1 else ''} in truth)"

@@ -19,7 +19,10 @@ def significant(value: float | int | None, digits: int = 3) -> str:
         return _signed(str(value))
     exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
     if exponent < -4 or exponent > 9:
-        return _signed(f"{value / 10.0**exponent:.{digits - 1}f}") + f"{NARROW}×{NARROW}10{str(exponent).translate(_SUPERSCRIPTS)}"
+        return (
+            _signed(f"{value / 10.0**exponent:.{digits - 1}f}")
+            + f"{NARROW}×{NARROW}10{str(exponent).translate(_SUPERSCRIPTS)}"
+        )
     if exponent >= digits:
         return _signed(f"{round(value, digits - 1 - exponent):,.0f}".replace(",", NARROW))
     return _signed(f"{value:.{max(digits - 1 - exponent, 0)}f}")

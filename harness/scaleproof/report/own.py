@@ -25,7 +25,11 @@ Values = dict[str, dict[Column, float]]
 
 def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     """One per experiment with launches that have a metric of this suite's own."""
-    own = {name: metric for name, metric in suite_metrics(data.suite.folder).items() if name not in METRICS and metric.model is None}
+    own = {
+        name: metric
+        for name, metric in suite_metrics(data.suite.folder).items()
+        if name not in METRICS and metric.model is None
+    }
     values = {run.launch: _values(run, own) for run in data.runs if own and run.status == "ok"}
     runs = [run for run in data.runs if values.get(run.launch)]
     return [_section(experiment, found, own, values, looks) for experiment, found in grouped(runs, _experiment).items()]
@@ -45,32 +49,68 @@ def _values(run: Run, own: dict[str, Metric]) -> dict[Column, float]:
     return {column: value for column, value in found.items() if value is not None}
 
 
-def _section(experiment: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]) -> Section:
-    columns = sorted({column for run in runs for column in values[run.launch]}, key=lambda column: (list(own).index(column[0]), column[1] or 0))
+def _section(
+    experiment: str, runs: list[Run], own: dict[str, Metric], values: Values, looks: dict[str, Look]
+) -> Section:
+    columns = sorted(
+        {column for run in runs for column in values[run.launch]},
+        key=lambda column: (list(own).index(column[0]), column[1] or 0),
+    )
     swept = [name for name in own if sum(column[0] == name for column in columns) >= SWEPT]
     few = [column for column in columns if column[0] not in swept]
     panels, tables = [], [_by_arm_table(runs, few, own, values)] if few else []
     for name in swept:
         unit, scale = ("µs", 1e6) if own[name].unit == "s" else (own[name].unit, 1.0)
-        found = {key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values, scale))}
+        found = {
+            key: points for key, launches in by_arm(runs).items() if (points := _by_size(name, launches, values, scale))
+        }
         quantity = Quantity(name, name, unit, scale, ARROW[own[name].direction], name)
-        series = {key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in found.items()}
-        panels.append(Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis, unit == "1")))
+        series = {
+            key: [point_of(size, one, runs, key) for size, one in points.items()] for key, points in found.items()
+        }
+        panels.append(
+            Panel(name, sizes(f"{name} by message size, {experiment}", series, looks, quantity.axis, unit == "1"))
+        )
         tables.append(table_of(found, quantity))
-    lines = [(experiment, arm(run), run.launch, name, size, own[name].unit, value) for run in runs for (name, size), value in values[run.launch].items()]
+    lines = [
+        (experiment, arm(run), run.launch, name, size, own[name].unit, value)
+        for run in runs
+        for (name, size), value in values[run.launch].items()
+    ]
     header = ("experiment", "arm", "launch", "metric", "nbytes", "unit", "value")
     names = list(dict.fromkeys(name for name, _ in columns))
     return section(
-        f"{experiment}-own", f"{experiment}: the suite's own metrics", HOW, names, panels, legend(looks, map(arm, runs)), header, lines, runs, tables
+        f"{experiment}-own",
+        f"{experiment}: the suite's own metrics",
+        HOW,
+        names,
+        panels,
+        legend(looks, map(arm, runs)),
+        header,
+        lines,
+        runs,
+        tables,
     )
 
 
 def _by_arm_table(runs: list[Run], columns: list[Column], own: dict[str, Metric], values: Values) -> Table:
     rows = []
     for name, found in by_arm(runs).items():
-        cells = [_cell(summary(given) if (given := [values[run.launch][c] for run in found if c in values[run.launch]]) else None) for c in columns]
+        cells = [
+            _cell(
+                summary(given)
+                if (given := [values[run.launch][c] for run in found if c in values[run.launch]])
+                else None
+            )
+            for c in columns
+        ]
         rows.append(Row("", [Cell(name), *cells, Cell(str(len(found)))]))
-    return Table("Median over n launches and its interval.", ["arm", *(_header(own[name], size) for name, size in columns), "n"], rows, len(columns) > 4)
+    return Table(
+        "Median over n launches and its interval.",
+        ["arm", *(_header(own[name], size) for name, size in columns), "n"],
+        rows,
+        len(columns) > 4,
+    )
 
 
 def _by_size(name: str, launches: list[Run], values: Values, scale: float) -> dict[int, Summary]:

@@ -26,7 +26,10 @@ def _plain(value: Any) -> Any:
     """Control characters, also those that turn the direction of a text, made visible."""
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
-    return "".join(letter.encode("unicode_escape").decode() if category(letter)[0] == "C" and letter not in "\t\n" else letter for letter in value)
+    return "".join(
+        letter.encode("unicode_escape").decode() if category(letter)[0] == "C" and letter not in "\t\n" else letter
+        for letter in value
+    )
 
 
 class Pages:
@@ -42,13 +45,24 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters |= {"significant": numbers.significant, "exact": numbers.exact, "nbytes": numbers.nbytes, "anchor": anchor, "shown": _shown}
+        self._environment.filters |= {
+            "significant": numbers.significant,
+            "exact": numbers.exact,
+            "nbytes": numbers.nbytes,
+            "anchor": anchor,
+            "shown": _shown,
+        }
         self._environment.filters |= {"marks": tags.marks, "axes": tags.axes, "told": verdicts.told}
         self._environment.globals |= {
-            "size": size, "suites": suites, "small": size in NO_RESULT, "bracket": numbers.bracket, "marks": verdicts.PROVENANCE,
+            "size": size,
+            "suites": suites,
+            "small": size in NO_RESULT,
+            "bracket": numbers.bracket,
+            "marks": verdicts.PROVENANCE,
             "version": scaleproof.__version__,
-            "css": Markup((_HERE / "static" / "report.css").read_text()), "js": Markup((_HERE / "static" / "report.js").read_text()),
-        }  # fmt: skip
+            "css": Markup((_HERE / "static" / "report.css").read_text()),
+            "js": Markup((_HERE / "static" / "report.js").read_text()),
+        }
 
     def write(self, name: str, template: str, **values: Any) -> Path:
         """Render one page; `name` may lie one folder down."""

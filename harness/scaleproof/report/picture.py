@@ -1,4 +1,5 @@
-"""A picture of a page as Chromium shows it, for the README: python -m scaleproof.report.picture reports/index.html docs/report.png"""
+"""A picture of a page as Chromium shows it, for the README: python -m scaleproof.report.picture reports/index.html
+docs/report.png"""
 
 from __future__ import annotations
 
@@ -9,8 +10,14 @@ from pathlib import Path
 from scaleproof.spec.errors import SpecError
 
 ARGUMENTS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def chromium() -> str:
@@ -28,7 +35,9 @@ def picture(page: Path, target: Path, width: int = 1400, height: int | None = 10
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         try:
-            tab = browser.new_page(viewport={"width": width, "height": height or 1000}, color_scheme="dark" if dark else "light")
+            tab = browser.new_page(
+                viewport={"width": width, "height": height or 1000}, color_scheme="dark" if dark else "light"
+            )
             tab.goto(page.resolve().as_uri())
             target.parent.mkdir(parents=True, exist_ok=True)
             tab.screenshot(path=target, full_page=height is None)

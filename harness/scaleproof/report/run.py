@@ -26,7 +26,18 @@ from scaleproof.report.pages import Pages
 
 HEAD, TAIL = 200, 800
 """Lines of a log that a page shows; what is between them stays in the record."""
-FACTS = ("packages", "libraries", "thread_pools", "framework_threads", "sockets", "seeds", "hash_seed", "variables_bytes", "host", "workload")
+FACTS = (
+    "packages",
+    "libraries",
+    "thread_pools",
+    "framework_threads",
+    "sockets",
+    "seeds",
+    "hash_seed",
+    "variables_bytes",
+    "host",
+    "workload",
+)
 """Of what a rank found out about itself: what a page shows besides the table of ranks."""
 TIMED = {"train": ("step", "Time of each step"), "transfer": ("transfer", "Time of each round trip")}
 
@@ -74,40 +85,77 @@ def write(pages: Pages, data: SuiteData, run: Run) -> None:
     title, sparks = _sparks(run)
     metrics = [(METRICS[name], value) for name in METRICS if (value := run.metric(name)) is not None]
     served = list(dict.fromkeys(claim.id for claim in data.claims if run.launch in claim.runs))
-    values = {"ranks": [_rank_row(record, status) for status in record.ranks], "interfaces": _interfaces(record), "claims": served, "metrics": metrics}
-    values |= {"spark_title": title, "sparks": sparks, "logs": logs(folder), "passed": sum(check.passed for check in record.checks)}
-    values |= {"wire": surroundings.wire(record), "preflight": surroundings.preflight(record), "clocks": surroundings.clocks(record)}
+    values = {
+        "ranks": [_rank_row(record, status) for status in record.ranks],
+        "interfaces": _interfaces(record),
+        "claims": served,
+        "metrics": metrics,
+    }
+    values |= {
+        "spark_title": title,
+        "sparks": sparks,
+        "logs": logs(folder),
+        "passed": sum(check.passed for check in record.checks),
+    }
+    values |= {
+        "wire": surroundings.wire(record),
+        "preflight": surroundings.preflight(record),
+        "clocks": surroundings.clocks(record),
+    }
     values |= {"inputs": inputs.summary([record]), "words": data.words(run), "label": data.label([run])}
-    values |= {"case": _flat(record.case.model_dump(mode="json")), "environment": _flat(record.environment | _facts(record))}
+    values |= {
+        "case": _flat(record.case.model_dump(mode="json")),
+        "environment": _flat(record.environment | _facts(record)),
+    }
     values |= {"unexplained": run.metric("unexplained_share")}
     others = [other.record for other in data.runs if other.record is not None]
     values |= {"nodes": nodes.nodes(record), "node_head": nodes.HEAD, "elsewhere": nodes.elsewhere(record, others)}
-    pages.write(f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values)
+    pages.write(
+        f"runs/{record.launch}.html", "run.html.j2", record=record, command=shlex.join(record.command), **values
+    )
     shutil.copyfile(folder / RUN, pages.folder / "runs" / f"{record.launch}.json")
 
 
 def logs(folder: Path) -> list[Log]:
     """Of all ranks in their order, then the launcher's."""
-    paths = sorted(folder.glob("*.log"), key=lambda path: (not path.stem.startswith("rank-"), len(path.stem), path.stem))
+    paths = sorted(
+        folder.glob("*.log"), key=lambda path: (not path.stem.startswith("rank-"), len(path.stem), path.stem)
+    )
     return [_log(path) for path in paths]
 
 
 def _log(path: Path) -> Log:
     text = path.read_bytes().decode(errors="replace").splitlines()
     numbered: Iterator[tuple[int, str]] = enumerate(text, 1)
-    lines = list(numbered) if len(text) <= HEAD + TAIL else [*islice(numbered, HEAD), *islice(numbered, len(text) - HEAD - TAIL, None)]
+    lines = (
+        list(numbered)
+        if len(text) <= HEAD + TAIL
+        else [*islice(numbered, HEAD), *islice(numbered, len(text) - HEAD - TAIL, None)]
+    )
     rank = path.stem.removeprefix("rank-")
     return Log(rank, path.name, lines, len(text), len(text) - len(lines))
 
 
 def _rank_row(record: Record, status: RankStatus) -> RankRow:
     path, traffic = _of(record, "ranks", status.rank), _of(record, "traffic", status.rank)
-    ended = f"signal {status.signal}" if status.signal is not None else "–" if status.exit_code is None else f"code {status.exit_code}"
+    ended = (
+        f"signal {status.signal}"
+        if status.signal is not None
+        else "–"
+        if status.exit_code is None
+        else f"code {status.exit_code}"
+    )
     facts = status.facts
     return RankRow(
-        status, ended, str(path.get("path", "–")), nbytes(traffic.get("nbytes")), significant(traffic.get("messages")),
-        significant(facts.get("peak_memory_mib")), str(facts.get("threads", "–")), ", ".join(str(core) for core in facts.get("affinity", [])) or "–",
-    )  # fmt: skip
+        status,
+        ended,
+        str(path.get("path", "–")),
+        nbytes(traffic.get("nbytes")),
+        significant(traffic.get("messages")),
+        significant(facts.get("peak_memory_mib")),
+        str(facts.get("threads", "–")),
+        ", ".join(str(core) for core in facts.get("affinity", [])) or "–",
+    )
 
 
 def _of(record: Record, name: str, rank: int) -> dict[str, Any]:
@@ -118,7 +166,10 @@ def _of(record: Record, name: str, rank: int) -> dict[str, Any]:
 
 def _interfaces(record: Record) -> list[dict[str, Any]]:
     before, after = record.transport.get("counters_before") or {}, record.transport.get("counters_after") or {}
-    return [{"name": name, **{key: value - before.get(name, {}).get(key, 0) for key, value in counters.items()}} for name, counters in after.items()]
+    return [
+        {"name": name, **{key: value - before.get(name, {}).get(key, 0) for key, value in counters.items()}}
+        for name, counters in after.items()
+    ]
 
 
 def _facts(record: Record) -> dict[str, Any]:
@@ -139,7 +190,12 @@ def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict):
             found += _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list):
-            found.append((prefix + name, ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value) or "none"))
+            found.append(
+                (
+                    prefix + name,
+                    ", ".join(item if isinstance(item, str) else json.dumps(item) for item in value) or "none",
+                )
+            )
         else:
             found.append((prefix + name, "–" if value is None else str(value)))
     return found

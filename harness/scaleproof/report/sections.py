@@ -1,4 +1,5 @@
-"""One figure of a suite page with everything a sceptic asks of it: how it was computed, from which launches, and its numbers as CSV."""
+"""One figure of a suite page with everything a sceptic asks of it: how it was computed, from which launches, and its
+numbers as CSV."""
 
 from __future__ import annotations
 
@@ -83,11 +84,31 @@ class Section:
 
 
 def section(
-    id: str, title: str, how: str, metrics: list[str], panels: list[Panel], key: list[tuple[Markup, str]], columns: Sequence[str],
-    rows: Iterable[Sequence[Any]], runs: list[Run], tables: list[Table] | None = None,
-) -> Section:  # fmt: skip
+    id: str,
+    title: str,
+    how: str,
+    metrics: list[str],
+    panels: list[Panel],
+    key: list[tuple[Markup, str]],
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    runs: list[Run],
+    tables: list[Table] | None = None,
+) -> Section:
     """A section whose CSV has these columns and rows."""
-    return Section(id, title, how, metrics, panels, key, f"{id}.csv", csvs.text(columns, rows), runs, tables or [], any(run.hollow for run in runs))
+    return Section(
+        id,
+        title,
+        how,
+        metrics,
+        panels,
+        key,
+        f"{id}.csv",
+        csvs.text(columns, rows),
+        runs,
+        tables or [],
+        any(run.hollow for run in runs),
+    )
 
 
 def legend(looks: dict[str, Look], used: Iterable[str]) -> list[tuple[Markup, str]]:
@@ -100,7 +121,10 @@ def swatches(names: Sequence[str]) -> list[tuple[Markup, str]]:
     lines = "background:repeating-linear-gradient(135deg,var(--p{0}) 0 3px,var(--page) 3px 4px)"
     dots = "background:radial-gradient(var(--page) 1px,var(--p{0}) 1.5px) 0 0/5px 5px"
     style = [{"exposed transfer": lines, "imbalance": dots}.get(name, "background:var(--p{0})") for name in names]
-    return [(Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name) for index, name in enumerate(names)]
+    return [
+        (Markup('<span class="swatch" style="{}"></span>').format(style[index].format(index)), name)
+        for index, name in enumerate(names)
+    ]
 
 
 def dot(run: Run, x: float, y: float, unit: str) -> Dot:
@@ -108,4 +132,10 @@ def dot(run: Run, x: float, y: float, unit: str) -> Dot:
     assert run.record is not None
     mark = f", {run.record.evidence_words}" if run.record.evidence != "measured" else ""
     mark += ", oversubscribed" if run.record.oversubscribed else ""
-    return Dot(x, y, run.hollow, f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {unit}{mark}", f"runs/{run.launch}.html")
+    return Dot(
+        x,
+        y,
+        run.hollow,
+        f"{run.record.case.arm}, launch {run.launch}: {significant(y)} {unit}{mark}",
+        f"runs/{run.launch}.html",
+    )

@@ -18,10 +18,23 @@ def table(data: SuiteData) -> tuple[Table, list[str]]:
     """Experiments with enough cases and blocks, and what to type for those on a machine that had not settled."""
     rows, advice = [], []
     for name in data.suite.experiments:
-        ran = [Launch(run.record, run.samples) for run in data.runs if run.status == "ok" and run.record is not None and run.record.case.experiment == name]
+        ran = [
+            Launch(run.record, run.samples)
+            for run in data.runs
+            if run.status == "ok" and run.record is not None and run.record.case.experiment == name
+        ]
         if (found := settling(timed_regions(ran))) is not None:
-            cells = [name, percent(found.shift), percent(found.strays), f"{found.p:.2g}", str(found.cases), "yes" if found.settled else "no"]
+            cells = [
+                name,
+                percent(found.shift),
+                percent(found.strays),
+                f"{found.p:.2g}",
+                str(found.cases),
+                "yes" if found.settled else "no",
+            ]
             rows.append(Row("", [Cell(text) for text in cells]))
             if not found.settled:
                 advice.append(f"scaleproof run {data.name} {name} --size {ran[0].record.size} --again")
-    return Table(CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows), advice
+    return Table(
+        CAPTION, ["experiment", "first block longer by", "later blocks stray by", "p", "cases", "settled"], rows
+    ), advice

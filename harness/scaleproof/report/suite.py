@@ -19,7 +19,11 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
     ids = [claim.id for claim in data.claims]
     settled, advice = settling.table(data)
     values: dict[str, Any] = {"evidence_of": data.evidence_of, "words_of": data.words}
-    values |= {"claims": data.claims, "first": [ids.index(id) == place for place, id in enumerate(ids)], "pages": data.launches}
+    values |= {
+        "claims": data.claims,
+        "first": [ids.index(id) == place for place, id in enumerate(ids)],
+        "pages": data.launches,
+    }
     pages.write(
         f"{data.name}.html",
         "suite.html.j2",
@@ -39,4 +43,6 @@ def sections(data: SuiteData) -> list[Section]:
     drawn = looks({arm(run): run.row["transport"] for run in data.runs})
     found = levels.sections(data, drawn) + training.sections(data.done("train"), drawn)
     found += own.sections(data, drawn)
-    return found + [part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)]
+    return found + [
+        part for program in ("transfer", "collective") for part in messages.sections(data.done(program), program, drawn)
+    ]

@@ -1,4 +1,5 @@
-"""What a run page shows around a launch: bytes on the wire beside bytes asked, preflight, clocks, the flight recorder, each rank's libraries."""
+"""What a run page shows around a launch: bytes on the wire beside bytes asked, preflight, clocks, the flight recorder,
+each rank's libraries."""
 
 from __future__ import annotations
 
@@ -36,15 +37,29 @@ class PreflightRow:
 
 
 def wire(record: Record) -> list[WireRow]:
-    """Interfaces by namespace; `share`: bytes that the interface sent per byte that the ranks asked their transport to move."""
+    """Interfaces by namespace; `share`: bytes that the interface sent per byte that the ranks asked their transport to
+    move."""
     rows = []
     for found in carried(record.network):
         parts = [part for part in record.network if part.rank in found.ranks]
         for name, count in sorted(found.sent_bytes.items()):
-            packets = max(part.after[name]["tx_packets"] for part in parts) - min(part.before.get(name, {"tx_packets": 0})["tx_packets"] for part in parts)
+            packets = max(part.after[name]["tx_packets"] for part in parts) - min(
+                part.before.get(name, {"tx_packets": 0})["tx_packets"] for part in parts
+            )
             share = f"{100 * count / found.asked_bytes:.1f} %" if found.asked_bytes else "–"
             ranks = ", ".join(map(str, found.ranks))
-            rows.append(WireRow(found.namespace, ranks, name, nbytes(count), significant(packets), nbytes(found.asked_bytes), share, name == found.interface))
+            rows.append(
+                WireRow(
+                    found.namespace,
+                    ranks,
+                    name,
+                    nbytes(count),
+                    significant(packets),
+                    nbytes(found.asked_bytes),
+                    share,
+                    name == found.interface,
+                )
+            )
     return rows
 
 
@@ -60,4 +75,7 @@ def _preflight_row(check: PreflightCheck) -> PreflightRow:
 
 def clocks(record: Record) -> list[tuple[str, str, str]]:
     """Rank, offset and uncertainty in µs."""
-    return [(str(clock.rank), significant(clock.offset_ns / 1e3), significant(clock.uncertainty_ns / 1e3)) for clock in record.clocks]
+    return [
+        (str(clock.rank), significant(clock.offset_ns / 1e3), significant(clock.uncertainty_ns / 1e3))
+        for clock in record.clocks
+    ]

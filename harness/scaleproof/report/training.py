@@ -1,4 +1,5 @@
-"""The figures of `train`: throughput against ranks, loss and accuracy over steps and over time; decomposition.py has where a step's time goes."""
+"""The figures of `train`: throughput against ranks, loss and accuracy over steps and over time; decomposition.py has
+where a step's time goes."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     found: list[Section] = []
     found += [_throughput(timed, looks), step_section(timed)] if timed else []
     found += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []
-    found += _learning(learned, looks, "test_accuracy", "Test accuracy", "test accuracy, higher is better", "test_accuracy") if learned else []
+    found += (
+        _learning(learned, looks, "test_accuracy", "Test accuracy", "test accuracy, higher is better", "test_accuracy")
+        if learned
+        else []
+    )
     return found
 
 
@@ -45,35 +50,65 @@ def _throughput(groups: Groups, looks: dict[str, Look]) -> Section:
         panels.append(Panel(title, scaling(f"Throughput against ranks, {title}", series, looks, ideal)))
         whole = _one_process(runs)
         for name, point in points:
-            cells = [Cell(name), Cell(str(point.ranks)), Cell(significant(point.median), bracket(point.low, point.high)), Cell(str(len(point.dots)))]
+            cells = [
+                Cell(name),
+                Cell(str(point.ranks)),
+                Cell(significant(point.median), bracket(point.low, point.high)),
+                Cell(str(len(point.dots))),
+            ]
             bound = [ideal * point.ranks, point.median / ideal / point.ranks] if ideal else [None, None]
             against = point.median / whole[point.ranks] if point.ranks in whole and point.ranks > 1 else None
             table.append(Row(_from(title, base), [*cells, *(Cell(significant(value)) for value in (*bound, against))]))
-        rows += [(*key, arm(run), training(run).ranks, training(run).threads_per_rank, run.launch, run.metric("throughput")) for run in runs]
+        rows += [
+            (*key, arm(run), training(run).ranks, training(run).threads_per_rank, run.launch, run.metric("throughput"))
+            for run in runs
+        ]
     how = (
         "Samples of all ranks over the common wall time of a launch. Large marks are medians over launches with their 95 % interval where there are at least "
         "6 launches; small dots are single launches and lead to them. The dashed line is ideal strong scaling, the same global minibatch on more ranks: ranks "
         "times the fastest arm at the fewest ranks, with as many threads per rank; the table names this base."
     )
-    columns = ["arm", "ranks", "throughput (samples/s) ↑", "launches", "ideal (samples/s)", "share of ideal ↑", "against one process with as many cores ↑"]
+    columns = [
+        "arm",
+        "ranks",
+        "throughput (samples/s) ↑",
+        "launches",
+        "ideal (samples/s)",
+        "share of ideal ↑",
+        "against one process with as many cores ↑",
+    ]
     caption = "Throughput: median over launches and its interval, beside ideal scaling from the base and one process with as many threads as there are cores."
     return section(
-        "throughput", "Throughput against ranks", how, ["throughput", "speedup", "parallel_efficiency"], panels, legend(looks, map(arm, every)),
-        ("experiment", "network", "arm", "ranks", "threads_per_rank", "launch", "throughput_samples_per_s"), rows, every, [Table(caption, columns, table)],
-    )  # fmt: skip
+        "throughput",
+        "Throughput against ranks",
+        how,
+        ["throughput", "speedup", "parallel_efficiency"],
+        panels,
+        legend(looks, map(arm, every)),
+        ("experiment", "network", "arm", "ranks", "threads_per_rank", "launch", "throughput_samples_per_s"),
+        rows,
+        every,
+        [Table(caption, columns, table)],
+    )
 
 
 def _from(title: str, base: list[Run]) -> str:
     """A panel's title with the base that its numbers are counted from."""
     case = training(base[0])
-    ranks, threads = (f"{count} {word}{'s' if count > 1 else ''}" for count, word in ((case.ranks, "rank"), (case.threads_per_rank, "thread")))
+    ranks, threads = (
+        f"{count} {word}{'s' if count > 1 else ''}"
+        for count, word in ((case.ranks, "rank"), (case.threads_per_rank, "thread"))
+    )
     return f"{title}; base: {arm(base[0])}, {ranks} x {threads}"
 
 
 def _one_process(runs: list[Run]) -> dict[int, float]:
     """Median throughput of one rank, by its number of threads."""
     alone = grouped([run for run in runs if training(run).ranks == 1], lambda run: training(run).threads_per_rank)
-    values = {threads: [value for run in found if (value := run.metric("throughput")) is not None] for threads, found in alone.items()}
+    values = {
+        threads: [value for run in found if (value := run.metric("throughput")) is not None]
+        for threads, found in alone.items()
+    }
     return {threads: summary(found).median for threads, found in values.items() if found}
 
 
@@ -93,7 +128,9 @@ def _cell(found: Summary) -> Cell:
     return Cell(significant(found.median), bracket(found.low, found.high))
 
 
-def _learning(groups: Groups, looks: dict[str, Look], event: str, title: str, quantity: str, metric: str) -> list[Section]:
+def _learning(
+    groups: Groups, looks: dict[str, Look], event: str, title: str, quantity: str, metric: str
+) -> list[Section]:
     panels, rows, kept, table = [], [], [], []
     for key, runs in groups.items():
         for ranks, found in sorted(grouped(runs, lambda run: training(run).ranks).items()):
@@ -104,21 +141,33 @@ def _learning(groups: Groups, looks: dict[str, Look], event: str, title: str, qu
             longest = max(len(curve.steps) for drawn in series.values() for curve in drawn)
             if longest > 1:
                 for over_time, axis in ((False, "over steps"), (True, "over time")):
-                    picture = curves(f"{title} {axis}, {heading(key, groups)}, {name}", series, looks, quantity, over_time)
+                    picture = curves(
+                        f"{title} {axis}, {heading(key, groups)}, {name}", series, looks, quantity, over_time
+                    )
                     panels.append(Panel(f"{name}, {axis}", picture, heading(key, groups)))
             kept += found
             table += _last(heading(key, groups), ranks, found, metric)
             for label, drawn in series.items():
                 rows += [
                     (*key, label, ranks, curve.launch, *point)
-                    for curve in drawn for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
-                ]  # fmt: skip
+                    for curve in drawn
+                    for point in zip(curve.steps.tolist(), curve.seconds.tolist(), curve.values.tolist(), strict=True)
+                ]
     how = "A thin line per launch; the thick one is the median over launches at each step, placed at the median time, which starts with the first step."
     caption = f"{title} at the end: median over launches and its interval."
     columns = ["arm", "ranks", f"{quantity.partition(',')[0]} {'↓' if event == 'loss' else '↑'}", "launches"]
     names = ("experiment", "network", "arm", "ranks", "launch", "step", "seconds", event)
     found_section = section(
-        event.replace("_", "-"), title, how, [metric], panels, legend(looks, map(arm, kept)), names, rows, kept, [Table(caption, columns, table)]
+        event.replace("_", "-"),
+        title,
+        how,
+        [metric],
+        panels,
+        legend(looks, map(arm, kept)),
+        names,
+        rows,
+        kept,
+        [Table(caption, columns, table)],
     )
     return [found_section] if kept else []
 

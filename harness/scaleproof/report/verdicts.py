@@ -37,7 +37,8 @@ LONGEST_RULE = 160
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A rule in words as a table shows it: what was found, and below, folded, every point of a range or every step that it rests on."""
+    """A rule in words as a table shows it: what was found, and below, folded, every point of a range or every step that
+    it rests on."""
 
     finding: str
     rests_on: tuple[str, ...]
@@ -77,4 +78,6 @@ def slug(verdict: str) -> str:
 def counts(claims: list[ClaimResult]) -> list[Count]:
     """One per verdict that occurs, in ORDER."""
     words, low = [shown(claim) for claim in claims], [shown(claim) for claim in claims if claim.lowered]
-    return [Count(word, slug(word), words.count(word), MEANING[word], low.count(word)) for word in ORDER if word in words]
+    return [
+        Count(word, slug(word), words.count(word), MEANING[word], low.count(word)) for word in ORDER if word in words
+    ]

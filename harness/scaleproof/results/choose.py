@@ -1,4 +1,5 @@
-"""Which launches a person means: conditions KEY:VALUE over the rows of the index, as `scaleproof compare` takes them after @."""
+"""Which launches a person means: conditions KEY:VALUE over the rows of the index, as `scaleproof compare` takes them
+after @."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def conditions(words: Sequence[str]) -> Filters:
 
 
 def choose(launches: pa.Table, filters: Filters, where: str) -> pa.Table:
-    """The rows that meet every condition; several values under one key mean any of them. SpecError names the nearest value where a condition fits nothing."""
+    """The rows that meet every condition; several values under one key mean any of them. SpecError names the nearest
+    value where a condition fits nothing."""
     for key in dict.fromkeys(key for key, _ in filters):
         values = _values(launches, key)
         wanted = [value for name, value in filters if name == key]

@@ -31,9 +31,9 @@ VERSION = "1.2"
 _OF_PROJECT = {
     "LICENSE": "the licence of the code and of these records", "CITATION.cff": "how to cite", "pyproject.toml": "direct dependencies",
     "requirements.lock": "every package with its version", "environment.yml": "the environment in conda-forge names",
-}  # fmt: skip
+}
 _FORMATS = {".parquet": "application/vnd.apache.parquet", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
-            ".txt": "text/plain", ".toml": "application/toml", ".md": "text/markdown", ".diff": "text/x-diff"}  # fmt: skip
+            ".txt": "text/plain", ".toml": "application/toml", ".md": "text/markdown", ".diff": "text/x-diff"}
 LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
 README = """# {title}
 
@@ -50,7 +50,8 @@ Code: {codes}. Machines: {machines}.
 
 
 def to_crate(results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite], path: Path) -> int:
-    """Write the crate, a zip archive where `path` ends with .zip, else a folder; returns how many launches a reader finds in it, all of them or SpecError."""
+    """Write the crate, a zip archive where `path` ends with .zip, else a folder; returns how many launches a reader
+    finds in it, all of them or SpecError."""
     draft = free(path)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
         folder = Path(temporary) / "crate"
@@ -69,7 +70,8 @@ def to_crate(results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], su
 
 
 def read_back(folder: Path, wanted: int) -> int:
-    """What the crate says and what it holds agree: every entity is there, every launch is a whole record. SpecError otherwise."""
+    """What the crate says and what it holds agree: every entity is there, every launch is a whole record. SpecError
+    otherwise."""
     crate = ROCrate(str(folder))
     missing = [entity.id for entity in crate.data_entities if not entity.id.startswith("http") and not (folder / entity.id).exists()]
     if missing:
@@ -113,7 +115,7 @@ def _fill(folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa
             codes="; ".join(codes),
             tables=", ".join(f"`{name}`" for name in tables),
             machines=", ".join(sorted(set(chosen["machine"].to_pylist()))),
-        )  # fmt: skip
+        )
     )
 
 
@@ -150,7 +152,8 @@ def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> No
 
 
 def _add_data(crate: ROCrate, folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
-    """Every file outside the records by itself, every case of the records as a data set; launch by launch they are in tables/launches.parquet."""
+    """Every file outside the records by itself, every case of the records as a data set; launch by launch they are in
+    tables/launches.parquet."""
     known = {f"tables/{name}.parquet": text for name, text in TABLES.items()} | {"README.md": "what is where, and how to judge again"}
     known |= {name if name in ("LICENSE", "CITATION.cff") else f"environment/{name}": text for name, text in _OF_PROJECT.items()}
     known |= {"environment/packages.txt": "every Python package of the environment that made this crate"}

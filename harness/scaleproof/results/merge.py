@@ -1,4 +1,5 @@
-"""Takes another machine's results folder in: what copying its directories does, with a look at every record first. All of it or nothing."""
+"""Takes another machine's results folder in: what copying its directories does, with a look at every record first. All
+of it or nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ class Merged:
 
 
 def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
-    """Copy in what `other` has and `results` has not. SpecError, before anything is copied, where one launch has two contents."""
+    """Copy in what `other` has and `results` has not. SpecError, before anything is copied, where one launch has two
+    contents."""
     _check(results, other)
     found, store = Merged(), Store(other)
     clashes = []
@@ -52,7 +54,7 @@ def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
     if clashes:
         names = ", ".join(place.name for place in clashes[:6]) + (f" and {len(clashes) - 6} more" if len(clashes) > 6 else "")
         raise SpecError(f"{other}: launch {names} has other content than in {results}: one was changed after it was written, or an id was drawn twice; "
-                        "nothing was merged")  # fmt: skip
+                        "nothing was merged")
     with locked(results):
         _beside(results, other, found, dry_run)
         for place in [] if dry_run else found.new:
@@ -131,7 +133,8 @@ def _later(path: Path, mine: Path) -> bool:
 
 
 def _both_stops(mine: Path, path: Path) -> Stops | None:
-    """Of one experiment on one machine with one version of the code: each case with more repetitions. None where they are not of one kind."""
+    """Of one experiment on one machine with one version of the code: each case with more repetitions. None where they
+    are not of one kind."""
     try:
         ours, theirs = (Stops.model_validate_json(one.read_bytes()) for one in (mine, path))
     except ValueError:

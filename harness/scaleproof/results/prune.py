@@ -33,7 +33,8 @@ class Candidate:
 
 
 def candidates(results: Path, launches: pa.Table, chosen: pa.Table, reasons: Sequence[str], suites: Iterable[Suite], even_last: bool) -> list[Candidate]:
-    """Of the chosen rows those that a reason holds for; the last good launch of a case stays unless `even_last`. `launches`: all of the folder."""
+    """Of the chosen rows those that a reason holds for; the last good launch of a case stays unless `even_last`.
+    `launches`: all of the folder."""
     plans = _planned(results, suites) if "unplanned" in reasons else {}
     found = [(row, why) for row in chosen.to_pylist() if (why := [reason for reason in reasons if _holds(reason, row, plans)]) or not reasons]
     last = {} if even_last else _last_good(launches.to_pylist(), {row["launch"] for row, _ in found})
@@ -47,7 +48,8 @@ def candidates(results: Path, launches: pa.Table, chosen: pa.Table, reasons: Seq
 
 
 def remove(results: Path, going: Iterable[Candidate]) -> int:
-    """Take them out of the store; returns how many. Each leaves by one rename, so that no half of it is ever read; a supervisor may not run meanwhile."""
+    """Take them out of the store; returns how many. Each leaves by one rename, so that no half of it is ever read; a
+    supervisor may not run meanwhile."""
     count = 0
     with locked(results):
         for one in going:
@@ -70,7 +72,8 @@ def _holds(reason: str, row: Row, plans: Mapping[str, set[tuple[str, int]]]) -> 
 
 
 def _planned(results: Path, suites: Iterable[Suite]) -> dict[str, set[tuple[str, int]]]:
-    """By suite, case and repetition of every launch that some size of it plans; records of suites that are not here are in no way unplanned."""
+    """By suite, case and repetition of every launch that some size of it plans; records of suites that are not here are
+    in no way unplanned."""
     return {
         suite.name: {
             (launch.case.case_id, launch.plan_index)

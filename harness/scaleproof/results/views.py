@@ -29,16 +29,17 @@ TABLES = {
 _NAMES = {"case": "case_id", "order": "plan_order", "where": "place"}
 """Columns whose names are words of SQL, and what they are called there."""
 _CLAIM = ("id", "suite", "size", "kind", "origin", "experiment", "statement", "metric", "unit", "ours", "n", "evidence", "verdict", "rule", "reason",
-          "provenance", "gate", "direction", "where", "source", "noise_floor")  # fmt: skip
+          "provenance", "gate", "direction", "where", "source", "noise_floor")
 _CLAIMS = pa.schema([
     *((name, {"ours": pa.float64(), "noise_floor": pa.float64(), "n": pa.int64(), "gate": pa.bool_()}.get(name, pa.string())) for name in _CLAIM),
     ("published", pa.string()), ("low", pa.float64()), ("high", pa.float64()), ("coverage", pa.float64()), ("runs", pa.list_(pa.string())),
     ("warnings", pa.list_(pa.string())),
-])  # fmt: skip
+])
 
 
 def views(results: Path, index: Index, names: Collection[str] = TABLES, chosen: pa.Table | None = None) -> dict[str, pa.Table]:
-    """The tables of these names; `chosen`: only these rows of the index's launches, their samples, and their suites' verdicts and plans."""
+    """The tables of these names; `chosen`: only these rows of the index's launches, their samples, and their suites'
+    verdicts and plans."""
     makers = {"launches": lambda: index.launches, "samples": lambda: index.samples, "claims": lambda: claims(results), "planned": lambda: planned(results)}
     found = {name: makers[name]() for name in names}
     if chosen is not None:

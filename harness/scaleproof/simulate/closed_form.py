@@ -1,7 +1,9 @@
-"""Times of collectives by formula, beside the engine as a cross-check. p ranks, n bytes; a: s a message, b: s a byte sent, g: s a byte reduced.
+"""Times of collectives by formula, beside the engine as a cross-check. p ranks, n bytes; a: s a message, b: s a byte
+sent, g: s a byte reduced.
 
-Sources: comments in MPICH's source (src/mpi/coll), which give them for one message at a time in each direction of every rank's own link; Thakur, Rabenseifner
-and Gropp, Optimization of collective communication operations in MPICH (2005). They are exact for a star with one rank a node and nothing else on it."""
+Sources: comments in MPICH's source (src/mpi/coll), which give them for one message at a time in each direction of every
+rank's own link; Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH (2005).
+They are exact for a star with one rank a node and nothing else on it."""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ def ring_broadcast(p: int, n: float, a: float, b: float) -> float:
 
 
 def halving_doubling_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
-    """Rabenseifner (MPICH, allreduce). Where p is no power of two, whole arrays go to the 2^k ranks before and from them after; MPICH's comment writes p where
-    2^k takes part, here it is 2^k."""
+    """Rabenseifner (MPICH, allreduce). Where p is no power of two, whole arrays go to the 2^k ranks before and from
+    them after; MPICH's comment writes p where 2^k takes part, here it is 2^k."""
     core = 2 ** floor(log2(p))
     exchange = 2 * log2(core) * a + 2 * n * (core - 1) / core * b + n * (core - 1) / core * g
     return exchange if core == p else exchange + 2 * a + 2 * n * b + n * g
@@ -62,17 +64,20 @@ def tree_all_reduce(p: int, n: float, a: float, b: float, g: float) -> float:
     return ceil(log2(p)) * (a + n * b + n * g) + tree_broadcast(p, n, a, b)
 
 
-def hierarchical_all_reduce(nodes: int, per_node: int, n: float, inside: tuple[float, float], between: tuple[float, float], g: float) -> float:
-    """Ring reduce-scatter inside nodes, a ring between equal places of all nodes on that share, ring all-gather inside; (a, b) inside and between. The
-    `per_node` rings between nodes share every node's link."""
+def hierarchical_all_reduce(
+    nodes: int, per_node: int, n: float, inside: tuple[float, float], between: tuple[float, float], g: float
+) -> float:
+    """Ring reduce-scatter inside nodes, a ring between equal places of all nodes on that share, ring all-gather inside;
+    (a, b) inside and between. The `per_node` rings between nodes share every node's link."""
     share = n / per_node
     first = ring_reduce_scatter(per_node, n, *inside, g) + ring_all_gather(per_node, n, *inside)
     return first + ring_all_reduce(nodes, share, between[0], between[1] * per_node, g)
 
 
 def parameter_servers(p: int, k: int, n: float, a: float, b: float, g: float) -> float:
-    """n bytes in k equal tensors, one on each of the first k of p ranks, all of them workers: p - 1 gradients come in, are summed, and the new value goes out
-    to p - 1. The servers' links bind as long as k < p, since each of them carries n (p - 1) / k, and a worker's at most n."""
+    """n bytes in k equal tensors, one on each of the first k of p ranks, all of them workers: p - 1 gradients come in,
+    are summed, and the new value goes out to p - 1. The servers' links bind as long as k < p, since each of them
+    carries n (p - 1) / k, and a worker's at most n."""
     if not 0 < k < p:
         raise ValueError(f"{k} servers among {p} ranks: the servers' links bind for 1 to p - 1 of them")
     return 2 * (a + (p - 1) * n / k * b) + (p - 1) * n / k * g
@@ -91,8 +96,11 @@ EXACT: dict[tuple[str, str], Formula] = {
     ("tree", "all_reduce"): tree_all_reduce,
     ("tree", "broadcast"): lambda p, n, a, b, g: tree_broadcast(p, n, a, b),
 }
-"""Algorithm and operation to the formula that our schedule must follow; of halving and doubling only the all-reduce for p that is no power of two."""
+"""Algorithm and operation to the formula that our schedule must follow; of halving and doubling only the all-reduce for
+p that is no power of two."""
 EVERY_P = {("ring", operation) for operation in ("all_reduce", "reduce_scatter", "all_gather", "broadcast")} | {
-    ("halving_doubling", "all_reduce"), ("tree", "all_reduce"), ("tree", "broadcast"),
-}  # fmt: skip
+    ("halving_doubling", "all_reduce"),
+    ("tree", "all_reduce"),
+    ("tree", "broadcast"),
+}
 """Those that hold for any number of ranks; the others for powers of two."""

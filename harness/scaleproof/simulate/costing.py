@@ -1,4 +1,5 @@
-"""Which alpha, beta and gamma a case is simulated with: this machine's, where its transport was fitted here, else stated ones with their ranges."""
+"""Which alpha, beta and gamma a case is simulated with: this machine's, where its transport was fitted here, else
+stated ones with their ranges."""
 
 from __future__ import annotations
 
@@ -19,18 +20,22 @@ STATED = Path(__file__).with_name("stated.yaml")
 BUFFERED = ("tcp", "grpc")
 """Transports whose sends end as soon as a socket's buffer has the message."""
 WIRE = 0.9564
-"""Payload share of what a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a frame of 1514 (Ethernet header, no preamble or gap)."""
+"""Payload share of what a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a frame of 1514
+(Ethernet header, no preamble or gap)."""
 
 
 def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
-    """A case that names a node type is about hardware that is not here: stated costs, unless its `costs` says otherwise. Else this machine's, taken as
-    `scaleproof fit` left them. SpecError where the case wants fitted ones and there are none."""
+    """A case that names a node type is about hardware that is not here: stated costs, unless its `costs` says
+    otherwise. Else this machine's, taken as `scaleproof fit` left them. SpecError where the case wants fitted ones and
+    there are none."""
     elsewhere = case.costs == "stated" or (case.costs is None and getattr(case, "profile", None) is not None)
     alike = [] if elsewhere or case.transport is None else _alike(case, results, machine)
     fitted = next((sure for one in alike if (sure := _bounded(one)) is not None), None)
     lacking = None
     if not elsewhere and fitted is None and case.transport is not None:
-        lacking = f"transport {case.transport!r} was " + (f"fitted to fewer than {smallest_count()} launches here" if alike else "not fitted on this machine")
+        lacking = f"transport {case.transport!r} was " + (
+            f"fitted to fewer than {smallest_count()} launches here" if alike else "not fitted on this machine"
+        )
     if lacking and case.costs == "fitted":
         raise SpecError(f"{lacking}; type `snakemake micro`, or set costs: stated")
     if lacking and (case.dilation != 1 or case.shrink != 1):
@@ -40,7 +45,9 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
     model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
     if fitted is not None and case.nodes > 1 and fitted.fabric == "host" and fitted.nodes == 1:
         where = f"{fitted.transport} over {fitted.interface}"
-        model = model.also_assumed(f"a message between nodes costs what one between two ranks of this machine does ({where})")
+        model = model.also_assumed(
+            f"a message between nodes costs what one between two ranks of this machine does ({where})"
+        )
     if lacking:
         model = model.also_assumed(f"{lacking} (`scaleproof fit`)")
     if case.collective == NATIVE and case.program != "transfer" and case.transport is not None:
@@ -53,10 +60,21 @@ def _simplified(case: AnyCase) -> list[str]:
     found = []
     if case.nodes < case.ranks and case.transport is not None:
         found.append("messages inside a node cost the transport's alpha and beta, no link")
-    if case.transport in BUFFERED and case.collective not in (NATIVE, "ring") and case.ranks > 2 and case.program != "transfer":
-        found.append("a message waits for its receiver; sockets take it before that, so that messages to several peers share the sender's link")
+    if (
+        case.transport in BUFFERED
+        and case.collective not in (NATIVE, "ring")
+        and case.ranks > 2
+        and case.program != "transfer"
+    ):
+        found.append(
+            "a message waits for its receiver; sockets take it before that, so that messages to several peers share the sender's link"
+        )
     if isinstance(case, TrainCase) and case.communication == "main":
-        whose = "the library's own threads move its calls" if case.collective == NATIVE else "nothing moves before the main thread waits for it"
+        whose = (
+            "the library's own threads move its calls"
+            if case.collective == NATIVE
+            else "nothing moves before the main thread waits for it"
+        )
         found.append(f"communication by the main thread: {whose}; what it moves between two layers is left out")
     if isinstance(case, TrainCase) and case.mechanism != "messages":
         found.append(f"tensors travel as messages, without what mechanism {case.mechanism!r} copies")
@@ -64,17 +82,29 @@ def _simplified(case: AnyCase) -> list[str]:
 
 
 def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
-    """Fits of the case's transport, the nearest first: over links as the case has them if there are any, then over links that nobody slowed."""
+    """Fits of the case's transport, the nearest first: over links as the case has them if there are any, then over
+    links that nobody slowed."""
     costs = read_costs(results, machine)
-    found = [one for one in (costs.transports if costs else ()) if one.transport == case.transport and (one.transfer or one.all_reduces)]
-    same = [one for one in found if case.cluster is None and (one.link_mbit, one.link_delay_ms) == (case.link_mbit, case.link_delay_ms)]
+    found = [
+        one
+        for one in (costs.transports if costs else ())
+        if one.transport == case.transport and (one.transfer or one.all_reduces)
+    ]
+    same = [
+        one
+        for one in found
+        if case.cluster is None and (one.link_mbit, one.link_delay_ms) == (case.link_mbit, case.link_delay_ms)
+    ]
     free = [one for one in found if one.link_mbit is None and not one.link_delay_ms]
     return [*(one for one in same if one.fabric == "netns"), *(one for one in free if one.fabric == "netns"), *free]
 
 
 def _bounded(found: TransportCost) -> TransportCost | None:
     """What of a fit has intervals; None when its messages have none: how far off those are nobody knows."""
-    reduces = tuple(one.model_copy(update={"rounds": one.rounds if one.rounds and _sure(one.rounds.gamma_s_per_byte) else None}) for one in found.all_reduces)
+    reduces = tuple(
+        one.model_copy(update={"rounds": one.rounds if one.rounds and _sure(one.rounds.gamma_s_per_byte) else None})
+        for one in found.all_reduces
+    )
     if found.transfer is None:
         reduces = tuple(one for one in reduces if _line_sure(one.call))
     elif not _line_sure(found.transfer):
@@ -103,32 +133,51 @@ def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
     gamma = reduces.rounds.gamma_s_per_byte if reduces is not None and reduces.rounds is not None else None
     return CostModel(
         upto_nbytes=tuple(one.upto_nbytes for one in parts),
-        alphas=tuple(_parameter(f"alpha {place} of {name}", _without(one.alpha_s, found.link_delay_ms / 1e3)) for place, one in enumerate(parts)),
+        alphas=tuple(
+            _parameter(f"alpha {place} of {name}", _without(one.alpha_s, found.link_delay_ms / 1e3))
+            for place, one in enumerate(parts)
+        ),
         betas=tuple(_parameter(f"beta {place} of {name}", one.beta_s_per_byte) for place, one in enumerate(parts)),
         gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(str(case.transport)).gamma,
-        goodput=WIRE, source=source, assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
-    )  # fmt: skip
+        goodput=WIRE,
+        source=source,
+        assumed=() if gamma is not None else ("gamma is stated, no all-reduce gave one with an interval",),
+    )
 
 
 def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
-    """Of a transport without sends: what a ring's messages must cost for its calls to take as long as they do; reducing is in them."""
+    """Of a transport without sends: what a ring's messages must cost for its calls to take as long as they do; reducing
+    is in them."""
     rounds = 2 * (reduces.ranks - 1)
     parts = reduces.call.segments
 
     def share(one: Parameter, part: float) -> Parameter:
-        return Parameter(value=one.value * part, low=None if one.low is None else one.low * part, high=None if one.high is None else one.high * part)
+        return Parameter(
+            value=one.value * part,
+            low=None if one.low is None else one.low * part,
+            high=None if one.high is None else one.high * part,
+        )
 
     return CostModel(
         upto_nbytes=tuple(None if one.upto_nbytes is None else one.upto_nbytes // reduces.ranks for one in parts),
-        alphas=tuple(_parameter(f"alpha {place} of {name}", share(one.alpha_s, 1 / rounds)) for place, one in enumerate(parts)),
-        betas=tuple(_parameter(f"beta {place} of {name}", share(one.beta_s_per_byte, reduces.ranks / rounds)) for place, one in enumerate(parts)),
-        gamma=Uncertain(f"gamma of {name}", 0.0), goodput=WIRE, source=source,
+        alphas=tuple(
+            _parameter(f"alpha {place} of {name}", share(one.alpha_s, 1 / rounds)) for place, one in enumerate(parts)
+        ),
+        betas=tuple(
+            _parameter(f"beta {place} of {name}", share(one.beta_s_per_byte, reduces.ranks / rounds))
+            for place, one in enumerate(parts)
+        ),
+        gamma=Uncertain(f"gamma of {name}", 0.0),
+        goodput=WIRE,
+        source=source,
         assumed=("alpha and beta are those of whole calls, as a ring would need them",),
-    )  # fmt: skip
+    )
 
 
 def _without(one: Parameter, seconds: float) -> Parameter:
-    value, low, high = (None if bound is None else max(bound - seconds, 0.0) for bound in (one.value, one.low, one.high))
+    value, low, high = (
+        None if bound is None else max(bound - seconds, 0.0) for bound in (one.value, one.low, one.high)
+    )
     assert value is not None
     return Parameter(value=value, low=low, high=high) if seconds else one
 
@@ -148,4 +197,11 @@ def _stated(transport: str) -> CostModel:
     family = next((name for name, kind in _table().items() if transport in kind["transports"]), "libraries")
     kind = _table()[family]
     values = {name: Uncertain(f"{name} of {family}", *map(float, kind[name])) for name in ("alpha", "beta", "gamma")}
-    return CostModel((None,), (values["alpha"],), (values["beta"],), values["gamma"], float(kind["goodput"]), f"stated, not measured: {kind['why']}")
+    return CostModel(
+        (None,),
+        (values["alpha"],),
+        (values["beta"],),
+        values["gamma"],
+        float(kind["goodput"]),
+        f"stated, not measured: {kind['why']}",
+    )

@@ -28,7 +28,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Point-to-point times: segments, the intervals of their alphas and betas, how well they fit, and the AICc of each number of segments."""
+    """Point-to-point times: segments, the intervals of their alphas and betas, how well they fit, and the AICc of each
+    number of segments."""
 
     segments: tuple[Segment, ...]
     alphas: tuple[Value, ...]
@@ -47,7 +48,8 @@ class Reduction:
 
 
 def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
-    """alpha + beta n of one message. `times`: s, a row per launch, a column per size; medians over launches are fitted. SpecError when they cannot be."""
+    """alpha + beta n of one message. `times`: s, a row per launch, a column per size; medians over launches are fitted.
+    SpecError when they cannot be."""
     checked(what, nbytes, times)
     medians = np.median(times, axis=0)
     cuts, scores = choose_cuts(nbytes, medians)
@@ -58,12 +60,26 @@ def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
         return np.array([[segment.alpha, segment.beta] for segment in found]).ravel()
 
     spans = _intervals(resampled, len(times), 2 * len(segments))
-    values = [Value(value, *span) for value, span in zip((part for one in segments for part in (one.alpha, one.beta)), spans, strict=True)]
-    return Line(segments, tuple(values[::2]), tuple(values[1::2]), goodness(nbytes, medians, seconds(segments, nbytes)), scores)
+    values = [
+        Value(value, *span)
+        for value, span in zip((part for one in segments for part in (one.alpha, one.beta)), spans, strict=True)
+    ]
+    return Line(
+        segments, tuple(values[::2]), tuple(values[1::2]), goodness(nbytes, medians, seconds(segments, nbytes)), scores
+    )
 
 
-def fit_reduction(what: str, line: Line, algorithm: str, ranks: int, nbytes: np.ndarray, times: np.ndarray, sent: tuple[np.ndarray, np.ndarray]) -> Reduction:
-    """gamma >= 0 of an all-reduce whose messages cost what `line` says; `sent` are the sizes and times that `line` was fitted to.
+def fit_reduction(
+    what: str,
+    line: Line,
+    algorithm: str,
+    ranks: int,
+    nbytes: np.ndarray,
+    times: np.ndarray,
+    sent: tuple[np.ndarray, np.ndarray],
+) -> Reduction:
+    """gamma >= 0 of an all-reduce whose messages cost what `line` says; `sent` are the sizes and times that `line` was
+    fitted to.
 
     The interval resamples both: launches of the all-reduce and of the transfer.
     """
@@ -75,7 +91,9 @@ def fit_reduction(what: str, line: Line, algorithm: str, ranks: int, nbytes: np.
 
     def resampled(draw: Draw) -> np.ndarray:
         segments = fit_segments(sent[0], np.median(sent[1][draw(len(sent[1]))], axis=0), cuts)
-        return np.array([_gamma(rounds, nbytes, np.median(times[draw(len(times))], axis=0), messages_s(segments, rounds, nbytes))])
+        return np.array(
+            [_gamma(rounds, nbytes, np.median(times[draw(len(times))], axis=0), messages_s(segments, rounds, nbytes))]
+        )
 
     predicted = predict(rounds, line.segments, nbytes, medians)
     span = _intervals(resampled, min(len(times), len(sent[1])), 1)[0]
@@ -88,19 +106,25 @@ def predict(rounds: Rounds, segments: tuple[Segment, ...], nbytes: np.ndarray, t
     found = np.empty(len(nbytes))
     for place in range(len(nbytes)):
         others = np.arange(len(nbytes)) != place
-        found[place] = alone[place] + rounds.reduced * nbytes[place] * _gamma(rounds, nbytes[others], times[others], alone[others])
+        found[place] = alone[place] + rounds.reduced * nbytes[place] * _gamma(
+            rounds, nbytes[others], times[others], alone[others]
+        )
     return found
 
 
 def _gamma(rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, alone: np.ndarray) -> float:
-    """s per byte reduced with the least sum of squared relative errors; 0 where the messages alone would take longer than the all-reduce did."""
+    """s per byte reduced with the least sum of squared relative errors; 0 where the messages alone would take longer
+    than the all-reduce did."""
     rows, wanted = rounds.reduced * nbytes / times, 1 - alone / times
     weight = float(rows @ rows)
     return max(float(rows @ wanted) / weight, 0.0) if weight else 0.0
 
 
-def _intervals(resampled: Callable[[Draw], np.ndarray], launches: int, count: int) -> list[tuple[float | None, float | None]]:
-    """Percentile bootstrap over launches, of each of `count` parameters; (None, None) below the fewest launches that give an interval."""
+def _intervals(
+    resampled: Callable[[Draw], np.ndarray], launches: int, count: int
+) -> list[tuple[float | None, float | None]]:
+    """Percentile bootstrap over launches, of each of `count` parameters; (None, None) below the fewest launches that
+    give an interval."""
     if launches < smallest_count():
         return [(None, None)] * count
     generator = np.random.default_rng(SEED)

@@ -1,4 +1,5 @@
-"""Strategy hybrid in simulation: what a rank exchanges when fully connected layers are divided over the ranks of a group (strategies/hybrid.py)."""
+"""Strategy hybrid in simulation: what a rank exchanges when fully connected layers are divided over the ranks of a
+group (strategies/hybrid.py)."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ LABEL = 8
 
 
 def exchange_plan(case: TrainCase, network: Network) -> Plan:
-    """Buckets of what all ranks hold, over all of them; of the widest strips, over the ranks that hold the same ones. A strip takes as long as the whole
-    layer on the points of one rank: P times the points, a P-th of the features."""
+    """Buckets of what all ranks hold, over all of them; of the widest strips, over the ranks that hold the same ones. A
+    strip takes as long as the whole layer on the points of one rank: P times the points, a P-th of the features."""
     groups = case.groups or best_groups(network, case.ranks, case.minibatch)
     size = case.ranks // groups
     check_division(network, size)
@@ -34,21 +35,37 @@ def exchange_plan(case: TrainCase, network: Network) -> Plan:
         layer = network.layers[layers[index]]
         variable = layer.variables[index - layers.index(layers[index])]
         rows = _widest(layer, size)
-        parameters[index] = Parameter(variable.name, shrunk(variable.elements // layer.output_shape[0] * rows, case.shrink))
+        parameters[index] = Parameter(
+            variable.name, shrunk(variable.elements // layer.output_shape[0] * rows, case.shrink)
+        )
     shared = [index for index in range(len(parameters)) if index not in set(of_strips)]
-    found = [(some, nbytes, "all") for some, nbytes in zip(*program.bucketed(case, parameters, shared, case.ranks), strict=True)]
+    found = [
+        (some, nbytes, "all")
+        for some, nbytes in zip(*program.bucketed(case, parameters, shared, case.ranks), strict=True)
+    ]
     if groups > 1:
-        found += [(some, nbytes, "between") for some, nbytes in zip(*program.bucketed(case, parameters, of_strips, groups), strict=True)]
+        found += [
+            (some, nbytes, "between")
+            for some, nbytes in zip(*program.bucketed(case, parameters, of_strips, groups), strict=True)
+        ]
     alone = sum(parameters[index].elements for index in of_strips) * ITEM if groups == 1 else 0
     found.sort(key=lambda one: -max(one[0]))
     return Plan(
-        tuple(nbytes for _, nbytes, _ in found), tuple(some for some, _, _ in found), layers, tuple(float(one.elements * ITEM) for one in parameters),
-        tuple(scope for *_, scope in found), groups, case.ranks, float(undivided), float(alone),  # type: ignore[misc]
-    )  # fmt: skip
+        tuple(nbytes for _, nbytes, _ in found),
+        tuple(some for some, _, _ in found),
+        layers,
+        tuple(float(one.elements * ITEM) for one in parameters),
+        tuple(scope for *_, scope in found),
+        groups,
+        case.ranks,
+        float(undivided),
+        float(alone),  # type: ignore[misc]
+    )
 
 
 def with_activations(case: TrainCase, plan: Plan, items: Sequence[Item]) -> list[Item]:
-    """The step with the exchanges that its passes wait for: labels, points at the border, features behind every divided layer, and gradients back."""
+    """The step with the exchanges that its passes wait for: labels, points at the border, features behind every divided
+    layer, and gradients back."""
     network, size = network_of(case), case.ranks // plan.groups
     layers, points = tail(network), case.minibatch // plan.groups
     if size == 1:

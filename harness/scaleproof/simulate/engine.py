@@ -1,4 +1,5 @@
-"""The record of a case without processes: every rank's main thread, its communication thread, and the links between nodes, in simulated time."""
+"""The record of a case without processes: every rank's main thread, its communication thread, and the links between
+nodes, in simulated time."""
 
 from __future__ import annotations
 
@@ -42,10 +43,17 @@ class Options:
 
 
 def simulate(
-    case: TrainCase, profile: Profile | None, cluster: Cluster, costs: MessageCosts, *, jitter: Jitter | None = None, seed: int = 0,
+    case: TrainCase,
+    profile: Profile | None,
+    cluster: Cluster,
+    costs: MessageCosts,
+    *,
+    jitter: Jitter | None = None,
+    seed: int = 0,
     options: Options = Options(),
-) -> Prediction:  # fmt: skip
-    """Every step of a training case. `profile` None: nothing is computed (compute: none). SpecError for a strategy that is not simulated."""
+) -> Prediction:
+    """Every step of a training case. `profile` None: nothing is computed (compute: none). SpecError for a strategy that
+    is not simulated."""
     ranks = case.ranks
     nodes = [rank * case.nodes // ranks for rank in range(ranks)]
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
@@ -90,14 +98,18 @@ class Patterns:
                 self._known[key] = pattern_of(self._algorithm, item.operation, self.ranks)
             else:
                 groups = self._members[item.scope]
-                self._known[key] = grouped(pattern_of(self._algorithm, item.operation, len(groups[0])), groups, self.ranks)
+                self._known[key] = grouped(
+                    pattern_of(self._algorithm, item.operation, len(groups[0])), groups, self.ranks
+                )
         return self._known[key]
 
 
 class _Running:
     """Where every rank stands. `at`: its main thread, in s."""
 
-    def __init__(self, exchange: Exchange, case: TrainCase, patterns: Patterns, tensors: Sequence[Tensor], update_s: float) -> None:
+    def __init__(
+        self, exchange: Exchange, case: TrainCase, patterns: Patterns, tensors: Sequence[Tensor], update_s: float
+    ) -> None:
         self.exchange, self.patterns, self.order = exchange, patterns, case.bucket_order
         self._by_main = case.communication == "main" and case.collective != NATIVE
         """Nobody moves a call before the main thread waits for it."""
@@ -124,7 +136,9 @@ class _Running:
             if isinstance(item, Compute):
                 self._compute(item, step, factors, spans)
             elif isinstance(item, Submit):
-                call = Call(self.patterns.of(item), item.nbytes, self.at, item.place, item.number % len(self.exchange.free))
+                call = Call(
+                    self.patterns.of(item), item.nbytes, self.at, item.place, item.number % len(self.exchange.free)
+                )
                 self._pending.append((item.number, call))
                 self._latest[item.number] = call
                 self._untold.append((step, call))
@@ -174,7 +188,8 @@ class _Running:
         spans.append(Span(item.event, step, before, self.at, int(item.nbytes)))
 
     def _move(self, last: int | None) -> None:
-        """The main thread sees calls to their end, in order: up to this one, or all. They began when it made them and moved nothing since."""
+        """The main thread sees calls to their end, in order: up to this one, or all. They began when it made them and
+        moved nothing since."""
         numbers = [number for number, _ in self._pending]
         count = len(numbers) if last is None else numbers.index(last) + 1 if last in numbers else 0
         chosen, self._pending = [call for _, call in self._pending[:count]], self._pending[count:]
@@ -197,16 +212,22 @@ class _Running:
             free = float(self.exchange.free[0].max())
             ready = [max(float(call.ready.max()), free) for _, call in self._pending]
             soonest = min(ready)
-            first = min((place for place, when in enumerate(ready) if when <= soonest), key=lambda place: self._pending[place][1].place)
+            first = min(
+                (place for place, when in enumerate(ready) if when <= soonest),
+                key=lambda place: self._pending[place][1].place,
+            )
             chosen = [self._pending.pop(first)]
         self.exchange.run([call for _, call in chosen])
 
     def _fuse(self, limit: float) -> None:
-        """What is ready on all ranks when the channel is free goes as one call, up to so many bytes; at least the next one."""
+        """What is ready on all ranks when the channel is free goes as one call, up to so many bytes; at least the next
+        one."""
         calls = [call for _, call in self._pending]
         begins = max(float(calls[0].ready.max()), float(self.exchange.free[0].max()))
         count, nbytes = 1, calls[0].nbytes
-        while count < len(calls) and float(calls[count].ready.max()) <= begins and nbytes + calls[count].nbytes <= limit:
+        while (
+            count < len(calls) and float(calls[count].ready.max()) <= begins and nbytes + calls[count].nbytes <= limit
+        ):
             nbytes += calls[count].nbytes
             count += 1
         whole = Call(calls[0].pattern, nbytes, np.maximum.reduce([call.ready for call in calls[:count]]))

@@ -1,4 +1,5 @@
-"""When collective calls start and end on every rank: in step where no two messages can meet on a link, else by the fluid engine."""
+"""When collective calls start and end on every rank: in step where no two messages can meet on a link, else by the
+fluid engine."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from scaleproof.simulate.schedules import Pattern, Round
 
 @dataclass(slots=True)
 class Call:
-    """One collective call of every rank. `ready`: when each rank has what it gives, in s; `start` and `end` are found out."""
+    """One collective call of every rank. `ready`: when each rank has what it gives, in s; `start` and `end` are found
+    out."""
 
     pattern: Pattern
     nbytes: float
@@ -32,7 +34,9 @@ class Exchange:
 
     `symmetry` False: nothing is shortened, for comparison."""
 
-    def __init__(self, network: Network, nodes: Sequence[int], costs: MessageCosts, channels: int = 1, symmetry: bool = True) -> None:
+    def __init__(
+        self, network: Network, nodes: Sequence[int], costs: MessageCosts, channels: int = 1, symmetry: bool = True
+    ) -> None:
         self.network, self.nodes, self.costs = network, np.array(nodes), costs
         self.symmetry = symmetry
         self.free = np.zeros((channels, len(nodes)))
@@ -40,7 +44,8 @@ class Exchange:
         self._star = tuple(part[self.nodes] for part in network.star) if alone and network.star is not None else None
 
     def run(self, calls: Sequence[Call]) -> None:
-        """Fill in `start` and `end`. Calls of one channel go in the order given; a rank starts one when it is ready and its channel is free."""
+        """Fill in `start` and `end`. Calls of one channel go in the order given; a rank starts one when it is ready and
+        its channel is free."""
         if self._star is not None and all(call.pattern.exclusive for call in calls):
             for call in calls:
                 call.start = np.maximum(call.ready, self.free[0])
@@ -50,7 +55,8 @@ class Exchange:
         FluidCalls(self.network, self.nodes, self.costs).run(calls, self.free)
 
     def _in_step(self, pattern: Pattern, nbytes: float, start: np.ndarray, star: tuple[np.ndarray, ...]) -> np.ndarray:
-        """Exact on a star with a rank a node: a message goes when both its ends are in its round, so every link carries one at a time."""
+        """Exact on a star with a rank a node: a message goes when both its ends are in its round, so every link carries
+        one at a time."""
         at = start.copy()
         for one, times in pattern.rounds:
             sent, reduced = self._message_s(one, nbytes, star)
@@ -69,5 +75,10 @@ class Exchange:
         up, down, delay = star
         size = one.share * nbytes
         rate = np.minimum(up[one.source], down[one.destination])
-        sent = self.costs.alpha(size) + delay[one.source] + delay[one.destination] + size * np.maximum(self.costs.beta(size), 1 / rate)
+        sent = (
+            self.costs.alpha(size)
+            + delay[one.source]
+            + delay[one.destination]
+            + size * np.maximum(self.costs.beta(size), 1 / rate)
+        )
         return sent, np.where(one.reduces, self.costs.gamma * size, 0.0)

@@ -1,4 +1,5 @@
-"""Fluid flows over links that are shared fairly: max-min rates, and a clock that goes from one end of a flow or timer to the next."""
+"""Fluid flows over links that are shared fairly: max-min rates, and a clock that goes from one end of a flow or timer
+to the next."""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ SAME = 1e-9
 
 
 def max_min_rates(routes: np.ndarray, capacities: np.ndarray, caps: np.ndarray) -> np.ndarray:
-    """Rates that give every flow as much as it can have without taking from one that has less (Bertsekas and Gallager, Data Networks, section 6.5).
+    """Rates that give every flow as much as it can have without taking from one that has less (Bertsekas and Gallager,
+    Data Networks, section 6.5).
 
-    `routes`: a row per flow, numbers of its links, filled up with len(capacities); `caps`: the most that each flow takes by itself."""
+    `routes`: a row per flow, numbers of its links, filled up with len(capacities); `caps`: the most that each flow
+    takes by itself."""
     rates = np.zeros(len(routes))
     left, open_flows = np.append(capacities, np.inf), np.arange(len(routes))
     while len(open_flows):

@@ -27,7 +27,10 @@ class FluidCalls:
     def run(self, calls: Sequence[Call], free: np.ndarray) -> None:
         """Fill in the calls' starts and ends; `free` (a row per channel, a column per rank) is brought up to date."""
         ranks = free.shape[1]
-        queues = [[[number for number, call in enumerate(calls) if call.channel == channel] for _ in range(ranks)] for channel in range(len(free))]
+        queues = [
+            [[number for number, call in enumerate(calls) if call.channel == channel] for _ in range(ranks)]
+            for channel in range(len(free))
+        ]
         runs = [_Run(call, self._messages(call), self._send) for call in calls]
 
         def go_on(channel: int, rank: int) -> None:
@@ -53,16 +56,30 @@ class FluidCalls:
     def message(self, source: int, destination: int, nbytes: float, done: partial[None]) -> None:
         """One by itself, from now on."""
         size = np.array([nbytes])
-        self._send(source, destination, nbytes, float(self._costs.alpha(size)[0]), float(self._costs.beta(size)[0]), done)
+        self._send(
+            source, destination, nbytes, float(self._costs.alpha(size)[0]), float(self._costs.beta(size)[0]), done
+        )
 
-    def _send(self, source: int, destination: int, nbytes: float, alpha: float, beta: float, done: partial[None]) -> None:
+    def _send(
+        self, source: int, destination: int, nbytes: float, alpha: float, beta: float, done: partial[None]
+    ) -> None:
         route = self._network.route(int(self._nodes[source]), int(self._nodes[destination]))
-        self.flows.at(self.flows.now + alpha + self._network.delay_s(route), partial(self.flows.send, nbytes, route, self._network.most(route, beta), done))
+        self.flows.at(
+            self.flows.now + alpha + self._network.delay_s(route),
+            partial(self.flows.send, nbytes, route, self._network.most(route, beta), done),
+        )
 
     def _messages(self, call: Call) -> _Messages:
         plan = compiled(call.pattern)
         size = plan.share * call.nbytes
-        return _Messages(plan, size, self._costs.alpha(size), self._costs.beta(size), np.where(plan.reduces, self._costs.gamma * size, 0.0), self.flows)
+        return _Messages(
+            plan,
+            size,
+            self._costs.alpha(size),
+            self._costs.beta(size),
+            np.where(plan.reduces, self._costs.gamma * size, 0.0),
+            self.flows,
+        )
 
 
 class _Plan:
@@ -78,7 +95,9 @@ class _Plan:
         first = 0
         for one in parts:
             inside: dict[int, list[int]] = {}
-            for offset, (source, destination) in enumerate(zip(one.source.tolist(), one.destination.tolist(), strict=True)):
+            for offset, (source, destination) in enumerate(
+                zip(one.source.tolist(), one.destination.tolist(), strict=True)
+            ):
                 inside.setdefault(source, []).append(first + offset)
                 inside.setdefault(destination, []).append(first + offset)
             for rank, numbers in inside.items():
@@ -95,10 +114,17 @@ def compiled(pattern: Pattern) -> _Plan:
 class _Messages:
     """The messages of one call with their costs, in s."""
 
-    def __init__(self, plan: _Plan, size: np.ndarray, alpha: np.ndarray, beta: np.ndarray, reduce_s: np.ndarray, flows: Flows) -> None:
+    def __init__(
+        self, plan: _Plan, size: np.ndarray, alpha: np.ndarray, beta: np.ndarray, reduce_s: np.ndarray, flows: Flows
+    ) -> None:
         self.plan, self.flows = plan, flows
         self.source, self.destination = plan.source.tolist(), plan.destination.tolist()
-        self.size, self.alpha, self.beta, self.reduce_s = size.tolist(), alpha.tolist(), beta.tolist(), reduce_s.tolist()
+        self.size, self.alpha, self.beta, self.reduce_s = (
+            size.tolist(),
+            alpha.tolist(),
+            beta.tolist(),
+            reduce_s.tolist(),
+        )
 
 
 class _Run:
@@ -132,7 +158,12 @@ class _Run:
             if self._here[number] == 2:
                 parts = self._messages
                 self._send(
-                    parts.source[number], parts.destination[number], parts.size[number], parts.alpha[number], parts.beta[number], partial(self._over, number)
+                    parts.source[number],
+                    parts.destination[number],
+                    parts.size[number],
+                    parts.alpha[number],
+                    parts.beta[number],
+                    partial(self._over, number),
                 )
 
     def _over(self, number: int) -> None:

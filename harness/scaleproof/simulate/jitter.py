@@ -1,4 +1,5 @@
-"""How much longer than usual a rank computes: spread from step to step, and ranks that are slow for good; fitted to a machine's launches."""
+"""How much longer than usual a rank computes: spread from step to step, and ranks that are slow for good; fitted to a
+machine's launches."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ FILE = "jitter.json"
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
-    """Lognormal factors on a rank's compute time, each with median 1. `step_sigma`: standard deviation of the logarithm from step to step within a rank;
-    `rank_sigma`: between ranks, for the whole launch; `straggler_share` of steps take `straggler_factor` times as long."""
+    """Lognormal factors on a rank's compute time, each with median 1. `step_sigma`: standard deviation of the logarithm
+    from step to step within a rank; `rank_sigma`: between ranks, for the whole launch; `straggler_share` of steps take
+    `straggler_factor` times as long."""
 
     step_sigma: float = 0.0
     rank_sigma: float = 0.0
@@ -75,7 +77,9 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
     try:
         return FittedJitter.model_validate_json(path.read_bytes()) if path.exists() else None
     except ValidationError:
-        raise SpecError(f"{path}: no jitter of this version; `scaleproof fit SUITE EXPERIMENT` makes a new one") from None
+        raise SpecError(
+            f"{path}: no jitter of this version; `scaleproof fit SUITE EXPERIMENT` makes a new one"
+        ) from None
 
 
 def write_jitter(results: Path, found: FittedJitter) -> Path:

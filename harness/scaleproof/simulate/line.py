@@ -1,4 +1,5 @@
-"""alpha + beta n fitted to times over message sizes: relative least squares without negative parts, cut where a protocol changes."""
+"""alpha + beta n fitted to times over message sizes: relative least squares without negative parts, cut where a
+protocol changes."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ LEAST_SIZES = 3
 MOST_SEGMENTS = 3
 """Eager, rendezvous, and beyond the caches."""
 BETTER_BY = 10.0
-"""A cut is made when it lowers AICc by more than this: then the data leave the simpler model essentially no support (Burnham and Anderson 2004, table 1)."""
+"""A cut is made when it lowers AICc by more than this: then the data leave the simpler model essentially no support
+(Burnham and Anderson 2004, table 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,8 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Goodness:
-    """How well a model tells the medians it is shown with: R^2 of the logarithms of times, relative errors |model - measured| / measured."""
+    """How well a model tells the medians it is shown with: R^2 of the logarithms of times, relative errors |model -
+    measured| / measured."""
 
     r_squared: float
     median_error: float
@@ -82,7 +85,8 @@ def choose_cuts(nbytes: np.ndarray, times: np.ndarray) -> tuple[tuple[int, ...],
 
 
 def aicc(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> float:
-    """Corrected Akaike criterion of relative errors; parameters are two a segment, one a cut and the variance. Infinite with too few sizes."""
+    """Corrected Akaike criterion of relative errors; parameters are two a segment, one a cut and the variance. Infinite
+    with too few sizes."""
     count, parameters = len(nbytes), 2 * (len(cuts) + 1) + len(cuts) + 1
     if count - parameters - 1 <= 0:
         return math.inf if cuts else 0.0

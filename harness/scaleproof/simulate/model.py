@@ -16,7 +16,8 @@ NORMAL_95 = 1.959963984540054
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """A parameter with its 95 % interval; without one it is taken as exact. `name` tells whose it is: equal names are drawn alike in every case."""
+    """A parameter with its 95 % interval; without one it is taken as exact. `name` tells whose it is: equal names are
+    drawn alike in every case."""
 
     name: str
     value: float
@@ -24,21 +25,23 @@ class Uncertain:
     high: float | None = None
 
     def drawn(self, seed: int) -> float:
-        """One draw: normal around the value on either side, as wide as that side of the interval; never below 0. Of positive parameters on logarithms,
-        so that a factor up is as likely as one down."""
+        """One draw: normal around the value on either side, as wide as that side of the interval; never below 0. Of
+        positive parameters on logarithms, so that a factor up is as likely as one down."""
         if self.low is None or self.high is None or self.low >= self.high:
             return self.value
         digits = hashlib.sha256(f"{seed}/{self.name}".encode()).digest()[:8]
         step = float(np.random.default_rng(int.from_bytes(digits)).standard_normal()) / NORMAL_95
         if self.low > 0 and self.value > 0:
-            return self.value * math.exp(step * (math.log(self.value / self.low) if step < 0 else math.log(self.high / self.value)))
+            return self.value * math.exp(
+                step * (math.log(self.value / self.low) if step < 0 else math.log(self.high / self.value))
+            )
         return max(self.value + step * (self.value - self.low if step < 0 else self.high - self.value), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCosts:
-    """alpha (s a message) and beta (s a byte that the software takes, a floor under what the links take), by message size; gamma (s a byte reduced);
-    `goodput`: share of a link's rate that is payload."""
+    """alpha (s a message) and beta (s a byte that the software takes, a floor under what the links take), by message
+    size; gamma (s a byte reduced); `goodput`: share of a link's rate that is payload."""
 
     segments: tuple[Segment, ...]
     gamma: float
@@ -80,12 +83,17 @@ class CostModel:
         return self._costs(lambda one: one.value)
 
     def drawn(self, seed: int) -> MessageCosts:
-        """Every parameter drawn from its uncertainty; parameters of one name are drawn alike under one seed, in whatever case."""
+        """Every parameter drawn from its uncertainty; parameters of one name are drawn alike under one seed, in
+        whatever case."""
         return self._costs(lambda one: one.drawn(seed))
 
     def _costs(self, value_of) -> MessageCosts:  # type: ignore[no-untyped-def]
         parts = zip(self.upto_nbytes, self.alphas, self.betas, strict=True)
-        return MessageCosts(tuple(Segment(upto, value_of(alpha), value_of(beta)) for upto, alpha, beta in parts), value_of(self.gamma), self.goodput)
+        return MessageCosts(
+            tuple(Segment(upto, value_of(alpha), value_of(beta)) for upto, alpha, beta in parts),
+            value_of(self.gamma),
+            self.goodput,
+        )
 
     @property
     def parameters(self) -> tuple[Uncertain, ...]:

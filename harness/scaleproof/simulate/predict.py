@@ -1,4 +1,5 @@
-"""From a planned launch of fabric `simulated` to what its record holds: finds profile, cluster and costs, draws from their uncertainty, simulates."""
+"""From a planned launch of fabric `simulated` to what its record holds: finds profile, cluster and costs, draws from
+their uncertainty, simulates."""
 
 from __future__ import annotations
 
@@ -40,7 +41,12 @@ class Inputs:
     @property
     def digest(self) -> str:
         """Of their contents: another one, and a case is predicted again."""
-        parts = [self.case.case_id, asdict(self.cluster), asdict(self.costs), self.profile.model_dump(mode="json") if self.profile else None]
+        parts = [
+            self.case.case_id,
+            asdict(self.cluster),
+            asdict(self.costs),
+            self.profile.model_dump(mode="json") if self.profile else None,
+        ]
         parts += [asdict(self.jitter)] if self.jitter else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -50,17 +56,22 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
     if not isinstance(case, TrainCase | CollectiveCase | TransferCase):
         raise SpecError(f"program {case.program!r} is not simulated; use 'train', 'collective' or 'transfer'")
     computes = isinstance(case, TrainCase) and case.compute != "none"
-    profile = profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
+    profile = (
+        profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None
+    )
     if isinstance(case, TrainCase):  # what cannot be simulated is said before anything is
         step_program(case, exchange_plan(case, network_of(case)), profile)
     costs = cost_model(case, results, machine_id())
     if profile is not None and 0 < (count := min(layer.forward_s.n for layer in profile.layers)) < smallest_count():
-        costs = costs.also_assumed(f"compute is as in {count} process{'es' if count > 1 else ''}; {smallest_count()} would show how it spreads")
+        costs = costs.also_assumed(
+            f"compute is as in {count} process{'es' if count > 1 else ''}; {smallest_count()} would show how it spreads"
+        )
     return Inputs(case, cluster_of(case), costs, profile, _jitter(case, results))
 
 
 def _jitter(case: AnyCase, results: Path) -> Jitter | None:
-    """This machine's, where the case computes for real on it: what is replayed sleeps as long every time, and of other hardware nothing is known."""
+    """This machine's, where the case computes for real on it: what is replayed sleeps as long every time, and of other
+    hardware nothing is known."""
     if not isinstance(case, TrainCase) or case.compute != "real" or case.profile is not None:
         return None
     fitted = read_jitter(results, machine_id())
@@ -74,7 +85,8 @@ def predict(inputs: Inputs, seed: int | None = None) -> Prediction:
 
 
 class Predictor:
-    """What the supervisor asks for launches of fabric `simulated`; `results`: the folder with the machine's costs and profiles."""
+    """What the supervisor asks for launches of fabric `simulated`; `results`: the folder with the machine's costs and
+    profiles."""
 
     def __init__(self, results: Path) -> None:
         self._results = results.resolve()
@@ -85,7 +97,8 @@ class Predictor:
         return self._inputs(case).digest
 
     def foretell(self, launch: PlannedLaunch) -> Foretold:
-        """Repetition 0 is the prediction itself; each further one is a draw from the uncertainty of costs and profile, the same in all cases of a block.
+        """Repetition 0 is the prediction itself; each further one is a draw from the uncertainty of costs and profile,
+        the same in all cases of a block.
 
         SpecError where something is missing."""
         inputs, started = self._inputs(launch.case), perf_counter()
@@ -110,19 +123,31 @@ def _simulated(inputs: Inputs, costs: MessageCosts, profile: Profile | None, see
 
 def _facts(inputs: Inputs, seed: int | None) -> dict[str, Any]:
     case, profile = inputs.case, inputs.profile
-    parameters = [asdict(one) | {"drawn": one.value if seed is None else one.drawn(seed)} for one in inputs.costs.parameters]
-    computed = {"node": profile.node, "taken": profile.taken, "measured_at": profile.measured_at, "step_s": profile.step_s} if profile else None
+    parameters = [
+        asdict(one) | {"drawn": one.value if seed is None else one.drawn(seed)} for one in inputs.costs.parameters
+    ]
+    computed = (
+        {"node": profile.node, "taken": profile.taken, "measured_at": profile.measured_at, "step_s": profile.step_s}
+        if profile
+        else None
+    )
     return {
-        "inputs": inputs.digest, "draw": seed, "costs": inputs.costs.source, "assumed": list(inputs.costs.assumed), "parameters": parameters,
-        "goodput": inputs.costs.goodput, "profile": computed, "cluster": inputs.cluster.name,
+        "inputs": inputs.digest,
+        "draw": seed,
+        "costs": inputs.costs.source,
+        "assumed": list(inputs.costs.assumed),
+        "parameters": parameters,
+        "goodput": inputs.costs.goodput,
+        "profile": computed,
+        "cluster": inputs.cluster.name,
         "jitter": asdict(inputs.jitter) if inputs.jitter else None,
         "algorithm": algorithm_of(case) if isinstance(case, TrainCase | CollectiveCase) else None,
-    }  # fmt: skip
+    }
 
 
 def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:
-    """Drawn from the intervals of its times under the seed (None: as it is). All layers move together: what makes one slower on a machine makes them all
-    slower."""
+    """Drawn from the intervals of its times under the seed (None: as it is). All layers move together: what makes one
+    slower on a machine makes them all slower."""
     if profile is None or seed is None:
         return profile
     name = f"compute of {profile.workload} on {profile.node}"
@@ -134,5 +159,9 @@ def drawn_profile(profile: Profile | None, seed: int | None) -> Profile | None:
     for layer in profile.layers:
         backward, weight = moved(layer.backward_s), moved(layer.weight_s)
         weight = weight.model_copy(update={"median": min(weight.median, backward.median)})
-        layers.append(LayerTimes(name=layer.name, mac=layer.mac, forward_s=moved(layer.forward_s), backward_s=backward, weight_s=weight))
+        layers.append(
+            LayerTimes(
+                name=layer.name, mac=layer.mac, forward_s=moved(layer.forward_s), backward_s=backward, weight_s=weight
+            )
+        )
     return profile.model_copy(update={"layers": tuple(layers), "update_s": moved(profile.update_s)})

@@ -1,4 +1,5 @@
-"""One training step as each rank's main thread goes through it: computing, handing calls to the communication thread, waiting for them."""
+"""One training step as each rank's main thread goes through it: computing, handing calls to the communication thread,
+waiting for them."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ Item = Compute | Submit | Wait | Pushed | Served
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a step exchanges: bytes of every bucket in the order of calls, the parameters in each, and the layer of each parameter."""
+    """What a step exchanges: bytes of every bucket in the order of calls, the parameters in each, and the layer of each
+    parameter."""
 
     nbytes: tuple[float, ...]
     members: tuple[tuple[int, ...], ...]
@@ -113,14 +115,16 @@ def exchange_plan(case: TrainCase, network: Network) -> Plan:
 
         return of_hybrid(case, network)
     parameters, layers = parameters_of(network, case.shrink)
-    members, nbytes = bucketed(case, parameters, range(len(parameters)), case.ranks if case.strategy == "distributed_update" else 1)
+    members, nbytes = bucketed(
+        case, parameters, range(len(parameters)), case.ranks if case.strategy == "distributed_update" else 1
+    )
     sizes = tuple(float(one.elements * ITEM) for one in parameters)
     return Plan(nbytes, members, layers, sizes, ranks=case.ranks, late=_late(case, sizes))
 
 
 def _late(case: TrainCase, sizes: Sequence[float]) -> frozenset[int]:
-    """A server's messages are moved by the main thread, which computes: what no socket takes at once waits for the end of the backward pass, and behind it
-    what the same server gets after."""
+    """A server's messages are moved by the main thread, which computes: what no socket takes at once waits for the end
+    of the backward pass, and behind it what the same server gets after."""
     held, late = set[int](), set[int]()
     for index in reversed(range(len(sizes) if case.transport in BY_CALLER else 0)):
         owner = index % (case.servers or case.ranks)
@@ -136,9 +140,14 @@ def parameters_of(network: Network, shrink: float) -> tuple[list[Parameter], tup
     return [Parameter(one.name, shrunk(one.elements, shrink)) for _, one in found], tuple(place for place, _ in found)
 
 
-def bucketed(case: TrainCase, parameters: Sequence[Parameter], chosen: Sequence[int], parts: int) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
+def bucketed(
+    case: TrainCase, parameters: Sequence[Parameter], chosen: Sequence[int], parts: int
+) -> tuple[tuple[tuple[int, ...], ...], tuple[float, ...]]:
     """Members and bytes of the buckets of some parameters, each divisible into `parts`."""
-    members = buckets.plan([parameters[index] for index in chosen], 0 if case.fusion_mib is not None else case.bucket_mib * MIB / case.shrink)
+    members = buckets.plan(
+        [parameters[index] for index in chosen],
+        0 if case.fusion_mib is not None else case.bucket_mib * MIB / case.shrink,
+    )
     named = tuple(tuple(chosen[place] for place in some) for some in members)
     elements = [sum(-(-parameters[index].elements // ALIGN) * ALIGN for index in some) for some in named]
     return named, tuple(float(-(-count // parts) * parts * ITEM) for count in elements)
@@ -171,7 +180,10 @@ Passed = list[tuple[int, float, float]]
 def _backward(profile: Profile | None, scale: float) -> Passed:
     if profile is None:
         return []
-    times = [(place, layer.weight_s.median * scale, (layer.backward_s.median - layer.weight_s.median) * scale) for place, layer in enumerate(profile.layers)]
+    times = [
+        (place, layer.weight_s.median * scale, (layer.backward_s.median - layer.weight_s.median) * scale)
+        for place, layer in enumerate(profile.layers)
+    ]
     return times[::-1]
 
 
@@ -180,7 +192,11 @@ def _local_only(plan: Plan, passed: Passed, update: Compute, across: bool) -> li
 
 
 def _sync(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    return [*(Compute("backward", before + after) for _, before, after in passed), *_submits(plan), *_end(update, across)]
+    return [
+        *(Compute("backward", before + after) for _, before, after in passed),
+        *_submits(plan),
+        *_end(update, across),
+    ]
 
 
 def _sync_overlap(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
@@ -188,7 +204,8 @@ def _sync_overlap(plan: Plan, passed: Passed, update: Compute, across: bool) -> 
 
 
 def _distributed_update(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
-    """Part-reduce beside the backward pass; then each rank steps its part of one bucket while that of the one before is part-broadcast."""
+    """Part-reduce beside the backward pass; then each rank steps its part of one bucket while that of the one before is
+    part-broadcast."""
     reduces = [replace(one, operation="reduce_scatter", scope=plan.scope(one.number)) for one in _submits(plan)]
     items, count, whole = _beside(plan, passed, list(reduces)), len(reduces), plan.undivided or sum(plan.nbytes)
     for one in reduces:
@@ -235,6 +252,10 @@ def _end(update: Compute, across: bool) -> Sequence[Item]:
 
 
 _STRATEGIES = {
-    "local_only": _local_only, "sync": _sync, "sync_overlap": _sync_overlap, "parameter_server": _parameter_server,
-    "distributed_update": _distributed_update, "hybrid": _distributed_update,
-}  # fmt: skip
+    "local_only": _local_only,
+    "sync": _sync,
+    "sync_overlap": _sync_overlap,
+    "parameter_server": _parameter_server,
+    "distributed_update": _distributed_update,
+    "hybrid": _distributed_update,
+}

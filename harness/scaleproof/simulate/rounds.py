@@ -14,7 +14,8 @@ from scaleproof.spec.case import Operation
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """What an array of one byte costs: the largest message of every round, in order, and the bytes that the busiest rank reduces."""
+    """What an array of one byte costs: the largest message of every round, in order, and the bytes that the busiest
+    rank reduces."""
 
     messages: tuple[float, ...]
     reduced: float
@@ -22,12 +23,16 @@ class Rounds:
 
 @lru_cache(maxsize=256)
 def rounds_of(algorithm: str, operation: Operation, ranks: int) -> Rounds:
-    """Counted from the schedule. For `ring` this is 2 (p - 1) messages of n / p and n (p - 1) / p reduced, as the comments of MPICH's source have it
-    (pairwise reduce-scatter and ring all-gather); for `halving_doubling` of p = 2^k Rabenseifner's 2 lg p messages."""
+    """Counted from the schedule. For `ring` this is 2 (p - 1) messages of n / p and n (p - 1) / p reduced, as the
+    comments of MPICH's source have it (pairwise reduce-scatter and ring all-gather); for `halving_doubling` of p = 2^k
+    Rabenseifner's 2 lg p messages."""
     pattern, reduced = pattern_of(algorithm, operation, ranks), np.zeros(ranks)
     for one, times in pattern.rounds:
         np.add.at(reduced, one.destination[one.reduces], one.share[one.reduces] * times)
-    return Rounds(tuple(float(one.share.max()) for one, times in pattern.rounds for _ in range(times)), float(reduced.max(initial=0.0)))
+    return Rounds(
+        tuple(float(one.share.max()) for one, times in pattern.rounds for _ in range(times)),
+        float(reduced.max(initial=0.0)),
+    )
 
 
 def messages_s(segments: tuple[Segment, ...], rounds: Rounds, nbytes: np.ndarray) -> np.ndarray:

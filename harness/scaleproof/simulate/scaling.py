@@ -1,4 +1,5 @@
-"""What a training would gain from more nodes: throughput, efficiency and exposed communication by number of nodes, what binds, and where it ends to pay."""
+"""What a training would gain from more nodes: throughput, efficiency and exposed communication by number of nodes, what
+binds, and where it ends to pay."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 
 DRAWS, DRAWS_AT_END = 39, 19
-"""From the uncertainty of costs and measured profiles: a further one lies between the least and the largest of 39 with 95 %. Where efficiency is a range,
-19 at either end of it, which is further than a further one would be drawn."""
+"""From the uncertainty of costs and measured profiles: a further one lies between the least and the largest of 39 with
+95 %. Where efficiency is a range, 19 at either end of it, which is further than a further one would be drawn."""
 FEW = 7
 """Draws of a strategy whose simulation goes from message to message, which takes seconds on hundreds of nodes."""
 DIVIDED = ("distributed_update", "hybrid", "parameter_server")
@@ -51,7 +52,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One number of nodes. `batch`: samples of a node; `gains`: share by which the step gets shorter when the time that one resource takes is halved."""
+    """One number of nodes. `batch`: samples of a node; `gains`: share by which the step gets shorter when the time that
+    one resource takes is halved."""
 
     nodes: int
     batch: int
@@ -77,8 +79,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Useful:
-    """The most nodes whose efficiency is at least `least`: by the prediction, and by either end of its interval. `at_end`: why no more were looked at, where
-    even the last ones pay."""
+    """The most nodes whose efficiency is at least `least`: by the prediction, and by either end of its interval.
+    `at_end`: why no more were looked at, where even the last ones pay."""
 
     least: float
     value: int
@@ -89,7 +91,8 @@ class Useful:
 
 @dataclass(frozen=True)
 class Question:
-    """A training, without its number of nodes. `fields`: of its case; `minibatch` is global, `per_node` grows it with the nodes: one of the two.
+    """A training, without its number of nodes. `fields`: of its case; `minibatch` is global, `per_node` grows it with
+    the nodes: one of the two.
 
     `profiles`: of a case's compute, the middle first and then the ends of a range of efficiency, where there is one."""
 
@@ -104,9 +107,19 @@ class Question:
     def case(self, nodes: int) -> TrainCase:
         """On so many nodes, one rank on each; pydantic's ValidationError where fields do not fit."""
         minibatch = nodes * (self.per_node or 1) if self.minibatch is None else self.minibatch
-        given = {"warmup": 0, "steps": 1, "suite": "predict", "experiment": "predict", "arm": "predict", "program": "train", "fabric": "simulated"}
+        given = {
+            "warmup": 0,
+            "steps": 1,
+            "suite": "predict",
+            "experiment": "predict",
+            "arm": "predict",
+            "program": "train",
+            "fabric": "simulated",
+        }
         fields = {**given, **self.fields, "ranks": nodes, "minibatch": minibatch}
-        case = parse_case(fields | ({"servers": min(servers, nodes)} if (servers := int(fields.get("servers", 0))) else {}))
+        case = parse_case(
+            fields | ({"servers": min(servers, nodes)} if (servers := int(fields.get("servers", 0))) else {})
+        )
         assert isinstance(case, TrainCase)
         return case.model_copy(update={"workload": self.network.name})  # a network of the user's own is in no registry
 
@@ -135,10 +148,25 @@ class Question:
         steps = self._times(nodes)
         rates = [{index: case.minibatch / step for index, step in times.items()} for times in steps]
         computed = [self._computed(case, profile, times) for profile, times in zip(profiles, steps, strict=True)]
-        exposed = [{index: max(step - alone[index], 0.0) for index, step in times.items()} for times, alone in zip(steps, computed, strict=True)]
+        exposed = [
+            {index: max(step - alone[index], 0.0) for index, step in times.items()}
+            for times, alone in zip(steps, computed, strict=True)
+        ]
         speedups = [ratios(above, below) for above, below in zip(rates, self._alone, strict=True)]
-        gains = {name: 1 - self._step_s(*changed) / steps[0][0] for name, changed in halved(case, profiles[0], cluster, costs).items()}
-        return Point(nodes, self._batch(nodes), around(computed), around(steps), around(exposed), around(rates), around(speedups), gains)
+        gains = {
+            name: 1 - self._step_s(*changed) / steps[0][0]
+            for name, changed in halved(case, profiles[0], cluster, costs).items()
+        }
+        return Point(
+            nodes,
+            self._batch(nodes),
+            around(computed),
+            around(steps),
+            around(exposed),
+            around(rates),
+            around(speedups),
+            gains,
+        )
 
     def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
         """s of computing in a step, by draw: of an update that nodes or servers divide, a node's own share."""
@@ -147,7 +175,9 @@ class Question:
         cluster = cluster_of(case)
         endless = replace(cluster, links=tuple(Link(link.ends, ENDLESS_MBIT, 0.0) for link in cluster.links))
         known: dict[int, float] = {}
-        profiles = {draw: drawn(profile, draw) for draw in draws}  # one object for all draws where there is nothing to draw
+        profiles = {
+            draw: drawn(profile, draw) for draw in draws
+        }  # one object for all draws where there is nothing to draw
         for one in profiles.values():
             if id(one) not in known:
                 known[id(one)] = self._step_s(case, one, endless, FREE)
@@ -162,7 +192,10 @@ class Question:
             times = {0: self._step_s(case, profile, cluster, self.costs.central())}
             draws = DRAWS if len(profiles) == 1 else DRAWS_AT_END if place else 0
             draws = min(draws, FEW) if case.strategy.endswith("parameter_server") else draws
-            times |= {draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw)) for draw in range(1, draws + 1)}
+            times |= {
+                draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw))
+                for draw in range(1, draws + 1)
+            }
             found.append(times)
         return found
 
@@ -170,7 +203,8 @@ class Question:
         return simulate(case, profile, cluster, costs, options=Options(table=self.network)).step_s
 
     def useful(self, asked: Sequence[int], least: float) -> Useful:
-        """Between the smallest and the largest number asked for, to the node; efficiency is taken to fall with nodes between two that were asked for."""
+        """Between the smallest and the largest number asked for, to the node; efficiency is taken to fall with nodes
+        between two that were asked for."""
         counts = self.counts(min(asked), max(asked))
         value, low, high = (self._last(counts, asked, end, least) for end in ("value", "low", "high"))
         last = "the minibatch has no more samples" if counts[-1] == self.minibatch else "no more were asked for"
@@ -207,10 +241,12 @@ Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
 
 
 def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
-    """For each resource, the same step with the time that it takes halved. `server`: the links of the nodes that are servers, where others are none, and
-    what the servers sum; `link` is the other nodes' then."""
+    """For each resource, the same step with the time that it takes halved. `server`: the links of the nodes that are
+    servers, where others are none, and what the servers sum; `link` is the other nodes' then."""
     servers = {node_name(number) for number in range(case.servers)} if 0 < case.servers < case.ranks else set()
-    other = replace(cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links))
+    other = replace(
+        cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links)
+    )
     near = replace(cluster, links=tuple(Link(link.ends, link.mbit, link.delay_ms / 2) for link in cluster.links))
     found = {
         "compute": (case, _faster(profile), cluster, costs),
@@ -219,7 +255,9 @@ def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCo
         "transport": (case, profile, cluster, _cheaper(costs, beta=0.5, gamma=1.0 if servers else 0.5)),
     }
     if servers:
-        served = replace(cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links))
+        served = replace(
+            cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links)
+        )
         found["server"] = (case, profile, served, _cheaper(costs, gamma=0.5))
     return found
 
@@ -238,7 +276,13 @@ def _faster(profile: Profile) -> Profile:
         return Spread(median=time.median / 2)
 
     layers = [
-        LayerTimes(name=one.name, mac=one.mac, forward_s=half(one.forward_s), backward_s=half(one.backward_s), weight_s=half(one.weight_s))
+        LayerTimes(
+            name=one.name,
+            mac=one.mac,
+            forward_s=half(one.forward_s),
+            backward_s=half(one.backward_s),
+            weight_s=half(one.weight_s),
+        )
         for one in profile.layers
-    ]  # fmt: skip
+    ]
     return profile.model_copy(update={"layers": tuple(layers), "update_s": half(profile.update_s)})

@@ -13,7 +13,8 @@ from scaleproof.spec.case import Operation
 from scaleproof.spec.fits import HIERARCHICAL
 
 PROBE = 1 << 10
-"""Elements per rank of the schedule that is compiled. Parts are taken as equal: an array that does not divide has parts that differ by one element."""
+"""Elements per rank of the schedule that is compiled. Parts are taken as equal: an array that does not divide has parts
+that differ by one element."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +29,17 @@ class Round:
     @cached_property
     def exclusive(self) -> bool:
         """No rank sends two messages, none receives two."""
-        return len(np.unique(self.source)) == len(self.source) and len(np.unique(self.destination)) == len(self.destination)
+        return len(np.unique(self.source)) == len(self.source) and len(np.unique(self.destination)) == len(
+            self.destination
+        )
 
     def symmetric(self, ranks: int) -> bool:
         """Every rank sends one message and receives one, all of one size and alike reduced."""
-        return self.exclusive and len(self.source) == ranks and bool((self.share == self.share[0]).all() and (self.reduces == self.reduces[0]).all())
+        return (
+            self.exclusive
+            and len(self.source) == ranks
+            and bool((self.share == self.share[0]).all() and (self.reduces == self.reduces[0]).all())
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +62,8 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
-    """Compiled from the generator that our engine executes; rings from their rule, since they have 2 (p - 1) p messages."""
+    """Compiled from the generator that our engine executes; rings from their rule, since they have 2 (p - 1) p
+    messages."""
     if algorithm == "ring" and operation != "broadcast" and ranks > 1:
         return _ring(operation, ranks)
     name, _, nodes = algorithm.partition("/")
@@ -64,7 +72,14 @@ def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
     count = PROBE * ranks
     rounds = defaultdict(list)
     for message in messages(algorithm, operation, ranks, count):
-        rounds[message.round].append((message.source, message.destination, (message.stop - message.start) / count, message.action is Action.REDUCE))
+        rounds[message.round].append(
+            (
+                message.source,
+                message.destination,
+                (message.stop - message.start) / count,
+                message.action is Action.REDUCE,
+            )
+        )
     return Pattern(ranks, tuple((_round(rounds[number]), 1) for number in sorted(rounds)))
 
 
@@ -74,7 +89,15 @@ def grouped(pattern: Pattern, groups: tuple[tuple[int, ...], ...], ranks: int) -
     if places.shape[1:] != (pattern.ranks,):
         raise ValueError(f"groups of {pattern.ranks} ranks are asked for")
     rounds = [
-        (Round(places[:, one.source].ravel(), places[:, one.destination].ravel(), np.tile(one.share, len(groups)), np.tile(one.reduces, len(groups))), times)
+        (
+            Round(
+                places[:, one.source].ravel(),
+                places[:, one.destination].ravel(),
+                np.tile(one.share, len(groups)),
+                np.tile(one.reduces, len(groups)),
+            ),
+            times,
+        )
         for one, times in pattern.rounds
     ]
     return Pattern(ranks, tuple(rounds))
@@ -82,7 +105,8 @@ def grouped(pattern: Pattern, groups: tuple[tuple[int, ...], ...], ranks: int) -
 
 @lru_cache(maxsize=64)
 def hierarchical(algorithm: str, ranks: int, per_node: int) -> Pattern:
-    """An all-reduce in three parts: reduce-scatter inside each node, `algorithm` between equal places of all nodes on that share, all-gather inside.
+    """An all-reduce in three parts: reduce-scatter inside each node, `algorithm` between equal places of all nodes on
+    that share, all-gather inside.
 
     ValueError when the ranks do not fill nodes of `per_node`."""
     if ranks % per_node:
@@ -91,7 +115,10 @@ def hierarchical(algorithm: str, ranks: int, per_node: int) -> Pattern:
         return pattern_of(algorithm, "all_reduce", ranks)
     nodes = tuple(tuple(range(first, first + per_node)) for first in range(0, ranks, per_node))
     places = tuple(tuple(range(place, ranks, per_node)) for place in range(per_node))
-    inside = [grouped(pattern_of("ring", operation, per_node), nodes, ranks).rounds for operation in ("reduce_scatter", "all_gather")]  # type: ignore[arg-type]
+    inside = [
+        grouped(pattern_of("ring", operation, per_node), nodes, ranks).rounds
+        for operation in ("reduce_scatter", "all_gather")
+    ]  # type: ignore[arg-type]
     between = grouped(pattern_of(algorithm, "all_reduce", ranks // per_node), places, ranks).rounds
     scaled = [(Round(one.source, one.destination, one.share / per_node, one.reduces), times) for one, times in between]
     return Pattern(ranks, (*inside[0], *scaled, *inside[1]))
@@ -100,8 +127,13 @@ def hierarchical(algorithm: str, ranks: int, per_node: int) -> Pattern:
 def _ring(operation: Operation, ranks: int) -> Pattern:
     """Every round each rank sends 1/p to the next one; the first p - 1 rounds of an all-reduce reduce."""
     source = np.arange(ranks)
-    reducing, copying = ((Round(source, (source + 1) % ranks, np.full(ranks, 1 / ranks), np.full(ranks, reduces)), ranks - 1) for reduces in (True, False))
-    return Pattern(ranks, {"all_reduce": (reducing, copying), "reduce_scatter": (reducing,), "all_gather": (copying,)}[operation])
+    reducing, copying = (
+        (Round(source, (source + 1) % ranks, np.full(ranks, 1 / ranks), np.full(ranks, reduces)), ranks - 1)
+        for reduces in (True, False)
+    )
+    return Pattern(
+        ranks, {"all_reduce": (reducing, copying), "reduce_scatter": (reducing,), "all_gather": (copying,)}[operation]
+    )
 
 
 def _round(found: list[tuple[int, int, float, bool]]) -> Round:

@@ -1,4 +1,5 @@
-"""Parameter servers: every tensor by itself from each worker to its server, summed and stepped there, and back (strategies/parameter_server.py)."""
+"""Parameter servers: every tensor by itself from each worker to its server, summed and stepped there, and back
+(strategies/parameter_server.py)."""
 
 from __future__ import annotations
 
@@ -24,16 +25,26 @@ class Tensor:
 Served = tuple[dict[int, np.ndarray], np.ndarray, list[tuple[np.ndarray, np.ndarray]]]
 
 
-def serve(exchange: Exchange, tensors: Sequence[Tensor], pushed: Mapping[int, np.ndarray], finish: np.ndarray, update_s: float) -> Served:
-    """When each tensor's new value is on every rank, when every rank is done, and the updates (the n-th of every server together), in s.
+def serve(
+    exchange: Exchange, tensors: Sequence[Tensor], pushed: Mapping[int, np.ndarray], finish: np.ndarray, update_s: float
+) -> Served:
+    """When each tensor's new value is on every rank, when every rank is done, and the updates (the n-th of every server
+    together), in s.
 
-    `pushed`: when each rank has the gradient of each tensor; a server's sums and steps wait for its own backward pass, `finish`. Between two ranks messages
-    go one after the other; between different pairs at once."""
+    `pushed`: when each rank has the gradient of each tensor; a server's sums and steps wait for its own backward pass,
+    `finish`. Between two ranks messages go one after the other; between different pairs at once."""
     return _Serving(exchange, tensors, pushed, finish, update_s).run()
 
 
 class _Serving:
-    def __init__(self, exchange: Exchange, tensors: Sequence[Tensor], pushed: Mapping[int, np.ndarray], finish: np.ndarray, update_s: float) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        tensors: Sequence[Tensor],
+        pushed: Mapping[int, np.ndarray],
+        finish: np.ndarray,
+        update_s: float,
+    ) -> None:
         self.exchange, self.tensors, self.finish = exchange, tensors, finish
         self.flows = Flows(exchange.network.capacities)
         self.pushed, self.order = pushed, list(pushed)
@@ -55,7 +66,10 @@ class _Serving:
             owner = self.tensors[index].owner
             for worker in range(self.ranks):
                 if worker != owner:
-                    self.flows.at(float(self.pushed[index][worker]), partial(self._send, worker, owner, index, partial(self._arrived, index)))
+                    self.flows.at(
+                        float(self.pushed[index][worker]),
+                        partial(self._send, worker, owner, index, partial(self._arrived, index)),
+                    )
         for rank in range(self.ranks):
             self.flows.at(float(self.finish[rank]), partial(self._next, rank))
         self.flows.run()
@@ -72,7 +86,9 @@ class _Serving:
         network, nodes = self.exchange.network, self.exchange.nodes
         route = network.route(int(nodes[source]), int(nodes[destination]))
         most = network.most(route, self.beta[index])
-        flow = partial(self.flows.send, self.tensors[index].nbytes, route, most, partial(self._over, source, destination))
+        flow = partial(
+            self.flows.send, self.tensors[index].nbytes, route, most, partial(self._over, source, destination)
+        )
         self.flows.at(self.flows.now + self.alpha[index] + network.delay_s(route), flow)
 
     def _over(self, source: int, destination: int) -> None:
@@ -115,6 +131,9 @@ class _Serving:
         """The n-th update of every rank; of no length on a rank that has fewer."""
         found = []
         for turn in range(max(map(len, self.updates), default=0)):
-            spans = [mine[turn] if turn < len(mine) else (end, end) for mine, end in zip(self.updates, self.end.tolist(), strict=True)]
+            spans = [
+                mine[turn] if turn < len(mine) else (end, end)
+                for mine, end in zip(self.updates, self.end.tolist(), strict=True)
+            ]
             found.append((np.array([start for start, _ in spans]), np.array([end for _, end in spans])))
         return found

@@ -18,7 +18,8 @@ OF_EVERY_RANK = ("step", "start", "end", "transfer", "all_reduce", "reduce_scatt
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One event of every rank (or of the first ones): when it started and ended on each, in s of emulated time; bytes as they were moved."""
+    """One event of every rank (or of the first ones): when it started and ended on each, in s of emulated time; bytes
+    as they were moved."""
 
     event: str
     step: int
@@ -30,8 +31,8 @@ class Span:
 
 @dataclass(slots=True)
 class Prediction:
-    """What would be recorded. `start` and `end`: of the timed region on every rank. Times and bytes are dilated and shrunken as the case says until they
-    leave through `samples`, `step_s` and `throughput`."""
+    """What would be recorded. `start` and `end`: of the timed region on every rank. Times and bytes are dilated and
+    shrunken as the case says until they leave through `samples`, `step_s` and `throughput`."""
 
     case: AnyCase
     spans: list[Span] = field(default_factory=list)
@@ -41,7 +42,9 @@ class Prediction:
     @property
     def step_s(self) -> float:
         """Median over timed steps of the slowest rank's step, in s."""
-        steps = [float((span.end - span.start).max()) for span in self.spans if span.event == "step" and not span.warmup]
+        steps = [
+            float((span.end - span.start).max()) for span in self.spans if span.event == "step" and not span.warmup
+        ]
         return float(np.median(steps)) / self.case.dilation
 
     @property
@@ -53,9 +56,14 @@ class Prediction:
     def samples(self) -> pa.Table:
         """Rows of the record, in true time (ns) and true bytes."""
         case, last = self.case, self.case.steps + self.case.warmup - 1 if isinstance(self.case, TrainCase) else 0
-        marks = [Span("start", case.warmup if isinstance(case, TrainCase) else 0, self.start, self.start), Span("end", last, self.end, self.end)]
+        marks = [
+            Span("start", case.warmup if isinstance(case, TrainCase) else 0, self.start, self.start),
+            Span("end", last, self.end, self.end),
+        ]
         spans = [*marks, *self.spans]
-        kept = [len(span.start) if span.event in OF_EVERY_RANK else min(len(span.start), ALL_EVENTS_OF) for span in spans]
+        kept = [
+            len(span.start) if span.event in OF_EVERY_RANK else min(len(span.start), ALL_EVENTS_OF) for span in spans
+        ]
         names = sorted({span.event for span in spans})
         codes = np.array([names.index(span.event) for span in spans], np.int16)
 
@@ -71,10 +79,11 @@ class Prediction:
             "event": pa.DictionaryArray.from_arrays(pa.array(each(codes, np.int16)), pa.array(names, pa.string())),
             "step": each([span.step for span in spans], np.int32),
             "warmup": each([span.warmup for span in spans], np.bool_),
-            "start_ns": moments([span.start for span in spans]), "end_ns": moments([span.end for span in spans]),
+            "start_ns": moments([span.start for span in spans]),
+            "end_ns": moments([span.end for span in spans]),
             "nbytes": each([round(span.nbytes * case.shrink) for span in spans], np.int64),
             "value": np.full(sum(kept), np.nan),
-        }  # fmt: skip
+        }
         table = pa.table(list(columns.values()), names=list(columns)).cast(SAMPLES)
         return table.sort_by([("rank", "ascending"), ("start_ns", "ascending")])
 

@@ -35,7 +35,8 @@ class SegmentCost(_Part):
 
 
 class Fit(_Part):
-    """How well a model tells the medians: R^2 of logarithms, relative errors, and the size at which the largest error is."""
+    """How well a model tells the medians: R^2 of logarithms, relative errors, and the size at which the largest error
+    is."""
 
     r_squared: float
     median_error: float
@@ -64,7 +65,8 @@ class LineCost(_Part):
 
 
 class RoundsCost(_Part):
-    """gamma under the transfer's alpha and beta and the rounds of `algorithm`; `assumed`: the library does not say which one it runs.
+    """gamma under the transfer's alpha and beta and the rounds of `algorithm`; `assumed`: the library does not say
+    which one it runs.
 
     `points` and `fit` are predictions: the gamma of each is fitted to the other sizes.
     """

@@ -17,7 +17,9 @@ from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.emulated import shrunk
 
 
-def sweep(case: TransferCase | CollectiveCase, cluster: Cluster, costs: MessageCosts, symmetry: bool = True) -> Prediction:
+def sweep(
+    case: TransferCase | CollectiveCase, cluster: Cluster, costs: MessageCosts, symmetry: bool = True
+) -> Prediction:
     """All sizes of the case, warm-up included; every call of a size takes equally long."""
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     nodes = [rank * case.nodes // case.ranks for rank in range(case.ranks)]
@@ -45,7 +47,10 @@ def round_trip_s(network: Network, nodes: list[int], costs: MessageCosts, nbytes
 
     def send(source: int, destination: int, then) -> None:  # type: ignore[no-untyped-def]
         route = network.route(nodes[source], nodes[destination])
-        flows.at(flows.now + alpha + network.delay_s(route), lambda: flows.send(nbytes, route, network.most(route, beta), then))
+        flows.at(
+            flows.now + alpha + network.delay_s(route),
+            lambda: flows.send(nbytes, route, network.most(route, beta), then),
+        )
 
     send(0, 1, lambda: send(1, 0, lambda: None))
     flows.run()

@@ -1,4 +1,5 @@
-"""Clusters: nodes, switches and the links between them, as the emulator builds them and the simulator reckons with them."""
+"""Clusters: nodes, switches and the links between them, as the emulator builds them and the simulator reckons with
+them."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class LinkForm(Rate):
 
 
 class ClusterForm(_Form):
-    """A star has one switch and a link to every node, any number of them. `links` spell a graph out over `nodes` nodes and `switches`."""
+    """A star has one switch and a link to every node, any number of them. `links` spell a graph out over `nodes` nodes
+    and `switches`."""
 
     summary: str
     source: str
@@ -75,7 +77,8 @@ class ClusterForm(_Form):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One link; both directions have the rate (Mbit/s on the wire; None: as fast as it goes) and the delay (ms, one way)."""
+    """One link; both directions have the rate (Mbit/s on the wire; None: as fast as it goes) and the delay (ms, one
+    way)."""
 
     ends: tuple[str, str]
     mbit: float | None
@@ -99,12 +102,14 @@ def node_name(number: int) -> str:
 
 def star(name: str, nodes: int, mbit: float | None, delay_ms: float) -> Cluster:
     """A switch with a link to every node."""
-    return Cluster(name, nodes, (SWITCH,), tuple(Link((node_name(number), SWITCH), mbit, delay_ms) for number in range(nodes)))
+    return Cluster(
+        name, nodes, (SWITCH,), tuple(Link((node_name(number), SWITCH), mbit, delay_ms) for number in range(nodes))
+    )
 
 
 def cluster_of(case: CommonCase) -> Cluster:
-    """The case's cluster, before `dilation` and `shrink`; SpecError when its description does not fit. A delay in the case is that of the whole way from
-    node to node, so each link of the star has half of it."""
+    """The case's cluster, before `dilation` and `shrink`; SpecError when its description does not fit. A delay in the
+    case is that of the whole way from node to node, so each link of the star has half of it."""
     if case.nodes > MOST_NODES:
         raise SpecError(f"{case.nodes} nodes, and addresses for {MOST_NODES}")
     if case.cluster is None:
@@ -114,7 +119,9 @@ def cluster_of(case: CommonCase) -> Cluster:
 
 def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:
     """As it is built: rates lower by both factors, delays longer by `dilation`."""
-    links = tuple(Link(link.ends, link.mbit and link.mbit / dilation / shrink, link.delay_ms * dilation) for link in cluster.links)
+    links = tuple(
+        Link(link.ends, link.mbit and link.mbit / dilation / shrink, link.delay_ms * dilation) for link in cluster.links
+    )
     return Cluster(cluster.name, cluster.nodes, cluster.switches, links)
 
 

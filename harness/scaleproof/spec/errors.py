@@ -2,7 +2,8 @@
 
 
 class SpecError(ValueError):
-    """What a user wrote is wrong. The message is one line: where, what, and the nearest valid thing. The command ends with exit code 2."""
+    """What a user wrote is wrong. The message is one line: where, what, and the nearest valid thing. The command ends
+    with exit code 2."""
 
 
 class FieldError(ValueError):

@@ -1,4 +1,5 @@
-"""What a launch will cost in time and memory: from earlier launches of the same case, else by formula with the assumptions stated here."""
+"""What a launch will cost in time and memory: from earlier launches of the same case, else by formula with the
+assumptions stated here."""
 
 from __future__ import annotations
 
@@ -25,9 +26,7 @@ IMPORT_S = {"none": 0.5, "torch": 1.5, "tensorflow": 6.0}
 RESIDENT = {"none": 100 * 2**20, "torch": 350 * 2**20, "tensorflow": 650 * 2**20}
 FORKED = 60 * 2**20
 """What a forked rank adds before it has any tensor."""
-ASSUMPTIONS = (
-    f"{FLOP_PER_CORE_S / 1e9:g} GFLOP/s a core, {BYTES_PER_S / 1e9:g} GB/s between ranks, framework start {IMPORT_S['torch']:g} to {IMPORT_S['tensorflow']:g} s"
-)
+ASSUMPTIONS = f"{FLOP_PER_CORE_S / 1e9:g} GFLOP/s a core, {BYTES_PER_S / 1e9:g} GB/s between ranks, framework start {IMPORT_S['torch']:g} to {IMPORT_S['tensorflow']:g} s"
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,10 @@ def _work(case: AnyCase, cores: int) -> float:
     if isinstance(case, TransferCase):
         return 2 * sum(_rounds(case, nbytes) * (CALL_S + nbytes / BYTES_PER_S) for nbytes in case.sizes)
     if not isinstance(case, TrainCase):
-        return sum(_rounds(case, nbytes) * (CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S) for nbytes in case.sizes)
+        return sum(
+            _rounds(case, nbytes) * (CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S)
+            for nbytes in case.sizes
+        )
     from scaleproof.workloads.networks import network_of
 
     network = network_of(case)
@@ -75,19 +77,26 @@ def _work(case: AnyCase, cores: int) -> float:
     at_once = case.ranks / case.dilation if case.compute == "replay" else min(cores, case.ranks * case.threads_per_rank)
     rate = node_type(case.profile).peak_flops * case.efficiency if case.profile and case.efficiency else FLOP_PER_CORE_S
     compute = case.minibatch * network.train_flop / (rate * at_once)
-    exchange = _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
+    exchange = (
+        _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
+    )
     exchange = max(exchange, _over_links(case, 4 * network.parameters))
     return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
 
 
 def _over_links(case: TrainCase, nbytes: int) -> float:
-    """What the slowest link of an emulated cluster needs for its part of an exchange, dilated: an optimal all-reduce, or the way to and from servers."""
+    """What the slowest link of an emulated cluster needs for its part of an exchange, dilated: an optimal all-reduce,
+    or the way to and from servers."""
     if case.fabric != "netns" or case.transport is None or case.ranks < 2:
         return 0.0
     slowest = min((link.mbit for link in cluster_of(case).links if link.mbit), default=None)
     if slowest is None:
         return 0.0
-    passes = 2 * (case.ranks - 1) / (min(case.servers, case.ranks) or case.ranks if case.strategy.endswith("parameter_server") else case.ranks)
+    passes = (
+        2
+        * (case.ranks - 1)
+        / (min(case.servers, case.ranks) or case.ranks if case.strategy.endswith("parameter_server") else case.ranks)
+    )
     return case.dilation * passes * nbytes * 8 / (slowest * 1e6)
 
 
@@ -103,9 +112,12 @@ def _reduced_bytes(case: AnyCase, nbytes: int) -> int:
 
 
 def _memory(case: AnyCase) -> int:
-    """All ranks together: the framework (shared after a fork), parameters with gradients, momentum and two buffers, activations there and back."""
+    """All ranks together: the framework (shared after a fork), parameters with gradients, momentum and two buffers,
+    activations there and back."""
     framework = _framework(case)
-    processes = RESIDENT[framework] + FORKED * case.ranks if case.launcher == "local" else RESIDENT[framework] * case.ranks
+    processes = (
+        RESIDENT[framework] + FORKED * case.ranks if case.launcher == "local" else RESIDENT[framework] * case.ranks
+    )
     if not isinstance(case, TrainCase):
         return processes + 3 * case.ranks * max(case.sizes, default=0)
     from scaleproof.workloads.networks import network_of

@@ -24,14 +24,20 @@ if TYPE_CHECKING:
 
 Origins = dict[str, Key]
 
-CASES: dict[str, type[CommonCase]] = {"transfer": TransferCase, "collective": CollectiveCase, "train": TrainCase, "own": OwnCase}
+CASES: dict[str, type[CommonCase]] = {
+    "transfer": TransferCase,
+    "collective": CollectiveCase,
+    "train": TrainCase,
+    "own": OwnCase,
+}
 _OURS = ("suite", "experiment", "arm", "source")
 _BYTES = ("sizes",)
 
 
 @dataclass(frozen=True)
 class Stop:
-    """When launches are enough: the interval of the metric's median is within `target` of it, or `budget` launches of a case were made."""
+    """When launches are enough: the interval of the metric's median is within `target` of it, or `budget` launches of a
+    case were made."""
 
     metric: str
     nbytes: int | None
@@ -42,7 +48,8 @@ class Stop:
 
 @dataclass(frozen=True)
 class Size:
-    """One size of an experiment: its cases, each launched `launches` times (at least, with `stop`), each launch with a deadline in seconds."""
+    """One size of an experiment: its cases, each launched `launches` times (at least, with `stop`), each launch with a
+    deadline in seconds."""
 
     name: str
     launches: int
@@ -71,7 +78,9 @@ class Experiment:
     def size(self, name: str) -> Size:
         """By name; raises SpecError with the sizes that there are."""
         if name not in self.sizes:
-            raise SpecError(f"experiment {self.name!r} has no size {name!r}; {registry.nearest(name, list(self.sizes))}")
+            raise SpecError(
+                f"experiment {self.name!r} has no size {name!r}; {registry.nearest(name, list(self.sizes))}"
+            )
         return self.sizes[name]
 
 
@@ -84,7 +93,10 @@ class _Layers:
     def over(self, fields: dict[str, Any], path: Key) -> _Layers:
         """A copy with these fields on top; raises SpecError for a key that no program knows."""
         result = _Layers(self.document)
-        result.values, result.origins = {**self.values, **fields}, {**self.origins, **{name: (*path, name) for name in fields}}
+        result.values, result.origins = (
+            {**self.values, **fields},
+            {**self.origins, **{name: (*path, name) for name in fields}},
+        )
         for name in fields:
             if name in _OURS:
                 raise self.document.error((*path, name), "set by the harness; leave it out")
@@ -96,7 +108,9 @@ class _Layers:
         """The fields that the program here takes, or that any takes while none is named."""
         program = self.values.get("program")
         cases = [CASES[program]] if isinstance(program, str) and program in CASES else list(CASES.values())
-        return [name for name in dict.fromkeys(field for case in cases for field in case.model_fields) if name not in _OURS]
+        return [
+            name for name in dict.fromkeys(field for case in cases for field in case.model_fields) if name not in _OURS
+        ]
 
 
 def resolve_experiment(document: Document, suite: str, name: str, form: ExperimentForm) -> Experiment:
@@ -110,7 +124,9 @@ def resolve_experiment(document: Document, suite: str, name: str, form: Experime
         cases = _resolve_size(base, (suite, name), path, form, found, (*path, "sizes", size))
         stop = _resolve_stop(document, found, (*path, "sizes", size, "stop"))
         deadline_s, stall_s = found.deadline_s or form.deadline_s, found.stall_s or form.stall_s
-        sizes[size] = Size(size, found.launches, deadline_s, cases, stop, stall_s, found.allocation.over(form.allocation))
+        sizes[size] = Size(
+            size, found.launches, deadline_s, cases, stop, stall_s, found.allocation.over(form.allocation)
+        )
     return Experiment(name, form.summary, tuple(form.arms), sizes, form.on_node_loss)
 
 
@@ -120,24 +136,34 @@ def _resolve_stop(document: Document, form: SizeForm, path: Key) -> Stop | None:
     if found is None:
         return None
     if found.budget < form.launches:
-        raise document.error((*path, "budget"), f"{found.budget} is less than 'launches', {form.launches}: the budget counts all launches of a case")
+        raise document.error(
+            (*path, "budget"),
+            f"{found.budget} is less than 'launches', {form.launches}: the budget counts all launches of a case",
+        )
     nbytes = None if found.nbytes is None else int(str(_nbytes(document, (*path, "nbytes"), found.nbytes)))
     return Stop(found.metric, nbytes, found.target, found.budget)
 
 
-def _resolve_size(base: _Layers, names: tuple[str, str], path: Key, form: ExperimentForm, size: SizeForm, size_path: Key) -> tuple[AnyCase, ...]:
+def _resolve_size(
+    base: _Layers, names: tuple[str, str], path: Key, form: ExperimentForm, size: SizeForm, size_path: Key
+) -> tuple[AnyCase, ...]:
     document, seen = base.document, dict[str, tuple[AnyCase, Key]]()
     sized = base.over(size.set, (*size_path, "set"))
     for index, row in enumerate(size.matrix):
         row_path = (*size_path, "matrix", index)
         for place, arm in enumerate(row.arms):
             if arm not in form.arms:
-                raise document.error((*row_path, "arms", place), f"unknown arm {arm!r}; {registry.nearest(arm, list(form.arms))}")
+                raise document.error(
+                    (*row_path, "arms", place), f"unknown arm {arm!r}; {registry.nearest(arm, list(form.arms))}"
+                )
             armed = sized.over(form.arms[arm], (*path, "arms", arm)).over(row.set, (*row_path, "set"))
             for layers in _sweep(armed, row, row_path):
                 case = _case(layers, names, arm, row_path)
                 if case.case_id in seen:
-                    raise document.error(row_path, f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; first in {_short(seen[case.case_id][1])}")
+                    raise document.error(
+                        row_path,
+                        f"the same case twice, in arm {arm!r}: {dict(_swept(case, row))}; first in {_short(seen[case.case_id][1])}",
+                    )
                 seen[case.case_id] = case, row_path
     return tuple(case for case, _ in seen.values())
 
@@ -164,7 +190,9 @@ def _case(layers: _Layers, names: tuple[str, str], arm: str, row_path: Key) -> A
     if program is None:
         raise document.error(("experiments", names[1], "base"), f"program: missing; known: {', '.join(CASES)}")
     if not isinstance(program, str) or program not in CASES:
-        raise document.error(origins["program"], f"unknown program {program!r}; {registry.nearest(str(program), list(CASES))}")
+        raise document.error(
+            origins["program"], f"unknown program {program!r}; {registry.nearest(str(program), list(CASES))}"
+        )
     for name in _BYTES:
         if isinstance(values.get(name), list):
             values[name] = [_nbytes(document, (*origins[name], place), size) for place, size in enumerate(values[name])]
@@ -184,7 +212,9 @@ def _source(layers: _Layers, row_path: Key) -> str:
     known = sorted(path.stem for path in folder.glob("[a-z]*.py"))
     if isinstance(entry, str) and entry not in known:
         advice = registry.nearest(entry, known) if known else f"{folder.name}/ holds none"
-        raise layers.document.error(layers.origins.get("entry", row_path), f"unknown program {entry!r} of this suite; {advice}")
+        raise layers.document.error(
+            layers.origins.get("entry", row_path), f"unknown program {entry!r} of this suite; {advice}"
+        )
     return programs_digest(folder)
 
 
@@ -195,16 +225,21 @@ def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path
     loc = error["loc"][1:]  # the first part is the program
     field = field_of(error) or (str(loc[0]) if loc else "")
     if error["type"] == "missing":
-        return document.error(row_path, f"program {program!r} needs {field!r}; set it in base, an arm, 'set' or 'sweep'")
+        return document.error(
+            row_path, f"program {program!r} needs {field!r}; set it in base, an arm, 'set' or 'sweep'"
+        )
     path = layers.origins.get(field, row_path)
     if error["type"] == "extra_forbidden":
         return document.error(path, f"program {program!r} has no such key; {registry.nearest(field, layers.known())}")
     inner = tuple(part for part in loc[1:] if isinstance(part, int))
-    return document.error((*path, *inner), phrase({**error, "loc": loc}, layers.known(), options_of(CASES[program], field)))
+    return document.error(
+        (*path, *inner), phrase({**error, "loc": loc}, layers.known(), options_of(CASES[program], field))
+    )
 
 
 def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:
-    """What only others know: whether the cluster's description fits, and whether the workload's network can be reduced like that."""
+    """What only others know: whether the cluster's description fits, and whether the workload's network can be reduced
+    like that."""
     try:
         cluster_of(case)
     except SpecError as wrong:
@@ -215,7 +250,9 @@ def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:
         try:
             check_workload(case)
         except ValueError as wrong:
-            field = next((name for name in ("image_side", "data") if name in layers.origins and name in str(wrong)), "workload")
+            field = next(
+                (name for name in ("image_side", "data") if name in layers.origins and name in str(wrong)), "workload"
+            )
             raise layers.document.error(layers.origins.get(field, row_path), str(wrong)) from None
     return case
 

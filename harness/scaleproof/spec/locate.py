@@ -47,13 +47,16 @@ def dotted(path: Key) -> str:
 
 
 def read_document(file: Path) -> Document:
-    """Read a YAML file safely; raises SpecError for a missing file, wrong syntax, a repeated key or a key that is no text."""
+    """Read a YAML file safely; raises SpecError for a missing file, wrong syntax, a repeated key or a key that is no
+    text."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SpecError(f"{shown(file)}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{shown(file)}: cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}") from None
+        raise SpecError(
+            f"{shown(file)}: cannot be read: {getattr(error, 'strerror', None) or 'it is no UTF-8 text'}"
+        ) from None
     lines: dict[Key, int] = {(): 1}
     try:
         loader = yaml.SafeLoader(text)
@@ -64,7 +67,9 @@ def read_document(file: Path) -> Document:
         raise SpecError(f"{shown(file)}:{line}: not valid YAML: {' '.join(str(error.problem).split())}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise SpecError(f"{shown(file)}:{line}: not valid YAML: character #x{ord(text[error.position]):04x} is not allowed") from None
+        raise SpecError(
+            f"{shown(file)}:{line}: not valid YAML: character #x{ord(text[error.position]):04x} is not allowed"
+        ) from None
     except RecursionError:
         raise SpecError(f"{shown(file)}: not usable: nested too deeply") from None
     return Document(file, data, lines)
@@ -93,7 +98,9 @@ class _Reader:
             line = key_node.start_mark.line + 1
             if key_node.tag != _TEXT:
                 self.lines[path] = line
-                advice = "write the fields out, or put them in 'base'" if key_node.tag == _MERGE else "write it in quotes"
+                advice = (
+                    "write the fields out, or put them in 'base'" if key_node.tag == _MERGE else "write it in quotes"
+                )
                 raise self._document().error(path, f"key {getattr(key_node, 'value', '')!r:.40} is no text; {advice}")
             key = key_node.value
             if key in pairs:

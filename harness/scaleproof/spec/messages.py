@@ -18,13 +18,21 @@ _BOUNDS = {
     "less_than_equal": ("le", "at most"),
 }
 _TYPES = {
-    "int": "a whole number", "float": "a number", "string": "text", "bool": "true or false",
-    "dict": "a mapping (key: value)", "model": "a mapping (key: value)", "model_attributes": "a mapping (key: value)", "list": "a list", "tuple": "a list",
-}  # fmt: skip
+    "int": "a whole number",
+    "float": "a number",
+    "string": "text",
+    "bool": "true or false",
+    "dict": "a mapping (key: value)",
+    "model": "a mapping (key: value)",
+    "model_attributes": "a mapping (key: value)",
+    "list": "a list",
+    "tuple": "a list",
+}
 
 
 def phrase(error: Mapping[str, Any], fields: list[str], options: list[str]) -> str:
-    """What is wrong, and the nearest valid thing: `fields` are the keys allowed here, `options` the values of a closed choice."""
+    """What is wrong, and the nearest valid thing: `fields` are the keys allowed here, `options` the values of a closed
+    choice."""
     kind, value, context = error["type"], error.get("input"), error.get("ctx", {})
     name = str(error["loc"][-1]) if error["loc"] else ""
     if kind == "extra_forbidden":
@@ -43,7 +51,11 @@ def phrase(error: Mapping[str, Any], fields: list[str], options: list[str]) -> s
     if kind == "value_error":
         return str(context["error"])
     expected = _TYPES.get(kind.rsplit("_", 1)[0]) or ("a whole number" if kind == "int_from_float" else None)
-    return f"{brief(value)} is not {expected}" if expected else f"{brief(value)}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return (
+        f"{brief(value)} is not {expected}"
+        if expected
+        else f"{brief(value)}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    )
 
 
 def field_of(error: Mapping[str, Any]) -> str | None:

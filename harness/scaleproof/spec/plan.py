@@ -27,21 +27,31 @@ class PlannedLaunch:
     """Folder of the suite's own programs."""
 
 
-def plan(suite: Suite, experiment_name: str, size: str, repetitions: Mapping[str, int] | None = None) -> list[PlannedLaunch]:
-    """Block k holds repetition k of every case, shuffled. The seed depends on the repetition alone: arms are paired on equal seeds.
+def plan(
+    suite: Suite, experiment_name: str, size: str, repetitions: Mapping[str, int] | None = None
+) -> list[PlannedLaunch]:
+    """Block k holds repetition k of every case, shuffled. The seed depends on the repetition alone: arms are paired on
+    equal seeds.
 
-    `repetitions`: how often each case id is launched where that was decided while running (a size with `stop`); else every case as often as the size says.
+    `repetitions`: how often each case id is launched where that was decided while running (a size with `stop`); else
+    every case as often as the size says.
     """
     chosen = suite.experiment(experiment_name).size(size)
     shuffler = random.Random(order_seed(suite.name, experiment_name, size))
     programs = str(programs_folder(suite.folder).absolute())
     launches: list[PlannedLaunch] = []
-    counts = {id(case): (repetitions or {}).get(case.case_id, chosen.launches) for case in chosen.cases}  # an id is a digest, slow for every launch
+    counts = {
+        id(case): (repetitions or {}).get(case.case_id, chosen.launches) for case in chosen.cases
+    }  # an id is a digest, slow for every launch
     for index in range(max(counts.values(), default=0)):
         block = list(chosen.cases)
         shuffler.shuffle(block)
         seed, first = _number(f"launch/{suite.name}/{experiment_name}/{index}"), index * len(block)
-        launches += [PlannedLaunch(case, index, seed, first + place, programs) for place, case in enumerate(block) if index < counts[id(case)]]
+        launches += [
+            PlannedLaunch(case, index, seed, first + place, programs)
+            for place, case in enumerate(block)
+            if index < counts[id(case)]
+        ]
     return launches
 
 

@@ -1,4 +1,5 @@
-"""What an experiment asks a cluster for: nodes, tasks on each, GPUs, a kind of node, time. It is no part of a case: the same launches run wherever they fit."""
+"""What an experiment asks a cluster for: nodes, tasks on each, GPUs, a kind of node, time. It is no part of a case: the
+same launches run wherever they fit."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.estimate import estimate
 
 START_MIN, SLACK, MOST_MIN = 5, 3, 1440
-"""Of the default time limit: minutes until the first launch and after the last one, how many times as long as reckoned the launches may take, and at most a
-day, which most clusters give: a job that was too short goes on in the next one."""
+"""Of the default time limit: minutes until the first launch and after the last one, how many times as long as reckoned
+the launches may take, and at most a day, which most clusters give: a job that was too short goes on in the next one."""
 
 
 class RequestForm(BaseModel):
@@ -54,8 +55,9 @@ class Request:
 
 
 def request(given: RequestForm, cases: Sequence[AnyCase], launches: int, deadline_s: float) -> Request:
-    """Where nothing is given: a node for each rank of the largest case that takes the network as it is, since other cases make their nodes themselves; nodes
-    alone; and time for `launches` of each case and for one that hangs until its deadline."""
+    """Where nothing is given: a node for each rank of the largest case that takes the network as it is, since other
+    cases make their nodes themselves; nodes alone; and time for `launches` of each case and for one that hangs until
+    its deadline."""
     most = max((case.ranks for case in cases if case.fabric == "host"), default=1)
     nodes = given.nodes or most
     seconds = sum(estimate(case, {}).seconds for case in cases) * launches * SLACK + deadline_s

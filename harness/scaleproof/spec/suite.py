@@ -38,7 +38,8 @@ class MatrixForm(_Form):
 
 
 class StopForm(_Form):
-    """Launches go on until the interval of a metric's median is within `target` (a share of it), at most `budget` of a case."""
+    """Launches go on until the interval of a metric's median is within `target` (a share of it), at most `budget` of a
+    case."""
 
     metric: str
     nbytes: Any = None
@@ -113,12 +114,15 @@ def load_suite(name_or_path: str | Path, suites: Path | None = None) -> Suite:
     folder = document.file.absolute().parent.name
     if form.suite != folder:
         raise document.error(("suite",), f"{form.suite!r} is not the name of its folder, {folder!r}")
-    experiments = {name: resolve_experiment(document, form.suite, name, found) for name, found in form.experiments.items()}
+    experiments = {
+        name: resolve_experiment(document, form.suite, name, found) for name, found in form.experiments.items()
+    }
     return Suite(form.suite, form.title, form.summary, document.file, experiments)
 
 
 def suite_folders(suites: Path | None = None) -> list[Path]:
-    """Where suites are looked for: the folder given, else those of SCALEPROOF_SUITES and ./suites, or the project's own where there is no ./suites."""
+    """Where suites are looked for: the folder given, else those of SCALEPROOF_SUITES and ./suites, or the project's own
+    where there is no ./suites."""
     if suites is not None:
         return [suites]
     named = [Path(folder) for folder in os.environ.get("SCALEPROOF_SUITES", "").split(os.pathsep) if folder]
@@ -128,7 +132,11 @@ def suite_folders(suites: Path | None = None) -> list[Path]:
 
 def list_suites(suites: Path | None = None) -> list[Path]:
     """The folders of all suites that a name finds, by name."""
-    found = {file.parent.name: file.parent for folder in reversed(suite_folders(suites)) for file in folder.glob(f"[!_.]*/{FILE}")}
+    found = {
+        file.parent.name: file.parent
+        for folder in reversed(suite_folders(suites))
+        for file in folder.glob(f"[!_.]*/{FILE}")
+    }
     return [found[name] for name in sorted(found)]
 
 
@@ -157,11 +165,16 @@ def _parse(document: Document) -> SuiteForm:
     try:
         return SuiteForm.model_validate(document.data)
     except ValidationError as failed:
-        errors = [(document.line(_path(error["loc"])), place, error) for place, error in enumerate(failed.errors(include_url=False))]
+        errors = [
+            (document.line(_path(error["loc"])), place, error)
+            for place, error in enumerate(failed.errors(include_url=False))
+        ]
         error = min(errors, key=lambda found: found[:2])[2]
     path = _path(error["loc"])
     if error["loc"][-1] == "[key]":
-        raise document.error(path, f"unknown {'size' if path[-2] == 'sizes' else 'key'}; {nearest(str(path[-1]), list(SIZES))}")
+        raise document.error(
+            path, f"unknown {'size' if path[-2] == 'sizes' else 'key'}; {nearest(str(path[-1]), list(SIZES))}"
+        )
     form = RequestForm if len(path) > 1 and path[-2] == "allocation" else _FORMS.get(len(path))
     raise document.error(path, phrase(error, list(form.model_fields) if form else [], list(SIZES)))
 

@@ -14,7 +14,9 @@ def parse_bytes(value: object) -> object:
         return value
     found = _SIZE.fullmatch(value.strip())
     if found is None:
-        raise ValueError(f"{value!r} is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'")
+        raise ValueError(
+            f"{value!r} is no size in bytes; write a whole number, or one with B, KiB, MiB or GiB as in '64 KiB'"
+        )
     return int(found[1]) * _BYTES[found[2]]
 
 

@@ -1,4 +1,5 @@
-"""Intervals for ratios of medians by a percentile bootstrap over launches, with a fixed seed: the same results give the same numbers."""
+"""Intervals for ratios of medians by a percentile bootstrap over launches, with a fixed seed: the same results give the
+same numbers."""
 
 from __future__ import annotations
 
@@ -24,9 +25,13 @@ def ratio(numerator: Sequence[float] | np.ndarray, denominator: Sequence[float] 
 
 
 def ratio_interval(
-    numerator: Sequence[float] | np.ndarray, denominator: Sequence[float] | np.ndarray, paired: bool = False, confidence: float = CONFIDENCE
+    numerator: Sequence[float] | np.ndarray,
+    denominator: Sequence[float] | np.ndarray,
+    paired: bool = False,
+    confidence: float = CONFIDENCE,
 ) -> Interval | None:
-    """Interval of `ratio`; None below 6 launches a side or with a 0 below the line. `paired`: element k of both ran in one block; blocks are resampled."""
+    """Interval of `ratio`; None below 6 launches a side or with a 0 below the line. `paired`: element k of both ran in
+    one block; blocks are resampled."""
     above, below = np.asarray(numerator, dtype=float), np.asarray(denominator, dtype=float)
     if paired and len(above) != len(below):
         raise ValueError(f"paired sides differ: {len(above)} and {len(below)} launches")
@@ -41,9 +46,11 @@ def ratio_interval(
 
 @lru_cache(maxsize=64)
 def calibrated(count: int, paired: bool, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """The narrowest nominal level whose intervals of `count` launches a side hold the true ratio with at least `confidence`, and how often they do.
+    """The narrowest nominal level whose intervals of `count` launches a side hold the true ratio with at least
+    `confidence`, and how often they do.
 
-    By simulation with normal noise of 5 %, to about 0.01: a percentile bootstrap of so few blocks is a little too narrow at its face value.
+    By simulation with normal noise of 5 %, to about 0.01: a percentile bootstrap of so few blocks is a little too
+    narrow at its face value.
     """
     generator = np.random.default_rng(SEED)
     levels = np.array([confidence, *(1 - (1 - confidence) * share for share in (0.8, 0.6, 0.4, 0.2, 0.0))])
@@ -59,7 +66,9 @@ def calibrated(count: int, paired: bool, confidence: float = CONFIDENCE) -> tupl
     return float(levels[chosen]), float(attained[chosen])
 
 
-def _resampled(generator: np.random.Generator, above: np.ndarray, below: np.ndarray, paired: bool, resamples: int) -> np.ndarray:
+def _resampled(
+    generator: np.random.Generator, above: np.ndarray, below: np.ndarray, paired: bool, resamples: int
+) -> np.ndarray:
     first = generator.integers(len(above), size=(resamples, len(above)))
     second = first if paired else generator.integers(len(below), size=(resamples, len(below)))
     ratios: np.ndarray = np.median(above[first], axis=1) / np.median(below[second], axis=1)

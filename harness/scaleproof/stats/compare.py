@@ -15,7 +15,8 @@ from scaleproof.stats.ranks import depth_of, differences, shift
 Finding = Literal["higher", "lower", "no difference", "inconclusive"]
 POWER = 0.95
 WORTH_FINDING = 0.05
-"""The difference that the default budget is made for: within a larger noise floor nothing is called equal that may differ by this."""
+"""The difference that the default budget is made for: within a larger noise floor nothing is called equal that may
+differ by this."""
 NO_FLOOR = "no noise floor known"
 _SEED = 20_160_222
 _TRIALS = 4_000
@@ -23,10 +24,12 @@ _TRIALS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a comparison found: `ratio` of medians a / b, `shift` with its interval, p-value and test, launches a side, noise floor as a share, and why.
+    """What a comparison found: `ratio` of medians a / b, `shift` with its interval, p-value and test, launches a side,
+    noise floor as a share, and why.
 
-    `shift` is the factor between the arms that the test is about (Hodges-Lehmann); unlike the ratio of medians it is free of what paired blocks share.
-    `ratio` is None where a side has no launches or values of 0 and below; `shift`, `interval` and `p_value` also where a side has too few launches.
+    `shift` is the factor between the arms that the test is about (Hodges-Lehmann); unlike the ratio of medians it is
+    free of what paired blocks share. `ratio` is None where a side has no launches or values of 0 and below; `shift`,
+    `interval` and `p_value` also where a side has too few launches.
     """
 
     ratio: float | None
@@ -51,9 +54,10 @@ def compare(
 ) -> Difference:
     """Compare two arms, one value per launch; `paired`: element k of both ran in one block.
 
-    A difference is found when it is significant at `confidence` and its shift lies beyond 1 + `floor` or 1 / (1 + `floor`). `no difference` when it is
-    not significant and the whole interval lies within that band and within 5 %, or, significant or not, within a stated margin of equivalence, 1 + `margin`.
-    ValueError: a value is not finite, paired sides differ in length, or floor or margin is negative.
+    A difference is found when it is significant at `confidence` and its shift lies beyond 1 + `floor` or 1 / (1 +
+    `floor`). `no difference` when it is not significant and the whole interval lies within that band and within 5 %,
+    or, significant or not, within a stated margin of equivalence, 1 + `margin`. ValueError: a value is not finite,
+    paired sides differ in length, or floor or margin is negative.
     """
     above, below = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     if paired and len(above) != len(below):
@@ -77,15 +81,25 @@ def compare(
     low, high = min(float(np.exp(found.low)), ratio), max(float(np.exp(found.high)), ratio)
     interval = Interval(low, high, found.coverage, f"Hodges-Lehmann interval of the {test}, on logarithms")
     spread = _spread(above, below, paired)
-    finding, reason = _decide(centre, interval, found.p_value <= 1 - confidence, floor, margin, detectable(spread, min(counts), paired, floor=floor or 0))
+    finding, reason = _decide(
+        centre,
+        interval,
+        found.p_value <= 1 - confidence,
+        floor,
+        margin,
+        detectable(spread, min(counts), paired, floor=floor or 0),
+    )
     why = f"{_change(centre)} [{_signed(low)}, {_signed(high)}], p = {found.p_value:.2g}: {reason}; {counts[0]} and {counts[1]} launches"
     return Difference(ratio, centre, interval, found.p_value, test, counts, floor, finding, why)
 
 
-def detectable(spread: float, n_per_arm: int, paired: bool, *, floor: float = 0.0, confidence: float = CONFIDENCE) -> float:
+def detectable(
+    spread: float, n_per_arm: int, paired: bool, *, floor: float = 0.0, confidence: float = CONFIDENCE
+) -> float:
     """The smallest slowdown, as a share, that 95 % of comparisons find; infinite when so few launches can find none.
 
-    `spread`: standard deviation of the logarithm of one launch's value, of normal noise (within a block when paired). By simulation with a fixed seed.
+    `spread`: standard deviation of the logarithm of one launch's value, of normal noise (within a block when paired).
+    By simulation with a fixed seed.
     """
     if n_per_arm < smallest_count(confidence):
         return float("inf")
@@ -97,7 +111,11 @@ def detectable(spread: float, n_per_arm: int, paired: bool, *, floor: float = 0.
 
 def test_name(first: int, second: int, paired: bool) -> str:
     """The test in words."""
-    return f"exact Wilcoxon signed-rank test over {first} blocks" if paired else f"exact Wilcoxon rank-sum test over {first} and {second} launches"
+    return (
+        f"exact Wilcoxon signed-rank test over {first} blocks"
+        if paired
+        else f"exact Wilcoxon rank-sum test over {first} and {second} launches"
+    )
 
 
 @lru_cache(maxsize=64)
@@ -114,24 +132,37 @@ def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.n
 def _without_ratio(above: np.ndarray, below: np.ndarray, test: str, floor: float | None) -> Difference:
     counts = (len(above), len(below))
     if min(counts) and np.ptp(np.concatenate((above, below))) == 0:
-        return Difference(None, None, None, None, test, counts, floor, "no difference", f"every launch of both gave {above[0]:.6g}")
-    why = "values of 0 or below have no ratio" if min(counts) else f"{counts[0]} and {counts[1]} launches: nothing to compare"
+        return Difference(
+            None, None, None, None, test, counts, floor, "no difference", f"every launch of both gave {above[0]:.6g}"
+        )
+    why = (
+        "values of 0 or below have no ratio"
+        if min(counts)
+        else f"{counts[0]} and {counts[1]} launches: nothing to compare"
+    )
     return Difference(None, None, None, None, test, counts, floor, "inconclusive", why)
 
 
-def _decide(centre: float, interval: Interval, significant: bool, floor: float | None, margin: float | None, seen: float) -> tuple[Finding, str]:
+def _decide(
+    centre: float, interval: Interval, significant: bool, floor: float | None, margin: float | None, seen: float
+) -> tuple[Finding, str]:
     least = floor or 0.0
     known = NO_FLOOR if floor is None else f"the noise floor of {_percent(floor)}"
     if margin and _within(interval, margin):
         return "no difference", f"the whole interval lies within the margin of {_percent(margin)}"
     if significant and (centre > 1 + least or centre < 1 / (1 + least)):
-        return ("higher" if centre > 1 else "lower"), f"significant; {known}" if floor is None else f"significant and beyond {known}"
+        return (
+            "higher" if centre > 1 else "lower"
+        ), f"significant; {known}" if floor is None else f"significant and beyond {known}"
     if significant:
         return "inconclusive", f"significant, but not beyond {known}"
     if interval.low == interval.high == 1:
         return "no difference", "every launch of one equals one of the other"
     if floor and _within(interval, min(floor, WORTH_FINDING)):
-        return "no difference", f"not significant, and the whole interval lies within {known if floor <= WORTH_FINDING else _percent(WORTH_FINDING)}"
+        return (
+            "no difference",
+            f"not significant, and the whole interval lies within {known if floor <= WORTH_FINDING else _percent(WORTH_FINDING)}",
+        )
     if floor and _within(interval, floor):
         return "inconclusive", f"not significant, but {known} hides a difference of {_percent(WORTH_FINDING)}"
     largest = max(interval.high - 1, 1 / interval.low - 1)
@@ -144,7 +175,8 @@ def _within(interval: Interval, share: float) -> bool:
 
 
 def _spread(above: np.ndarray, below: np.ndarray, paired: bool) -> float:
-    """Standard deviation of the logarithm of one launch, pooled over both arms; of one launch within its block when paired."""
+    """Standard deviation of the logarithm of one launch, pooled over both arms; of one launch within its block when
+    paired."""
     if paired:
         return float(np.std(np.log(above / below), ddof=1) / np.sqrt(2))
     squares = np.sum((np.log(above) - np.log(above).mean()) ** 2) + np.sum((np.log(below) - np.log(below).mean()) ** 2)

@@ -6,7 +6,8 @@ import numpy as np
 
 
 def relative_difference(ours: np.ndarray, base: np.ndarray) -> float:
-    """max |ours - base| / max |base|, in float64; absolute where the base is zero, infinite when sizes differ, are 0, or a value is not finite."""
+    """max |ours - base| / max |base|, in float64; absolute where the base is zero, infinite when sizes differ, are 0,
+    or a value is not finite."""
     if ours.shape != base.shape or not ours.size:
         return float("inf")
     one, other = ours.astype(np.float64), base.astype(np.float64)

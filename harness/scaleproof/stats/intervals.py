@@ -33,9 +33,11 @@ def median(values: Sequence[float] | np.ndarray) -> float:
 
 
 def median_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDENCE) -> Interval | None:
-    """Order statistics k and n+1-k with the largest k that covers the median with at least `confidence`; None when even [min, max] does not.
+    """Order statistics k and n+1-k with the largest k that covers the median with at least `confidence`; None when even
+    [min, max] does not.
 
-    Coverage 1 - 2 P(Binomial(n, 1/2) < k) holds for any continuous distribution: 6 values give [min, max] at 96.9 %, fewer give no 95 % interval.
+    Coverage 1 - 2 P(Binomial(n, 1/2) < k) holds for any continuous distribution: 6 values give [min, max] at 96.9 %,
+    fewer give no 95 % interval.
     """
     from scipy.stats import binom  # SciPy takes half a second, and tables of metrics ask for no interval
 

@@ -1,4 +1,5 @@
-"""Intervals of predictions: a deterministic model repeats itself, so its uncertainty is that of what it was fed, shown by draws from it."""
+"""Intervals of predictions: a deterministic model repeats itself, so its uncertainty is that of what it was fed, shown
+by draws from it."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ def central(values: Mapping[int, float]) -> float:
 
 
 def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Interval | None:
-    """Where one more draw lies with `confidence`: Student's prediction interval of the draws, on logarithms where all are positive; it always holds the
-    prediction itself. More draws make it surer, never narrower than the inputs are. None with fewer repetitions than a median's interval needs."""
+    """Where one more draw lies with `confidence`: Student's prediction interval of the draws, on logarithms where all
+    are positive; it always holds the prediction itself. More draws make it surer, never narrower than the inputs are.
+    None with fewer repetitions than a median's interval needs."""
     if len(values) < smallest_count(confidence):
         return None
     draws = np.array([value for index, value in values.items() if index != CENTRAL])
@@ -38,7 +40,9 @@ def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Inter
     low, high = float(found.mean()) - reach, float(found.mean()) + reach
     if logarithms:
         low, high = float(np.exp(low)), float(np.exp(high))
-    return Interval(min(low, central(values)), max(high, central(values)), confidence, f"{METHODS[0]} of {len(draws)} draws")
+    return Interval(
+        min(low, central(values)), max(high, central(values)), confidence, f"{METHODS[0]} of {len(draws)} draws"
+    )
 
 
 def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> dict[int, float]:
@@ -47,7 +51,8 @@ def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> dict[int, 
 
 
 def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Difference:
-    """Whether two predictions differ: when the interval of their ratio leaves 1 out. There is no sampling, hence no p-value."""
+    """Whether two predictions differ: when the interval of their ratio leaves 1 out. There is no sampling, hence no
+    p-value."""
     found, counts = ratios(above, below), (len(above), len(below))
     if not found or central(found) <= 0:
         return Difference(None, None, None, None, TEST, counts, None, "inconclusive", "no ratio of the two predictions")
@@ -55,22 +60,30 @@ def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Differ
 
 
 def quotient(above: Known, below: Known) -> Known:
-    """A prediction over a median of launches, or the reverse: its interval has the worst ends of both, since draws and launches say different things."""
+    """A prediction over a median of launches, or the reverse: its interval has the worst ends of both, since draws and
+    launches say different things."""
     (one, around), (other, beside) = above, below
     if around is None or beside is None or beside.low <= 0:
         return one / other, None
     ends = around.low / beside.high, around.high / beside.low
-    return one / other, Interval(*ends, min(around.coverage, beside.coverage), f"worst ends of {around.method} over {beside.method}")
+    return one / other, Interval(
+        *ends, min(around.coverage, beside.coverage), f"worst ends of {around.method} over {beside.method}"
+    )
 
 
 def across(above: Known, below: Known, counts: tuple[int, int], floor: float | None) -> Difference:
-    """Whether a prediction and launches differ: when the interval of their quotient leaves 1 out, and the quotient lies beyond the noise floor."""
+    """Whether a prediction and launches differ: when the interval of their quotient leaves 1 out, and the quotient lies
+    beyond the noise floor."""
     if min(above[0], below[0]) <= 0:
-        return Difference(None, None, None, None, ENDS, counts, floor, "inconclusive", "no ratio of values of 0 and below")
+        return Difference(
+            None, None, None, None, ENDS, counts, floor, "inconclusive", "no ratio of values of 0 and below"
+        )
     return _decided(*quotient(above, below), counts, ENDS, floor)
 
 
-def _decided(ratio: float, interval: Interval | None, counts: tuple[int, int], test: str, floor: float | None) -> Difference:
+def _decided(
+    ratio: float, interval: Interval | None, counts: tuple[int, int], test: str, floor: float | None
+) -> Difference:
     if interval is None:
         why = f"{ratio - 1:+.1%}, but {min(counts)} repetitions a side give no interval, {smallest_count()} do"
         return Difference(ratio, ratio, None, None, test, counts, floor, "inconclusive", why)

@@ -1,8 +1,10 @@
-"""Exact rank tests of a shift and the intervals that they imply: both from one null distribution, so that they never contradict each other.
+"""Exact rank tests of a shift and the intervals that they imply: both from one null distribution, so that they never
+contradict each other.
 
-Unpaired: Wilcoxon's rank-sum (Mann and Whitney's U) over all pairwise differences. Paired: Wilcoxon's signed-rank over all Walsh averages of the
-differences. The interval is the one of Hodges and Lehmann (Moses; Tukey): order statistics of those same differences. Exact for continuous values;
-ties are counted against a difference, which only makes the test stricter.
+Unpaired: Wilcoxon's rank-sum (Mann and Whitney's U) over all pairwise differences. Paired: Wilcoxon's signed-rank over
+all Walsh averages of the differences. The interval is the one of Hodges and Lehmann (Moses; Tukey): order statistics of
+those same differences. Exact for continuous values; ties are counted against a difference, which only makes the test
+stricter.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """By how much the first sample is shifted over the second. `low`, `high` are None when so few values give no interval of that confidence."""
+    """By how much the first sample is shifted over the second. `low`, `high` are None when so few values give no
+    interval of that confidence."""
 
     centre: float
     """Hodges and Lehmann's estimate: the median of all differences."""
@@ -79,7 +82,8 @@ def _signed_rank(count: int) -> np.ndarray:
 
 
 def _rank_sum(first: int, second: int) -> np.ndarray:
-    """The largest of all values belongs to the first sample with chance n/(n+m), and then beats all m of the second (Mann and Whitney's recursion)."""
+    """The largest of all values belongs to the first sample with chance n/(n+m), and then beats all m of the second
+    (Mann and Whitney's recursion)."""
     rows = [np.ones(1) for _ in range(second + 1)]
     for ones in range(1, first + 1):
         for others in range(1, second + 1):

@@ -13,13 +13,15 @@ from scaleproof.stats.intervals import CONFIDENCE, median, median_interval, smal
 TARGET = 0.05
 """The interval's farther end is to lie within this share of the median."""
 BUDGET = 10
-"""Launches per arm unless a suite says otherwise: what it takes to find a slowdown of 5 % in 95 % of comparisons when launches spread by 2 %."""
+"""Launches per arm unless a suite says otherwise: what it takes to find a slowdown of 5 % in 95 % of comparisons when
+launches spread by 2 %."""
 Outcome = Literal["continue", "reached", "budget spent"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Whether to stop, in one line why, and how far the interval's farther end is from the median, as a share of it (None: no interval yet)."""
+    """Whether to stop, in one line why, and how far the interval's farther end is from the median, as a share of it
+    (None: no interval yet)."""
 
     done: bool
     reason: str
@@ -27,8 +29,11 @@ class Stop:
     outcome: Outcome
 
 
-def state(values: Sequence[float], target: float = TARGET, budget: int = BUDGET, confidence: float = CONFIDENCE) -> Stop:
-    """Look at one arm's values so far, one per launch. ValueError: budget below 1, target not above 0, or a value that is not finite."""
+def state(
+    values: Sequence[float], target: float = TARGET, budget: int = BUDGET, confidence: float = CONFIDENCE
+) -> Stop:
+    """Look at one arm's values so far, one per launch. ValueError: budget below 1, target not above 0, or a value that
+    is not finite."""
     if budget < 1 or target <= 0:
         raise ValueError(f"a budget is at least 1 launch and a target above 0, not {budget} and {target}")
     if not np.isfinite(np.asarray(values, dtype=float)).all():
@@ -36,13 +41,17 @@ def state(values: Sequence[float], target: float = TARGET, budget: int = BUDGET,
     count, share = len(values), _share(values, confidence)
     if share is None:
         needed = smallest_count(confidence)
-        found = f"{count} launches give no {confidence:.0%} interval" + (f", {needed} do" if count < needed else ": the median is 0")
+        found = f"{count} launches give no {confidence:.0%} interval" + (
+            f", {needed} do" if count < needed else ": the median is 0"
+        )
     else:
         found = f"{count} launches: the interval reaches {share:.1%} from the median"
     if share is not None and share <= target:
         return Stop(True, f"{found}, the target is {target:.1%}", share, "reached")
     if count >= budget:
-        return Stop(True, f"budget of {budget} launches spent; {found}, the target is {target:.1%}", share, "budget spent")
+        return Stop(
+            True, f"budget of {budget} launches spent; {found}, the target is {target:.1%}", share, "budget spent"
+        )
     return Stop(False, f"{found}, the target is {target:.1%}; up to {budget - count} more", share, "continue")
 
 

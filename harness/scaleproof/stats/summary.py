@@ -1,4 +1,5 @@
-"""Summaries and the checks that come before them: means by kind, Tukey's fences as a warning, normality before any t-based interval, effect size, trend."""
+"""Summaries and the checks that come before them: means by kind, Tukey's fences as a warning, normality before any
+t-based interval, effect size, trend."""
 
 from __future__ import annotations
 
@@ -54,11 +55,14 @@ def outliers(values: Sequence[float] | np.ndarray) -> Outliers:
         return Outliers((), float("-inf"), float("inf"))
     first, third = np.quantile(found, [0.25, 0.75])
     low, high = first - FENCE * (third - first), third + FENCE * (third - first)
-    return Outliers(tuple(int(index) for index in np.flatnonzero((found < low) | (found > high))), float(low), float(high))
+    return Outliers(
+        tuple(int(index) for index in np.flatnonzero((found < low) | (found > high))), float(low), float(high)
+    )
 
 
 def mean(values: Sequence[float] | np.ndarray, kind: Literal["cost", "rate"]) -> float:
-    """Arithmetic mean of costs (s, bytes), harmonic mean of rates (per s): rule 3 of Hoefler and Belli. ValueError: no values, or a rate of 0 or below."""
+    """Arithmetic mean of costs (s, bytes), harmonic mean of rates (per s): rule 3 of Hoefler and Belli. ValueError: no
+    values, or a rate of 0 or below."""
     found = np.asarray(values, dtype=float)
     if not len(found):
         raise ValueError("a mean needs at least one value")
@@ -70,7 +74,8 @@ def mean(values: Sequence[float] | np.ndarray, kind: Literal["cost", "rate"]) ->
 
 
 def t_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDENCE) -> MeanInterval:
-    """Student's interval of the mean, only where Shapiro and Wilk's test does not speak against a normal distribution; else none, and why."""
+    """Student's interval of the mean, only where Shapiro and Wilk's test does not speak against a normal distribution;
+    else none, and why."""
     found = np.asarray(values, dtype=float)
     if len(found) < FEWEST_FOR_SHAPIRO:
         return MeanInterval(None, f"{len(found)} values cannot be tested for normality, {FEWEST_FOR_SHAPIRO} can")
@@ -78,7 +83,10 @@ def t_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDE
         return MeanInterval(None, "all values are equal: there is no spread to test for normality")
     chance = float(stats.shapiro(found).pvalue)
     if chance < SHAPIRO_LEVEL:
-        return MeanInterval(None, f"not normal: Shapiro-Wilk p = {chance:.2g} over {len(found)} values; take the median and its interval")
+        return MeanInterval(
+            None,
+            f"not normal: Shapiro-Wilk p = {chance:.2g} over {len(found)} values; take the median and its interval",
+        )
     reach = float(stats.t.ppf((1 + confidence) / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found)))
     centre = float(found.mean())
     why = f"Shapiro-Wilk p = {chance:.2g} over {len(found)} values does not speak against normality"
@@ -86,7 +94,8 @@ def t_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDE
 
 
 def effect_size(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
-    """(mean a - mean b) / pooled standard deviation within the arms; infinite where neither arm spreads but they differ, 0 where they do not.
+    """(mean a - mean b) / pooled standard deviation within the arms; infinite where neither arm spreads but they
+    differ, 0 where they do not.
 
     ValueError with fewer than two values a side.
     """
@@ -101,7 +110,8 @@ def effect_size(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray
 
 
 def trend(x: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray) -> Trend:
-    """Whether values rise (tau above 0) or fall with x over all launches, by rank alone. ValueError when the sides differ in length or x has one value."""
+    """Whether values rise (tau above 0) or fall with x over all launches, by rank alone. ValueError when the sides
+    differ in length or x has one value."""
     if len(x) != len(values):
         raise ValueError(f"{len(x)} x for {len(values)} values")
     if len(set(np.asarray(x, dtype=float).tolist())) < 2:

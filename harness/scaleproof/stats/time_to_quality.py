@@ -1,7 +1,9 @@
-"""Time to quality as MLPerf Training scores it: N runs, olympic mean, windows of more runs, and the check against reference convergence points.
+"""Time to quality as MLPerf Training scores it: N runs, olympic mean, windows of more runs, and the check against
+reference convergence points.
 
-Source: mlcommons/training_policies, training_rules.adoc (d73e20f): sections Benchmark Results and RCPs, and the appendix RCP Examples. The rules leave the
-dropped runs out of the standard deviation; mlcommons/logging's rcp_checker.py (7bbf792) takes all runs, which gives a laxer bound. We follow the rules.
+Source: mlcommons/training_policies, training_rules.adoc (d73e20f): sections Benchmark Results and RCPs, and the
+appendix RCP Examples. The rules leave the dropped runs out of the standard deviation; mlcommons/logging's
+rcp_checker.py (7bbf792) takes all runs, which gives a laxer bound. We follow the rules.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class ReferencePoint:
-    """Convergence of the reference at one batch size, in epochs: mean and population standard deviation of the runs kept, and their number."""
+    """Convergence of the reference at one batch size, in epochs: mean and population standard deviation of the runs
+    kept, and their number."""
 
     batch: float
     mean: float
@@ -52,7 +55,8 @@ class ReferencePoint:
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """Whether a submission's convergence is accepted; None: its batch size needs reference runs of its own. Its score is multiplied by `factor`."""
+    """Whether a submission's convergence is accepted; None: its batch size needs reference runs of its own. Its score
+    is multiplied by `factor`."""
 
     accepted: bool | None
     factor: float
@@ -69,15 +73,19 @@ def olympic_mean(values: Sequence[float], dropped: int = DROPPED) -> float:
 
 
 def score(runs: Sequence[float | None], needed: int, dropped: int = DROPPED) -> Score:
-    """Score `needed` runs (s or epochs; None: did not converge) of consecutive windows where there are more: the median window, invalid ones infinite.
+    """Score `needed` runs (s or epochs; None: did not converge) of consecutive windows where there are more: the median
+    window, invalid ones infinite.
 
-    Of an even number of windows the slower middle one. A window may have `dropped` runs that did not converge: they count as its slowest.
+    Of an even number of windows the slower middle one. A window may have `dropped` runs that did not converge: they
+    count as its slowest.
     """
     failed = sum(run is None for run in runs)
     if len(runs) < needed:
         return Score(None, f"{len(runs)} runs, the result needs {needed}", failed)
     costs = [math.inf if run is None else float(run) for run in runs]
-    windows = [olympic_mean(costs[start : start + needed], dropped) for start in range(len(costs) - needed + 1)]  # infinite where too many failed
+    windows = [
+        olympic_mean(costs[start : start + needed], dropped) for start in range(len(costs) - needed + 1)
+    ]  # infinite where too many failed
     middle = sorted(windows)[len(windows) // 2]
     over = f"{needed} runs" if len(windows) == 1 else f"median of {len(windows)} windows of {needed} runs"
     if math.isinf(middle):
@@ -85,7 +93,9 @@ def score(runs: Sequence[float | None], needed: int, dropped: int = DROPPED) -> 
     return Score(middle, f"olympic mean of {over}, {dropped} dropped at each end, {failed} did not converge", failed)
 
 
-def reference_point(batch: float, epochs: Sequence[float], submission_runs: int, dropped: int = DROPPED) -> ReferencePoint:
+def reference_point(
+    batch: float, epochs: Sequence[float], submission_runs: int, dropped: int = DROPPED
+) -> ReferencePoint:
     """The reference's point of a batch size. ValueError when it has fewer runs than twice the submission's."""
     if len(epochs) < 2 * submission_runs:
         raise ValueError(f"batch {batch:g}: {len(epochs)} reference runs, {2 * submission_runs} are needed")
@@ -94,9 +104,13 @@ def reference_point(batch: float, epochs: Sequence[float], submission_runs: int,
 
 
 def interpolate(batch: float, low: ReferencePoint, high: ReferencePoint, submission_runs: int) -> ReferencePoint:
-    """A point between two: mean and standard deviation on straight lines. It counts as 2N runs, as in the rules' example (18.25 epochs, 3.68 %)."""
+    """A point between two: mean and standard deviation on straight lines. It counts as 2N runs, as in the rules'
+    example (18.25 epochs, 3.68 %)."""
     share = (batch - low.batch) / (high.batch - low.batch)
-    mean, deviation = low.mean + share * (high.mean - low.mean), low.deviation + share * (high.deviation - low.deviation)
+    mean, deviation = (
+        low.mean + share * (high.mean - low.mean),
+        low.deviation + share * (high.deviation - low.deviation),
+    )
     return ReferencePoint(batch, mean, deviation, 2 * submission_runs, True)
 
 
@@ -111,7 +125,8 @@ def prune(points: Sequence[ReferencePoint]) -> list[ReferencePoint]:
 
 
 def point_at(batch: float, points: Sequence[ReferencePoint], submission_runs: int) -> ReferencePoint | None:
-    """The reference point that a batch size is checked against, interpolated where it lies between two; None outside the points."""
+    """The reference point that a batch size is checked against, interpolated where it lies between two; None outside
+    the points."""
     smaller, larger = [p for p in points if p.batch <= batch], [p for p in points if p.batch >= batch]
     if not smaller or not larger:
         return None
@@ -121,14 +136,16 @@ def point_at(batch: float, points: Sequence[ReferencePoint], submission_runs: in
 
 def check_convergence(
     epochs: Sequence[float | None], batch: float, points: Sequence[ReferencePoint], needed: int, dropped: int = DROPPED
-) -> Convergence:  # fmt: skip
+) -> Convergence:
     """Check a submission of exactly `needed` runs against pruned reference points."""
     if len(epochs) != needed:
         raise ValueError(f"{len(epochs)} runs to check, the result has {needed}")
     own = score(epochs, needed, dropped)
     left = prune(points)
     if own.value is None or not left:
-        return Convergence(False if left else None, 1.0, own.value, None, own.why if left else "there are no reference points")
+        return Convergence(
+            False if left else None, 1.0, own.value, None, own.why if left else "there are no reference points"
+        )
     point = point_at(batch, left, needed)
     if point is not None:
         return _against(own.value, point, needed, dropped)
@@ -151,17 +168,29 @@ def _against(mean: float, point: ReferencePoint, needed: int, dropped: int) -> C
         factor = point.mean / mean
         why = f"mean {mean:.4g} epochs is between the bound {bound:.4g} and the mean {point.mean:.4g} of {where}: the score is multiplied by {factor:.4g}"
         return Convergence(True, factor, mean, point, why)
-    return Convergence(True, 1.0, mean, point, f"mean {mean:.4g} epochs is at least the mean {point.mean:.4g} of {where}")
+    return Convergence(
+        True, 1.0, mean, point, f"mean {mean:.4g} epochs is at least the mean {point.mean:.4g} of {where}"
+    )
 
 
-def table(points: Sequence[ReferencePoint], submission_runs: int, batches: Sequence[float] = (), dropped: int = DROPPED) -> list[dict[str, float | int | bool]]:
+def table(
+    points: Sequence[ReferencePoint], submission_runs: int, batches: Sequence[float] = (), dropped: int = DROPPED
+) -> list[dict[str, float | int | bool]]:
     """One row per point and per interpolated batch size: batch, runs, mean, deviation, bound, largest speed-up in %."""
-    between = [point for batch in batches if (point := point_at(batch, points, submission_runs)) is not None and point.interpolated]
+    between = [
+        point
+        for batch in batches
+        if (point := point_at(batch, points, submission_runs)) is not None and point.interpolated
+    ]
     return [
         {
-            "batch": point.batch, "runs": point.runs, "mean": point.mean, "deviation": point.deviation,
-            "bound": point.bound(submission_runs, dropped), "largest_speedup_percent": 100 * point.largest_speedup(submission_runs, dropped),
+            "batch": point.batch,
+            "runs": point.runs,
+            "mean": point.mean,
+            "deviation": point.deviation,
+            "bound": point.bound(submission_runs, dropped),
+            "largest_speedup_percent": 100 * point.largest_speedup(submission_runs, dropped),
             "interpolated": point.interpolated,
         }
         for point in sorted([*points, *between], key=lambda point: point.batch)
-    ]  # fmt: skip
+    ]

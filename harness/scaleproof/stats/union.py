@@ -12,7 +12,8 @@ OUTSIDE = -1
 
 
 def merge(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Disjoint, sorted intervals with the same union; those that touch become one. ValueError when one ends before it starts."""
+    """Disjoint, sorted intervals with the same union; those that touch become one. ValueError when one ends before it
+    starts."""
     starts, ends = np.asarray(starts), np.asarray(ends)
     if np.any(ends < starts):
         raise ValueError("an interval ends before it starts")
@@ -38,9 +39,11 @@ def uncovered_length(starts: np.ndarray, ends: np.ndarray, cover_starts: np.ndar
 
 
 def label(layers: Sequence[Intervals], inside: Intervals) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts time into pieces: edges (n + 1), and for each piece the index of the first layer that covers it, `len(layers)` for none, OUTSIDE beyond `inside`.
+    """Cuts time into pieces: edges (n + 1), and for each piece the index of the first layer that covers it,
+    `len(layers)` for none, OUTSIDE beyond `inside`.
 
-    Every moment inside is given away exactly once, so lengths by label add up to the union of `inside`, whatever overlaps or is there twice.
+    Every moment inside is given away exactly once, so lengths by label add up to the union of `inside`, whatever
+    overlaps or is there twice.
     """
     edges = np.unique(np.concatenate([bound for layer in (*layers, inside) for bound in layer]))
     if len(edges) < 2:

@@ -1,4 +1,5 @@
-"""Activations between the ranks of a group whose fully connected layers are divided (workloads/strips.py): part-broadcast forward, part-reduce back."""
+"""Activations between the ranks of a group whose fully connected layers are divided (workloads/strips.py):
+part-broadcast forward, part-reduce back."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Run = Callable[[int, Callable[[], Handle]], None]
 
 
 class Activations:
-    """Gives a rank's table of layers its crossings (`Ways`). `run` is set by who makes the calls, before the first pass."""
+    """Gives a rank's table of layers its crossings (`Ways`). `run` is set by who makes the calls, before the first
+    pass."""
 
     def __init__(self, group: Collectives, shrink: float = 1.0) -> None:
         """`shrink`: by how much fewer features travel than there are, where time is emulated."""
@@ -91,7 +93,11 @@ class _Join:
     def forward(self, own: np.ndarray) -> np.ndarray:
         """See Way."""
         points = len(own)
-        strip, strips, joined = self._own.of(points, self._widest), self._strips_of(points), self._joined.of(points, self._features)
+        strip, strips, joined = (
+            self._own.of(points, self._widest),
+            self._strips_of(points),
+            self._joined.of(points, self._features),
+        )
         np.copyto(strip[:, : self._width], own)
         self._activations.gather(strip.reshape(-1), strips.reshape(-1))
         for place, theirs in zip(self._strips, strips, strict=True):

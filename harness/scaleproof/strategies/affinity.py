@@ -24,7 +24,8 @@ def neighbours(case: AnyCase, rank: int) -> list[int]:
 
 
 def split_cores(place: int, ranks: int, threads: int, allowed: Sequence[int]) -> Cores | None:
-    """Equal shares of the allowed cores for `ranks` ranks, the last core of each for communication; None where a share is not `threads` and one more."""
+    """Equal shares of the allowed cores for `ranks` ranks, the last core of each for communication; None where a share
+    is not `threads` and one more."""
     share = len(allowed) // ranks
     if share < threads + 1:
         return None

@@ -1,4 +1,5 @@
-"""What every strategy has: it owns the gradient buckets, hears when each gradient is ready, and decides what to exchange and when to step."""
+"""What every strategy has: it owns the gradient buckets, hears when each gradient is ready, and decides what to
+exchange and when to step."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def plain_memory(nbytes: int) -> np.ndarray:
 
 
 class Family(NamedTuple):
-    """Parameters that some ranks hold alike: a name that no other family has, the collectives of those ranks, and the parameters' numbers."""
+    """Parameters that some ranks hold alike: a name that no other family has, the collectives of those ranks, and the
+    parameters' numbers."""
 
     name: str
     group: Collectives | None
@@ -38,7 +40,8 @@ class Family(NamedTuple):
 
 
 class Strategy(ABC):
-    """Knows no framework. Per step: `begin`, `gradient_ready` for every parameter as the backward pass goes, `finish`, and after the clock `report`."""
+    """Knows no framework. Per step: `begin`, `gradient_ready` for every parameter as the backward pass goes, `finish`,
+    and after the clock `report`."""
 
     network: Network
     """What this rank's model is made of."""
@@ -46,12 +49,16 @@ class Strategy(ABC):
     @classmethod
     def open(cls, context: RankContext, group: Collectives | None, network: Network, bucket_mib: float) -> Self:
         """For a rank that trains this network. Most strategies leave the network as it is."""
-        parameters = [Parameter(name, shrunk(math.prod(shape), context.case.shrink)) for name, shape in network.parameter_shapes]
+        parameters = [
+            Parameter(name, shrunk(math.prod(shape), context.case.shrink)) for name, shape in network.parameter_shapes
+        ]
         strategy = cls(context, group, parameters, bucket_mib)
         strategy.network = network
         return strategy
 
-    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+    def __init__(
+        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
+    ) -> None:
         self.context = context
         self.group = group
         self.parameters = list(parameters)
@@ -67,7 +74,8 @@ class Strategy(ABC):
 
     @property
     def gradient_scale(self) -> float:
-        """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at no cost per element."""
+        """Factor on the local mean loss. 1/world_size makes the sum of the ranks' gradients that of the global mean, at
+        no cost per element."""
         return 1.0 / self.context.world_size
 
     @property
@@ -93,7 +101,8 @@ class Strategy(ABC):
         return batch
 
     def start(self, model: Model) -> None:  # noqa: B027  most strategies leave the parameters where they are
-        """Once, when all ranks hold the same parameters, before the first step: for strategies that keep the parameters elsewhere."""
+        """Once, when all ranks hold the same parameters, before the first step: for strategies that keep the parameters
+        elsewhere."""
 
     def begin(self, step: int) -> None:
         """A new step starts; all gradients are stale."""
@@ -105,10 +114,12 @@ class Strategy(ABC):
 
     @abstractmethod
     def finish(self, update: Callable[[], None]) -> None:
-        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` when the gradients are those to step with."""
+        """The backward pass is over: complete the exchange, keep its times in `exchanges`, and call `update` when the
+        gradients are those to step with."""
 
     def report(self) -> None:
-        """After the step, so that writing is no part of it: each bucket's all-reduce, and how long its complete gradients lay in the queue before."""
+        """After the step, so that writing is no part of it: each bucket's all-reduce, and how long its complete
+        gradients lay in the queue before."""
         for exchange in self.exchanges:
             self.context.recorder.add("queue", self.step, exchange.ready_ns, exchange.start_ns, exchange.nbytes)
             self.context.recorder.add("communication", self.step, exchange.start_ns, exchange.end_ns, exchange.nbytes)

@@ -20,7 +20,8 @@ class _Command(NamedTuple):
 
 
 class CommunicationThread:
-    """Between `submit` and the wait for it only this thread uses the transport. Times are taken here and handed over: a Recorder belongs to one thread."""
+    """Between `submit` and the wait for it only this thread uses the transport. Times are taken here and handed over: a
+    Recorder belongs to one thread."""
 
     def __init__(self, core: int | None = None) -> None:
         """`core`: where the thread runs; None: wherever the rank may."""

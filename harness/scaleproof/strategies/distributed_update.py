@@ -1,6 +1,8 @@
-"""Synchronous SGD whose update is distributed (das2016): gradients are part-reduced, every rank steps the part that it owns, new parameters are part-broadcast.
+"""Synchronous SGD whose update is distributed (das2016): gradients are part-reduced, every rank steps the part that it
+owns, new parameters are part-broadcast.
 
-As many bytes as a ring all-reduce, 2V(N-1)/N a rank, but each rank steps, and keeps momentum for, one N-th of the parameters.
+As many bytes as a ring all-reduce, 2V(N-1)/N a rank, but each rank steps, and keeps momentum for, one N-th of the
+parameters.
 """
 
 from __future__ import annotations
@@ -24,13 +26,15 @@ if TYPE_CHECKING:
 
 
 class DistributedUpdate(SyncOverlap):
-    """The part-reduce of a bucket runs beside the backward pass, the part-broadcast of one bucket beside the steps of the next; the next forward pass waits
-    for all of it."""
+    """The part-reduce of a bucket runs beside the backward pass, the part-broadcast of one bucket beside the steps of
+    the next; the next forward pass waits for all of it."""
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
         """See Strategy; parameters get places of their own beside the gradients."""
         self.held = self.divide(limit_nbytes)
-        self.parts: list[Part] = sorted((part for held in self.held for part in held.parts), key=lambda part: -max(part.gradients.members))
+        self.parts: list[Part] = sorted(
+            (part for held in self.held for part in held.parts), key=lambda part: -max(part.gradients.members)
+        )
         gradients = {index: view for held in self.held for index, view in held.gradients.items()}
         return [part.gradients for part in self.parts], [gradients[index] for index in range(len(self.parameters))]
 
@@ -44,7 +48,9 @@ class DistributedUpdate(SyncOverlap):
         self._model = cast("PiecewiseModel", model)
         places = {index: view for held in self.held for index, view in held.values.items()}
         if not model.live_in([places[index].reshape(value.shape) for index, value in enumerate(model.values())]):
-            raise TransportError("the distributed update needs a framework whose parameters can lie in the transport's memory")
+            raise TransportError(
+                "the distributed update needs a framework whose parameters can lie in the transport's memory"
+            )
         for part in self.parts:
             part.take()
         self._model.step_in([part.own_values for part in self.parts], [part.own_gradients for part in self.parts])
@@ -58,7 +64,9 @@ class DistributedUpdate(SyncOverlap):
     def leave(self, number: int) -> None:
         """See SyncOverlap."""
         part = self.parts[number]
-        self._reduces.append(None if part.alone else self._sender.submit(part.gradients.nbytes, partial(self._exchange, number)))
+        self._reduces.append(
+            None if part.alone else self._sender.submit(part.gradients.nbytes, partial(self._exchange, number))
+        )
 
     def finish(self, update: Callable[[], None]) -> None:
         """See Strategy; `update` would step all parameters, which nobody here does."""

@@ -1,5 +1,6 @@
-"""Hands calls over to the transport from the main thread: all are under way at once. What moves their bytes meanwhile is the transport's own thread, as
-Horovod's optimiser has it, or nobody until the main thread looks again between two layers."""
+"""Hands calls over to the transport from the main thread: all are under way at once. What moves their bytes meanwhile
+is the transport's own thread, as Horovod's optimiser has it, or nobody until the main thread looks again between two
+layers."""
 
 from __future__ import annotations
 

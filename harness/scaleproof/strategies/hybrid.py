@@ -1,9 +1,12 @@
-"""Hybrid parallelism (das2016): fully connected layers are divided over the ranks of a group, minibatches over groups; every update is distributed.
+"""Hybrid parallelism (das2016): fully connected layers are divided over the ranks of a group, minibatches over groups;
+every update is distributed.
 
-Rank r is number r % P of group r // P, with P = N / G ranks. Convolutions are data-parallel over all N ranks. At the border to the fully connected part the
-points of a group are part-broadcast, so that each rank has all MB / G of them for its strip of every layer; strips of activations are part-broadcast to the
-next layer, gradients of activations part-reduced back. Logits and labels are part-broadcast too, so every rank computes the loss of its group's points, and the
-gradient of its own logits is a slice of what it has. A strip's update is distributed over the G ranks that hold it. G = N is the distributed update alone.
+Rank r is number r % P of group r // P, with P = N / G ranks. Convolutions are data-parallel over all N ranks. At the
+border to the fully connected part the points of a group are part-broadcast, so that each rank has all MB / G of them
+for its strip of every layer; strips of activations are part-broadcast to the next layer, gradients of activations
+part-reduced back. Logits and labels are part-broadcast too, so every rank computes the loss of its group's points, and
+the gradient of its own logits is a slice of what it has. A strip's update is distributed over the G ranks that hold it.
+G = N is the distributed update alone.
 """
 
 from __future__ import annotations
@@ -54,7 +57,14 @@ class Hybrid(DistributedUpdate):
     """Activations and gradients leave by one queue, in one order on every rank."""
 
     def __init__(
-        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float, *, division: Division, whole: Network
+        self,
+        context: RankContext,
+        group: Collectives | None,
+        parameters: Sequence[Parameter],
+        bucket_mib: float,
+        *,
+        division: Division,
+        whole: Network,
     ) -> None:
         self.division, self.network, self.whole = division, division.network, whole
         self._strips = strips(division.network)
@@ -67,7 +77,10 @@ class Hybrid(DistributedUpdate):
         """See Strategy."""
         assert isinstance(group, Group) and isinstance(context.case, TrainCase)
         division = divide(group, network, context.case)
-        parameters = [Parameter(name, shrunk(int(np.prod(shape)), context.case.shrink)) for name, shape in division.network.parameter_shapes]
+        parameters = [
+            Parameter(name, shrunk(int(np.prod(shape)), context.case.shrink))
+            for name, shape in division.network.parameter_shapes
+        ]
         return cls(context, group, parameters, bucket_mib, division=division, whole=network)
 
     @property
@@ -79,7 +92,10 @@ class Hybrid(DistributedUpdate):
     def families(self) -> list[Family]:
         """See Strategy."""
         shared, own = self._indices(False), self._indices(True)
-        return [Family("all", self.group, shared), *([Family(self.division.name, self.division.across, own)] if own else [])]
+        return [
+            Family("all", self.group, shared),
+            *([Family(self.division.name, self.division.across, own)] if own else []),
+        ]
 
     @property
     def evaluators(self) -> range:
@@ -91,7 +107,9 @@ class Hybrid(DistributedUpdate):
         held = []
         for family in self.families:
             assert family.group is not None
-            held += [parts.allocate(family.group, self.parameters, family.indices, limit_nbytes)] if family.indices else []
+            held += (
+                [parts.allocate(family.group, self.parameters, family.indices, limit_nbytes)] if family.indices else []
+            )
         return held
 
     def own_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
@@ -100,7 +118,10 @@ class Hybrid(DistributedUpdate):
 
     def whole_values(self, values: list[np.ndarray]) -> list[np.ndarray]:
         """See Strategy; strips of a group are gathered as wide as the widest."""
-        return [value if strip is None else self._joined(value, strip.features) for value, strip in zip(values, self._strips, strict=True)]
+        return [
+            value if strip is None else self._joined(value, strip.features)
+            for value, strip in zip(values, self._strips, strict=True)
+        ]
 
     def taken(self, batch: Batch) -> Batch:
         """See Strategy: the labels of the whole group."""
@@ -143,7 +164,9 @@ class Hybrid(DistributedUpdate):
         own[: len(value)] = value
         everyone = np.empty((group.world_size, *own.shape), np.float32)
         self.division.activations.gather(own.reshape(-1), everyone.reshape(-1))
-        return np.concatenate([strip[: stop - start] for strip, start, stop in zip(everyone, bounds, bounds[1:], strict=False)])
+        return np.concatenate(
+            [strip[: stop - start] for strip, start, stop in zip(everyone, bounds, bounds[1:], strict=False)]
+        )
 
     def _indices(self, of_strips: bool) -> list[int]:
         return [index for index, strip in enumerate(self._strips) if (strip is not None) == of_strips]
@@ -164,15 +187,23 @@ def _told(context: RankContext, division: Division, network: Network) -> dict[st
     """What the record says: the choice beside what the formulas say of every other, and what a step should send."""
     case = context.case
     assert isinstance(case, TrainCase)
-    table = {str(found.groups): asdict(found) | {"sent": found.sent} for found in volumes(network, case.ranks, case.minibatch)}
+    table = {
+        str(found.groups): asdict(found) | {"sent": found.sent}
+        for found in volumes(network, case.ranks, case.minibatch)
+    }
     chosen = volume(network, case.ranks, case.minibatch, division.groups)
     lone = division.together.world_size == 1  # there are no strips: all ranks hold all
     return {
-        "groups": division.groups, "ranks_per_group": division.together.world_size, "chosen_by": "case" if case.groups else "fewest bytes",
-        "best_groups": best_groups(network, case.ranks, case.minibatch), "formula_groups": formula_groups(network, case.ranks, case.minibatch),
+        "groups": division.groups,
+        "ranks_per_group": division.together.world_size,
+        "chosen_by": "case" if case.groups else "fewest bytes",
+        "best_groups": best_groups(network, case.ranks, case.minibatch),
+        "formula_groups": formula_groups(network, case.ranks, case.minibatch),
         "closed_form_groups": closed_form_groups(network, case.ranks, case.minibatch),
         "volumes": table,
         "formula": {
-            "activations": chosen.activations + chosen.logits, "strips": chosen.strips * (not lone), "replicated": chosen.replicated + chosen.strips * lone,
+            "activations": chosen.activations + chosen.logits,
+            "strips": chosen.strips * (not lone),
+            "replicated": chosen.replicated + chosen.strips * lone,
         },
-    }  # fmt: skip
+    }

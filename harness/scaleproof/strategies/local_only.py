@@ -1,4 +1,5 @@
-"""No communication: every rank trains alone on its slice. The control arm: what a step costs before anything is exchanged."""
+"""No communication: every rank trains alone on its slice. The control arm: what a step costs before anything is
+exchanged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Synchronous parameter servers: workers push gradients, servers sum them and step, workers pull the new parameters (xue2019, awan2019's gRPC arms).
+"""Synchronous parameter servers: workers push gradients, servers sum them and step, workers pull the new parameters
+(xue2019, awan2019's gRPC arms).
 
-Parameters are dealt round-robin, in network order, over the first `servers` ranks (0: over all); every rank is a worker too. Every tensor travels by itself, by
-the case's mechanism. A gradient leaves as soon as the backward pass has it; where the mechanism has fixed places, gradients are born in the memory that is
-sent and parameters live in the memory that is received into, so that the framework reads and writes registered memory directly.
+Parameters are dealt round-robin, in network order, over the first `servers` ranks (0: over all); every rank is a worker
+too. Every tensor travels by itself, by the case's mechanism. A gradient leaves as soon as the backward pass has it;
+where the mechanism has fixed places, gradients are born in the memory that is sent and parameters live in the memory
+that is received into, so that the framework reads and writes registered memory directly.
 """
 
 from __future__ import annotations
@@ -28,9 +30,12 @@ if TYPE_CHECKING:
 
 
 class ParameterServer(Strategy):
-    """A server sums in the order of ranks, its own gradient first, with the model's own optimiser: all replicas hold the server's bits."""
+    """A server sums in the order of ranks, its own gradient first, with the model's own optimiser: all replicas hold
+    the server's bits."""
 
-    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+    def __init__(
+        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
+    ) -> None:
         assert group is not None and isinstance(context.case, TrainCase)
         self.case, self._sites = context.case, cast("Sites | None", None)
         self.rank, ranks = group.rank, range(group.world_size)
@@ -42,15 +47,26 @@ class ParameterServer(Strategy):
         fixed = self.mechanism != "dynamic"
         shapes = [(parameter.elements,) for parameter in parameters]
         pairs = [(index, worker) for index in self.order for worker in ranks if worker != self.owners[index]]
-        self.push = {(index, worker): Edge(f"gradient {index}", worker, self.owners[index], shapes[index], static=fixed) for index, worker in pairs}
-        self.pull = {(index, worker): Edge(f"parameter {index}", self.owners[index], worker, shapes[index], static=fixed) for index, worker in pairs}
+        self.push = {
+            (index, worker): Edge(f"gradient {index}", worker, self.owners[index], shapes[index], static=fixed)
+            for index, worker in pairs
+        }
+        self.pull = {
+            (index, worker): Edge(f"parameter {index}", self.owners[index], worker, shapes[index], static=fixed)
+            for index, worker in pairs
+        }
         transport = cast(Transport, getattr(group, "transport", group))
         self.link: Link = open_link(self.mechanism, transport, [*self.push.values(), *self.pull.values()], context)
         super().__init__(context, group, parameters, bucket_mib)
         context.facts["parameter_server"] = {
-            "mechanism": self.mechanism, "servers": self.servers, "tensor_nbytes": [bucket.nbytes for bucket in self.buckets],
-            "messages_to": {"push": len([index for index in self.order if self.owners[index] != self.rank]), "pull": len(self._out())},
-        }  # fmt: skip
+            "mechanism": self.mechanism,
+            "servers": self.servers,
+            "tensor_nbytes": [bucket.nbytes for bucket in self.buckets],
+            "messages_to": {
+                "push": len([index for index in self.order if self.owners[index] != self.rank]),
+                "pull": len(self._out()),
+            },
+        }
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
         """A tensor each; gradients of own parameters do not travel."""
@@ -79,7 +95,9 @@ class ParameterServer(Strategy):
         self._ready, self._left, self._back = [0] * count, [0] * count, [0] * count
         self._next = 0
         self._sending: list[Handle] = []
-        self._gradients = {key: self.link.recv(edge) for key, edge in self.push.items() if edge.destination == self.rank}
+        self._gradients = {
+            key: self.link.recv(edge) for key, edge in self.push.items() if edge.destination == self.rank
+        }
 
     def gradient_ready(self, index: int) -> None:
         """See Strategy. Gradients leave in one order on every rank, whatever order they come in."""
@@ -94,14 +112,21 @@ class ParameterServer(Strategy):
         self.link.advance()
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy; the optimiser's step is made for the own parameters only. Who is here needs its old parameters no more."""
+        """See Strategy; the optimiser's step is made for the own parameters only. Who is here needs its old parameters
+        no more."""
         if self._next < len(self.order):
-            raise RuntimeError(f"the backward pass ended without {len(self.order) - self._next} of {len(self.order)} gradients")
+            raise RuntimeError(
+                f"the backward pass ended without {len(self.order) - self._next} of {len(self.order)} gradients"
+            )
         self.context.at(self.step, "push, step, pull")
         start = now()
         for edge in self._holding:
             self.link.release(edge)
-        arrivals = {index: self.link.recv(self.pull[index, self.rank]) for index in self.order if self.owners[index] != self.rank}
+        arrivals = {
+            index: self.link.recv(self.pull[index, self.rank])
+            for index in self.order
+            if self.owners[index] != self.rank
+        }
         self._serve()
         self._take(arrivals)
         for handle in self._sending:
@@ -109,7 +134,10 @@ class ParameterServer(Strategy):
         self.context.recorder.add("wait", self.step, start, now())
         if not self._lives and arrivals:
             self.apply(lambda: self._model.load(self._memory))
-        self.exchanges = [Exchange(self._ready[index], self._left[index], self._back[index], self.gradients[index].nbytes) for index in self.order]
+        self.exchanges = [
+            Exchange(self._ready[index], self._left[index], self._back[index], self.gradients[index].nbytes)
+            for index in self.order
+        ]
 
     def report(self) -> None:
         """See Strategy; and which gradients were born in place."""
@@ -126,7 +154,8 @@ class ParameterServer(Strategy):
         self.link.close()
 
     def _serve(self) -> None:
-        """Sum, step and give the own parameters back: each as soon as it can, where the framework steps in the memory that is sent."""
+        """Sum, step and give the own parameters back: each as soon as it can, where the framework steps in the memory
+        that is sent."""
         own = [index for index in self.order if self.owners[index] == self.rank]
         for part in [[index] for index in own] if self._lives else [own] if own else []:
             for index in part:
@@ -138,7 +167,9 @@ class ParameterServer(Strategy):
                     np.copyto(self._memory[index], values[index])
             for index in part:
                 self._back[index] = now()
-                self._sending += [self.link.send(edge, self._memory[index].reshape(-1)) for edge in self._edges_of(index)]
+                self._sending += [
+                    self.link.send(edge, self._memory[index].reshape(-1)) for edge in self._edges_of(index)
+                ]
 
     def _sum(self, index: int) -> None:
         total = self.gradients[index]
@@ -162,7 +193,11 @@ class ParameterServer(Strategy):
     def _place(self, index: int) -> np.ndarray:
         edge = self.pull.get((index, self.rank))
         if edge is not None:
-            return self._plain(self.parameters[index].elements) if self.mechanism == "dynamic" else self.link.incoming(edge)
+            return (
+                self._plain(self.parameters[index].elements)
+                if self.mechanism == "dynamic"
+                else self.link.incoming(edge)
+            )
         workers = self._edges_of(index)
         return self.link.outgoing(workers[0]) if workers else self._plain(self.parameters[index].elements)
 

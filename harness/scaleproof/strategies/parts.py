@@ -1,4 +1,5 @@
-"""Buckets whose update is distributed: every rank of a group steps one part (das2016: part-reduce, step on the owned strip, part-broadcast)."""
+"""Buckets whose update is distributed: every rank of a group steps one part (das2016: part-reduce, step on the owned
+strip, part-broadcast)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from scaleproof.transports.base import Array, Collectives, Done, Handle
 
 @dataclass(slots=True)
 class Part:
-    """A bucket of gradients, the same parameters in the same places, and the part of both that this rank steps. A lone rank's part is all of it."""
+    """A bucket of gradients, the same parameters in the same places, and the part of both that this rank steps. A lone
+    rank's part is all of it."""
 
     group: Collectives
     gradients: Bucket
@@ -53,7 +55,8 @@ class Part:
 
 @dataclass(slots=True)
 class Held:
-    """Parameters that the ranks of one group hold alike: parts in the order of the backward pass, and views per parameter."""
+    """Parameters that the ranks of one group hold alike: parts in the order of the backward pass, and views per
+    parameter."""
 
     parts: list[Part]
     gradients: dict[int, Array]
@@ -63,12 +66,15 @@ class Held:
 def allocate(group: Collectives, parameters: Sequence[Parameter], indices: Sequence[int], limit_nbytes: float) -> Held:
     """Memory for the parameters of these numbers; buckets name them by these numbers."""
     chosen = [parameters[index] for index in indices]
-    (grads, grad_views), (values, value_views) = (buckets.allocate(chosen, limit_nbytes, group.allocate, group.world_size) for _ in range(2))
+    (grads, grad_views), (values, value_views) = (
+        buckets.allocate(chosen, limit_nbytes, group.allocate, group.world_size) for _ in range(2)
+    )
     named = [Bucket(bucket.buffer, tuple(indices[member] for member in bucket.members)) for bucket in grads]
     parts = [Part.of(group, bucket, value.buffer) for bucket, value in zip(named, values, strict=True)]
     return Held(parts, dict(zip(indices, grad_views, strict=True)), dict(zip(indices, value_views, strict=True)))
 
 
 def sent_nbytes(held: Held) -> float:
-    """Bytes that a rank sends for these parameters in a step, 2V(N-1)/N: a part-reduce and a part-broadcast of every bucket of a ring."""
+    """Bytes that a rank sends for these parameters in a step, 2V(N-1)/N: a part-reduce and a part-broadcast of every
+    bucket of a ring."""
     return sum(2 * part.values.size * ITEM * (part.group.world_size - 1) / part.group.world_size for part in held.parts)

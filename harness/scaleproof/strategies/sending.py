@@ -1,4 +1,5 @@
-"""Who makes a strategy's calls beside the backward pass: one interface, of a communication thread or of the main thread."""
+"""Who makes a strategy's calls beside the backward pass: one interface, of a communication thread or of the main
+thread."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Sender(Protocol):
     """Makes calls of the transport in the order of their submission. Numbers count from 0 since the last `drain`."""
 
     def submit(self, nbytes: int, call: Callable[[], Handle]) -> int:
-        """Make a call as soon as it may be; what it exchanges must not be touched before a wait for it. Returns its number."""
+        """Make a call as soon as it may be; what it exchanges must not be touched before a wait for it. Returns its
+        number."""
 
     def poll(self) -> None:
         """Move what is under way, where that is the main thread's to do; called between two layers."""

@@ -1,4 +1,5 @@
-"""Synchronous SGD: all buckets are all-reduced, one after the other (all at once where the transport fuses them), once the backward pass is over."""
+"""Synchronous SGD: all buckets are all-reduced, one after the other (all at once where the transport fuses them), once
+the backward pass is over."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ class Sync(Strategy):
         for bucket in self.buckets:
             group.all_reduce(bucket.buffer).wait()
             moments.append(now())
-        return [Exchange(start, before, after, bucket.nbytes) for bucket, (before, after) in zip(self.buckets, pairwise(moments), strict=True)]
+        return [
+            Exchange(start, before, after, bucket.nbytes)
+            for bucket, (before, after) in zip(self.buckets, pairwise(moments), strict=True)
+        ]
 
     def _all_at_once(self, group: Collectives) -> list[Exchange]:
         handover = Handover()

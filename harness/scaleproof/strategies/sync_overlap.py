@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 
 class SyncOverlap(Strategy):
-    """Buckets leave in bucket order on every rank, whatever order their gradients come in, so that ranks never call in different orders."""
+    """Buckets leave in bucket order on every rank, whatever order their gradients come in, so that ranks never call in
+    different orders."""
 
-    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+    def __init__(
+        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
+    ) -> None:
         super().__init__(context, group, parameters, bucket_mib)
         assert group is not None
         self._allowed = os.sched_getaffinity(0)
@@ -63,7 +66,9 @@ class SyncOverlap(Strategy):
     def expect_all(self) -> None:
         """RuntimeError unless every bucket has left."""
         if self._next < len(self.buckets):
-            raise RuntimeError(f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete")
+            raise RuntimeError(
+                f"the backward pass ended with {len(self.buckets) - self._next} of {len(self.buckets)} buckets incomplete"
+            )
 
     def close(self) -> None:
         """See Strategy."""
@@ -88,5 +93,9 @@ class SyncOverlap(Strategy):
             context.facts["communication"] = {"by": "thread", "core": None, "why": told}
             return CommunicationThread()
         os.sched_setaffinity(0, cores.compute)
-        context.facts["communication"] = {"by": "thread", "core": cores.communication, "compute_cores": list(cores.compute)}
+        context.facts["communication"] = {
+            "by": "thread",
+            "core": cores.communication,
+            "compute_cores": list(cores.compute),
+        }
         return CommunicationThread(cores.communication)

@@ -1,8 +1,10 @@
-"""Synchronous parameter servers in TensorFlow's own runtime: variables, velocities, gradient accumulators and the optimiser's step lie on the servers' devices.
+"""Synchronous parameter servers in TensorFlow's own runtime: variables, velocities, gradient accumulators and the
+optimiser's step lie on the servers' devices.
 
-Between-graph replication as in TensorFlow 1 (SyncReplicasOptimizer): every rank has a graph and a session of its own, and shares what the servers hold by
-name. One run per step: gradients go to the accumulators; a server's rank takes each sum once all ranks gave theirs, steps, and puts a token per rank into
-the server's queue; whoever took the server's token pulls its parameters. Tensors go from device to device by RecvTensor.
+Between-graph replication as in TensorFlow 1 (SyncReplicasOptimizer): every rank has a graph and a session of its own,
+and shares what the servers hold by name. One run per step: gradients go to the accumulators; a server's rank takes each
+sum once all ranks gave theirs, steps, and puts a token per rank into the server's queue; whoever took the server's
+token pulls its parameters. Tensors go from device to device by RecvTensor.
 """
 
 from __future__ import annotations
@@ -33,10 +35,14 @@ MEET_S = 600.0
 class TensorflowParameterServer(Strategy):
     """Parameters round-robin over the first `servers` ranks (0: over all), in network order."""
 
-    def __init__(self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float) -> None:
+    def __init__(
+        self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
+    ) -> None:
         super().__init__(context, group, parameters, bucket_mib)
         if not isinstance(group, TensorflowGrpc):
-            raise TransportError("strategy 'tensorflow_parameter_server' runs on the servers of transport 'tensorflow-grpc'")
+            raise TransportError(
+                "strategy 'tensorflow_parameter_server' runs on the servers of transport 'tensorflow-grpc'"
+            )
         for parameter in self.parameters:
             check_size(parameter.elements * ITEM)
         self._traffic = group.traffic
@@ -46,10 +52,14 @@ class TensorflowParameterServer(Strategy):
         self._sent = self._messages()
         self._steps = 0
         context.facts["parameter_server"] = {
-            "mechanism": "RecvTensor", "servers": servers, "tensor_nbytes": [parameter.elements * ITEM for parameter in self.parameters],
-            "messages_to": {"push": len([owner for owner in self._owners if owner != context.rank]),
-                            "pull": self._owners.count(context.rank) * (context.world_size - 1)},
-        }  # fmt: skip
+            "mechanism": "RecvTensor",
+            "servers": servers,
+            "tensor_nbytes": [parameter.elements * ITEM for parameter in self.parameters],
+            "messages_to": {
+                "push": len([owner for owner in self._owners if owner != context.rank]),
+                "pull": self._owners.count(context.rank) * (context.world_size - 1),
+            },
+        }
 
     def allocate(self, limit_nbytes: float) -> tuple[list[Bucket], list[np.ndarray]]:
         """A tensor each."""
@@ -60,13 +70,16 @@ class TensorflowParameterServer(Strategy):
         self._model = model
         self._shapes = [value.shape for value in model.values()]
         self._graph.open([np.ascontiguousarray(value).reshape(-1) for value in model.values()])
-        self.context.rendezvous.exchange("parameter_server.ready", self.context.rank, self.context.world_size, True, MEET_S)
+        self.context.rendezvous.exchange(
+            "parameter_server.ready", self.context.rank, self.context.world_size, True, MEET_S
+        )
 
     def gradient_ready(self, index: int) -> None:
         """Nothing to do before all are ready: one run pushes them."""
 
     def finish(self, update: Callable[[], None]) -> None:
-        """See Strategy. The optimiser's step is the servers', inside of the exchange; `update` is this rank's taking over of the new parameters."""
+        """See Strategy. The optimiser's step is the servers', inside of the exchange; `update` is this rank's taking
+        over of the new parameters."""
         context = self.context
         context.at(self.step, "push, step, pull")
         context.post.wait()
@@ -79,10 +92,13 @@ class TensorflowParameterServer(Strategy):
             self._traffic.count(nbytes)
         context.recorder.add("wait", self.step, start, end)
         self.exchanges = [Exchange(start, start, end, ITEM * sum(parameter.elements for parameter in self.parameters))]
-        self.apply(lambda: self._model.load([value.reshape(shape) for value, shape in zip(pulled, self._shapes, strict=True)]))
+        self.apply(
+            lambda: self._model.load([value.reshape(shape) for value, shape in zip(pulled, self._shapes, strict=True)])
+        )
 
     def _messages(self) -> list[int]:
-        """Bytes of each tensor that this rank sends in a step: gradients to servers elsewhere, own parameters to everyone else."""
+        """Bytes of each tensor that this rank sends in a step: gradients to servers elsewhere, own parameters to
+        everyone else."""
         rank, others = self.context.rank, self.context.world_size - 1
         sent = []
         for parameter, owner in zip(self.parameters, self._owners, strict=True):
@@ -93,7 +109,9 @@ class TensorflowParameterServer(Strategy):
 class _Graph:
     """A rank's part: what it pushes and pulls, and what it does as a server."""
 
-    def __init__(self, servers: Servers, context: RankContext, parameters: Sequence[Parameter], owners: Sequence[int]) -> None:
+    def __init__(
+        self, servers: Servers, context: RankContext, parameters: Sequence[Parameter], owners: Sequence[int]
+    ) -> None:
         self._servers, self._world_size = servers, context.world_size
         self._case: Any = context.case
         self._tf = tf = servers.tf
@@ -101,12 +119,18 @@ class _Graph:
         self._mine = [index for index, owner in enumerate(owners) if owner == servers.rank]
         with self._graph.as_default():
             with tf.device(self._own):
-                self._gradients = [tf.compat.v1.placeholder(tf.float32, [parameter.elements]) for parameter in parameters]
+                self._gradients = [
+                    tf.compat.v1.placeholder(tf.float32, [parameter.elements]) for parameter in parameters
+                ]
                 self._step = tf.compat.v1.placeholder(tf.int64, [])
             held = [
-                self._hold(index, parameter.elements, servers.device(owner)) for index, (parameter, owner) in enumerate(zip(parameters, owners, strict=True))
+                self._hold(index, parameter.elements, servers.device(owner))
+                for index, (parameter, owner) in enumerate(zip(parameters, owners, strict=True))
             ]
-            pushes = [accumulator.apply_grad(gradient, self._step) for (_, accumulator), gradient in zip(held, self._gradients, strict=True)]
+            pushes = [
+                accumulator.apply_grad(gradient, self._step)
+                for (_, accumulator), gradient in zip(held, self._gradients, strict=True)
+            ]
             self._initial = self._assignments(held) if self._mine else None
             steps = [self._serve(held)] if self._mine else []
             tokens = {owner: self._tokens(owner).dequeue() for owner in sorted(set(owners))}
@@ -133,7 +157,11 @@ class _Graph:
         with tf.device(device):
             variable = self._variable(f"parameter.{index}", elements)
             accumulator = tf.compat.v1.ConditionalAccumulator(
-                tf.float32, shape=[elements], shared_name=f"gradient.{index}", reduction_type="SUM", name=f"gradient_{index}"
+                tf.float32,
+                shape=[elements],
+                shared_name=f"gradient.{index}",
+                reduction_type="SUM",
+                name=f"gradient_{index}",
             )
         return variable, accumulator
 
@@ -142,14 +170,22 @@ class _Graph:
 
     def _tokens(self, owner: int) -> Any:
         with self._tf.device(self._servers.device(owner)):
-            return self._tf.queue.FIFOQueue(-1, [self._tf.int64], shapes=[[]], shared_name=f"tokens.{owner}", name=f"tokens_{owner}")
+            return self._tf.queue.FIFOQueue(
+                -1, [self._tf.int64], shapes=[[]], shared_name=f"tokens.{owner}", name=f"tokens_{owner}"
+            )
 
     def _assignments(self, held: Sequence[tuple[Any, Any]]) -> Any:
         """Own variables from what is fed as gradients, velocities zero."""
         tf = self._tf
         with tf.device(self._own):
-            made = [tf.raw_ops.AssignVariableOp(resource=held[index][0], value=tf.identity(self._gradients[index])) for index in self._mine]
-            made += [tf.raw_ops.AssignVariableOp(resource=self._velocity(index), value=tf.zeros_like(self._gradients[index])) for index in self._mine]
+            made = [
+                tf.raw_ops.AssignVariableOp(resource=held[index][0], value=tf.identity(self._gradients[index]))
+                for index in self._mine
+            ]
+            made += [
+                tf.raw_ops.AssignVariableOp(resource=self._velocity(index), value=tf.zeros_like(self._gradients[index]))
+                for index in self._mine
+            ]
             return tf.group(*made)
 
     def _velocity(self, index: int) -> Any:

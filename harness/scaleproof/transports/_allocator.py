@@ -1,4 +1,5 @@
-"""The allocator inside one large piece of memory that a rank shares with its peers: first fit, whole pages, freed with the last view of an array."""
+"""The allocator inside one large piece of memory that a rank shares with its peers: first fit, whole pages, freed with
+the last view of an array."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Allocator:
         self._free = [(0, self.nbytes)]
 
     def allocate(self, nbytes: int) -> Array:
-        """Bytes of the memory, not zeroed when used before; they are free again when the last view of them is gone. Raises RegionExhausted."""
+        """Bytes of the memory, not zeroed when used before; they are free again when the last view of them is gone.
+        Raises RegionExhausted."""
         size = max(-(-nbytes // PAGE), 1) * PAGE
         for index, (start, stop) in enumerate(self._free):
             if stop - start >= size:
@@ -40,7 +42,9 @@ class Allocator:
                 weakref.finalize(block, self._release, start, start + size)
                 return np.asarray(block)
         largest = max((stop - start for start, stop in self._free), default=0)
-        raise RegionExhausted(f"no {nbytes} contiguous bytes are left in the {self.name} of {self.nbytes} bytes; the largest free piece has {largest}")
+        raise RegionExhausted(
+            f"no {nbytes} contiguous bytes are left in the {self.name} of {self.nbytes} bytes; the largest free piece has {largest}"
+        )
 
     def offset(self, array: Array) -> int | None:
         """Where an array lies in the memory; None when it lies elsewhere."""

@@ -1,4 +1,5 @@
-"""Framed messages over one non-blocking socket, both directions independent, straight from and into the callers' buffers."""
+"""Framed messages over one non-blocking socket, both directions independent, straight from and into the callers'
+buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Outgoing:
         self.done = False
         self.payload = as_bytes(buffer).data
         self.header: memoryview | None = None
-        """What of it is not sent yet; None before the message begins. A full socket may take the header and nothing else."""
+        """What of it is not sent yet; None before the message begins. A full socket may take the header and nothing
+        else."""
         self.sent = 0
 
 
@@ -111,7 +113,9 @@ class Connection:
             number, nbytes = HEADER.unpack(message.header)
             if number != self._numbers[1] or nbytes != len(message.payload):
                 wanted = f"message {self._numbers[1]} of {len(message.payload)} bytes"
-                raise TransportError(f"rank {self.peer} sent message {number} of {nbytes} bytes where {wanted} was expected")
+                raise TransportError(
+                    f"rank {self.peer} sent message {number} of {nbytes} bytes where {wanted} was expected"
+                )
             self._numbers[1] += 1
 
     def _account(self, message: Incoming, received: int) -> None:

@@ -56,7 +56,8 @@ class Outbox:
         self._queue.put(None)
 
     def drain(self, deadline: float) -> None:
-        """Wait until the peer took everything, at most until the deadline on the monotonic clock; a peer that is gone takes nothing more."""
+        """Wait until the peer took everything, at most until the deadline on the monotonic clock; a peer that is gone
+        takes nothing more."""
         with contextlib.suppress(self._grpc.RpcError, self._grpc.FutureTimeoutError, self._grpc.FutureCancelledError):
             self._call.result(timeout=max(deadline - time.monotonic(), 0))
 

@@ -1,4 +1,5 @@
-"""What the back ends of torch.distributed share: its collectives, and its sends and receives. Each back end has its file."""
+"""What the back ends of torch.distributed share: its collectives, and its sends and receives. Each back end has its
+file."""
 
 from __future__ import annotations
 
@@ -40,9 +41,14 @@ class TorchDistributed(ABC):
         self.traffic = Traffic()
         self._post = context.post
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=True, dtypes=self.DTYPES, progress=self.PROGRESS, path=self.PATH,
+            point_to_point=True,
+            one_sided=False,
+            collective=True,
+            dtypes=self.DTYPES,
+            progress=self.PROGRESS,
+            path=self.PATH,
             library=f"torch {torch.__version__} {self.version()}",
-        )  # fmt: skip
+        )
         self._closed = False
         self.prepare(context)
         self._blocking(lambda: self.join(context))
@@ -63,10 +69,13 @@ class TorchDistributed(ABC):
     def join(self, context: RankContext) -> None:
         """Make the process group."""
         store = self._store(context)
-        self._distributed.init_process_group(self.BACKEND, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT)
+        self._distributed.init_process_group(
+            self.BACKEND, store=store, rank=self.rank, world_size=self.world_size, timeout=TIMEOUT
+        )
 
     def _store(self, context: RankContext) -> Any:
-        """Where ranks leave their addresses: a file of the launch's folder; on nodes of an allocation, which need not share one, a port of rank 0."""
+        """Where ranks leave their addresses: a file of the launch's folder; on nodes of an allocation, which need not
+        share one, a port of rank 0."""
         if context.case.fabric != "host" or context.case.nodes == 1:
             return self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
         key, workers = f"{self.BACKEND}.store", context.world_size
@@ -79,11 +88,18 @@ class TorchDistributed(ABC):
         port = listener.getsockname()[1]
         context.rendezvous.put(key, [context.address, port])
         return self._distributed.TCPStore(
-            context.address, port, workers, is_master=True, timeout=TIMEOUT, wait_for_workers=False, master_listen_fd=listener.detach()
-        )  # fmt: skip
+            context.address,
+            port,
+            workers,
+            is_master=True,
+            timeout=TIMEOUT,
+            wait_for_workers=False,
+            master_listen_fd=listener.detach(),
+        )
 
     def lend(self, tensor: Any) -> Any:
-        """The tensor that the back end works on: this one, over the array's own memory, unless the back end wants another memory."""
+        """The tensor that the back end works on: this one, over the array's own memory, unless the back end wants
+        another memory."""
         return tensor
 
     def bring_back(self, lent: Any, tensor: Any) -> None:
@@ -98,22 +114,33 @@ class TorchDistributed(ABC):
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
         reduction = self._distributed.ReduceOp.SUM if operation == "sum" else self._distributed.ReduceOp.MAX
-        return self._start("all_reduce", buffer.nbytes, lambda lent: self._distributed.all_reduce(lent, op=reduction, async_op=True), buffer)
+        return self._start(
+            "all_reduce",
+            buffer.nbytes,
+            lambda lent: self._distributed.all_reduce(lent, op=reduction, async_op=True),
+            buffer,
+        )
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
         call = self._distributed.reduce_scatter_single
-        return self._start("reduce_scatter", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source)
+        return self._start(
+            "reduce_scatter", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source
+        )
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
         call = self._distributed.all_gather_single
-        return self._start("all_gather", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source)
+        return self._start(
+            "all_gather", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source
+        )
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast; only the root counts its bytes."""
         nbytes = buffer.nbytes if self.rank == root else 0
-        return self._start("broadcast", nbytes, lambda lent: self._distributed.broadcast(lent, src=root, async_op=True), buffer)
+        return self._start(
+            "broadcast", nbytes, lambda lent: self._distributed.broadcast(lent, src=root, async_op=True), buffer
+        )
 
     def barrier(self) -> None:
         """See Transport.barrier."""
@@ -146,7 +173,9 @@ class TorchDistributed(ABC):
 
     def _tensor(self, buffer: Array) -> Any:
         if buffer.dtype.name not in self.DTYPES:
-            raise TransportError(f"{self.BACKEND} does not take {buffer.dtype.name}; it takes {', '.join(sorted(self.DTYPES))}")
+            raise TransportError(
+                f"{self.BACKEND} does not take {buffer.dtype.name}; it takes {', '.join(sorted(self.DTYPES))}"
+            )
         return self._torch.from_numpy(buffer)
 
     def _start(self, name: str, nbytes: int, call: Callable[..., Any], target: Array, *given: Array) -> Handle:
@@ -175,7 +204,9 @@ class TorchDistributed(ABC):
 class _Work:
     """Handle over torch's Work; with a peer it is a message, else a collective call."""
 
-    def __init__(self, transport: TorchDistributed, work: Any, peer: int = -1, result: tuple[Any, Any] | None = None) -> None:
+    def __init__(
+        self, transport: TorchDistributed, work: Any, peer: int = -1, result: tuple[Any, Any] | None = None
+    ) -> None:
         self._transport = transport
         self._work = work
         self._peer = peer

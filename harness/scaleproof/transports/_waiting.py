@@ -1,4 +1,5 @@
-"""How a rank waits on memory: spin shortly, then give the core away, then sleep and tell so; and it notices when the peer dies."""
+"""How a rank waits on memory: spin shortly, then give the core away, then sleep and tell so; and it notices when the
+peer dies."""
 
 from __future__ import annotations
 
@@ -30,9 +31,10 @@ def wait_until(
     yield_ns: int = YIELD_NS,
     moved: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless. Only who sleeps says that it waits;
-    `sleep` may return before its seconds are over, when something has happened; before `yield_ns` have passed the core is only offered to others. `moved()`
-    changes while bytes move: one call may take longer than a rank may stand still, so that who waits tells it again then."""
+    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless.
+    Only who sleeps says that it waits; `sleep` may return before its seconds are over, when something has happened;
+    before `yield_ns` have passed the core is only offered to others. `moved()` changes while bytes move: one call may
+    take longer than a rank may stand still, so that who waits tells it again then."""
     for _ in range(spins):
         if ready():
             return

@@ -19,7 +19,8 @@ UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a transport can do. `progress`: who moves the bytes, the caller inside wait/test or a thread of the library's own."""
+    """What a transport can do. `progress`: who moves the bytes, the caller inside wait/test or a thread of the
+    library's own."""
 
     point_to_point: bool
     one_sided: bool
@@ -67,7 +68,8 @@ class Done:
 
 @dataclass(slots=True)
 class Region:
-    """A piece of memory of one rank that peers may write and read: `local` is the bytes here, None for a peer's region without a mapping."""
+    """A piece of memory of one rank that peers may write and read: `local` is the bytes here, None for a peer's region
+    without a mapping."""
 
     rank: int
     offset: int
@@ -89,7 +91,8 @@ class Transport(Protocol):
         """Join all ranks of the launch; raises TransportError when a peer does not come."""
 
     def allocate(self, nbytes: int) -> Array:
-        """A uint8 array in the memory that this transport moves best (registered or shared); plain aligned memory where it has none."""
+        """A uint8 array in the memory that this transport moves best (registered or shared); plain aligned memory where
+        it has none."""
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""
@@ -99,7 +102,8 @@ class Transport(Protocol):
 
 
 class PointToPoint(Transport, Protocol):
-    """Messages between two ranks, in order per (source, destination). Buffers: C-contiguous, any declared dtype, also of 0 bytes; sizes on both sides agree."""
+    """Messages between two ranks, in order per (source, destination). Buffers: C-contiguous, any declared dtype, also
+    of 0 bytes; sizes on both sides agree."""
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """Start sending the buffer's bytes."""
@@ -133,11 +137,13 @@ class OneSided(PointToPoint, Protocol):
         """The last flag value that `writer` set on the own region."""
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """Put bytes into a peer's region and behind them `value` (uint64), which must not be seen there before all of the bytes: one message. `source` has a
-        multiple of 8 bytes, possibly none, and does not change before the handle is done; `offset` is a multiple of 8, relative to the region."""
+        """Put bytes into a peer's region and behind them `value` (uint64), which must not be seen there before all of
+        the bytes: one message. `source` has a multiple of 8 bytes, possibly none, and does not change before the handle
+        is done; `offset` is a multiple of 8, relative to the region."""
 
     def poll_word(self, region: Region, offset: int) -> int:
-        """The uint64 at an offset of the own region as it is now, after whatever progress the library needs for a peer's write to be seen."""
+        """The uint64 at an offset of the own region as it is now, after whatever progress the library needs for a
+        peer's write to be seen."""
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
         """Return when `ready()`, which polls; raises PeerLost when the peer has ended before."""
@@ -145,7 +151,8 @@ class OneSided(PointToPoint, Protocol):
 
 @runtime_checkable
 class TwoSided(Protocol):
-    """What a one-sided transport adds that also has short messages into receive requests posted in advance, apart from `send` and `recv`: RPC uses them."""
+    """What a one-sided transport adds that also has short messages into receive requests posted in advance, apart from
+    `send` and `recv`: RPC uses them."""
 
     def post_message(self, message: bytes, peer: int) -> None:
         """Send up to 256 bytes (a two-sided SEND), in order per peer; one may be under way until the peer has taken it."""
@@ -156,7 +163,8 @@ class TwoSided(Protocol):
 
 @runtime_checkable
 class Mapped(Protocol):
-    """What a one-sided transport adds when peers' memory can be addressed like the own one: collectives then need no copies between ranks' buffers."""
+    """What a one-sided transport adds when peers' memory can be addressed like the own one: collectives then need no
+    copies between ranks' buffers."""
 
     rank: int
     world_size: int
@@ -182,7 +190,8 @@ class Mapped(Protocol):
 
 
 class Collectives(Protocol):
-    """What strategies and programs call: a collective transport itself, or a Group that lifts a point-to-point one (collectives/group.py)."""
+    """What strategies and programs call: a collective transport itself, or a Group that lifts a point-to-point one
+    (collectives/group.py)."""
 
     rank: int
     world_size: int

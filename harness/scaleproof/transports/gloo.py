@@ -15,7 +15,9 @@ class Gloo(TorchDistributed):
     """Gloo's own sockets listen on the fabric's interface only."""
 
     BACKEND = "gloo"
-    DTYPES = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})  # 16-bit integers it refuses
+    DTYPES = frozenset(
+        {"float16", "float32", "float64", "int8", "uint8", "int32", "int64"}
+    )  # 16-bit integers it refuses
     PATH = "socket"
 
     def version(self) -> str:

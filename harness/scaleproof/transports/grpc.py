@@ -1,7 +1,7 @@
 """Our own service over grpcio: one stream of chunks per ordered pair of ranks, raw bytes without protobuf or pickle.
 
-A chunk belongs to one message; an empty message is one empty chunk. The receiving thread takes a chunk only when a receive is posted for it, so HTTP/2's
-flow control holds back a sender that is ahead.
+A chunk belongs to one message; an empty message is one empty chunk. The receiving thread takes a chunk only when a
+receive is posted for it, so HTTP/2's flow control holds back a sender that is ahead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from scaleproof.transports.shm.arena import as_bytes
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+DTYPES = frozenset(
+    {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+)
 SERVICE, METHOD = "scaleproof.Messages", "Deliver"
 WINDOW = 4 << 20
 """Bytes of a stream that may be under way before its receiver asked for them."""
@@ -59,11 +61,19 @@ class Grpc:
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=False, dtypes=DTYPES, progress="background", path="socket", library=f"grpcio {grpc.__version__}"
+            point_to_point=True,
+            one_sided=False,
+            collective=False,
+            dtypes=DTYPES,
+            progress="background",
+            path="socket",
+            library=f"grpcio {grpc.__version__}",
         )
         self._token, self._post = context.token, context.post
         self._peers = [peer for peer in range(self.world_size) if peer != self.rank]
-        context.facts.setdefault("tuning", {"chunk_bytes": _streams.CHUNK, "receive_threads": len(self._peers), **dict(OPTIONS)})
+        context.facts.setdefault(
+            "tuning", {"chunk_bytes": _streams.CHUNK, "receive_threads": len(self._peers), **dict(OPTIONS)}
+        )
         self._inboxes = {peer: Inbox(peer, context.post) for peer in self._peers}
         self._threads = ThreadPoolExecutor(max(len(self._peers), 1), thread_name_prefix="grpc receive")
         self._server = grpc.server(self._threads, options=OPTIONS)
@@ -132,7 +142,14 @@ class Grpc:
 
     def _outbox(self, peer: int, address: str) -> Outbox:
         metadata: Metadata = (("token", self._token), ("source", str(self.rank)))
-        return Outbox(self._grpc, peer, self._grpc.insecure_channel(address, options=OPTIONS), f"/{SERVICE}/{METHOD}", metadata, self._post)
+        return Outbox(
+            self._grpc,
+            peer,
+            self._grpc.insecure_channel(address, options=OPTIONS),
+            f"/{SERVICE}/{METHOD}",
+            metadata,
+            self._post,
+        )
 
     def _deliver(self, chunks: Iterator[bytes], call: Any) -> bytes:
         """Serve one peer's stream until it ends."""

@@ -1,8 +1,9 @@
 """gRPC+X, the middle class of awan2019: control stays gRPC, tensors go over another transport X.
 
-A receiver asks for a tensor by a gRPC message (number, size, place); the sender delivers it through X, and the delivery is the answer: one round trip per
-tensor. Over a one-sided device the sender writes into the receiver's window, where the tensor belongs (TensorFlow's +Verbs), then sets a tail flag. Over
-a transport of messages it sends, and the receiver has posted its receive before it asked (TensorFlow's +MPI, whose requests go over MPI too; ours do not).
+A receiver asks for a tensor by a gRPC message (number, size, place); the sender delivers it through X, and the delivery
+is the answer: one round trip per tensor. Over a one-sided device the sender writes into the receiver's window, where
+the tensor belongs (TensorFlow's +Verbs), then sets a tail flag. Over a transport of messages it sends, and the receiver
+has posted its receive before it asked (TensorFlow's +MPI, whose requests go over MPI too; ours do not).
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 WINDOW = 64 << 20
-"""Bytes of a rank's window over a one-sided device, unless the case gives its region another size: then half of that."""
+"""Bytes of a rank's window over a one-sided device, unless the case gives its region another size: then half of that.
+"""
 WORDS = 3
 """A request: number of the tensor among those between the two ranks, its bytes, its place in the receiver's window."""
 
 
 class GrpcPlus:
-    """The part of the case's transport name behind the plus is X. The caller drives progress inside `wait` and `test`; only its thread calls X."""
+    """The part of the case's transport name behind the plus is X. The caller drives progress inside `wait` and `test`;
+    only its thread calls X."""
 
     def __init__(self, context: RankContext, control: Grpc, device: PointToPoint) -> None:
         self.rank, self.world_size = context.rank, context.world_size
@@ -42,13 +45,28 @@ class GrpcPlus:
         self._control, self._device, self._post = control, device, context.post
         below = device.capabilities
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=False, dtypes=DTYPES & below.dtypes, progress="caller", path=below.path,
+            point_to_point=True,
+            one_sided=False,
+            collective=False,
+            dtypes=DTYPES & below.dtypes,
+            progress="caller",
+            path=below.path,
             library=f"{control.capabilities.library} and {below.library}",
-        )  # fmt: skip
-        self.counts = {"requests": 0, "request_nbytes": 0, "tensors": 0, "tensor_nbytes": 0, "staged": 0, "staged_nbytes": 0}
-        """Of this rank: requests that it made, tensors that it delivered, those of either kind that had to be copied because they lay outside the window."""
+        )
+        self.counts = {
+            "requests": 0,
+            "request_nbytes": 0,
+            "tensors": 0,
+            "tensor_nbytes": 0,
+            "staged": 0,
+            "staged_nbytes": 0,
+        }
+        """Of this rank: requests that it made, tensors that it delivered, those of either kind that had to be copied
+        because they lay outside the window."""
         context.facts["grpc_plus"] = self.counts
-        self._delivery: _Delivery = _Writes(self, cast(OneSided, device), context) if below.one_sided else _Messages(device)
+        self._delivery: _Delivery = (
+            _Writes(self, cast(OneSided, device), context) if below.one_sided else _Messages(device)
+        )
         self._peers = [_Peer(self, peer) if peer != self.rank else None for peer in range(self.world_size)]
         self._spins = CROWDED_SPINS if self.world_size > len(os.sched_getaffinity(0)) else SPINS
         self._under_way: list[Handle] = []
@@ -91,7 +109,8 @@ class GrpcPlus:
             self._control.close()
 
     def advance(self) -> None:
-        """Take requests, deliver what was asked for, and drive deliveries that nobody waits for at the moment: a device moves on only when it is asked."""
+        """Take requests, deliver what was asked for, and drive deliveries that nobody waits for at the moment: a device
+        moves on only when it is asked."""
         for peer in self._peers:
             if peer is not None:
                 peer.advance()
@@ -133,7 +152,8 @@ class GrpcPlus:
 
 
 class _Peer:
-    """Both directions between this rank and one other: tensors that the other asks for, tensors that this one waits for."""
+    """Both directions between this rank and one other: tensors that the other asks for, tensors that this one waits
+    for."""
 
     def __init__(self, transport: GrpcPlus, peer: int) -> None:
         self.transport, self.peer = transport, peer
@@ -143,7 +163,8 @@ class _Peer:
         self._asked = self._delivered = 0
 
     def send(self, data: Array) -> Handle:
-        """Queue a tensor until it is asked for; requests come in the order of the receives, so the order of the sends is theirs."""
+        """Queue a tensor until it is asked for; requests come in the order of the receives, so the order of the sends
+        is theirs."""
         send = _Send(self.transport, self.peer, data)
         self._unasked.append(send)
         self.advance()
@@ -169,7 +190,9 @@ class _Peer:
             self._delivered += 1
             self.transport.counts["tensors"] += 1
             self.transport.counts["tensor_nbytes"] += nbytes
-            send.started = self.transport.started(self.transport._delivery.deliver(self.peer, send.data, place, self._delivered))
+            send.started = self.transport.started(
+                self.transport._delivery.deliver(self.peer, send.data, place, self._delivered)
+            )
 
     def check(self) -> None:
         """Raises PeerLost when the peer's stream has ended."""
@@ -262,7 +285,9 @@ class _Writes(_Delivery):
         self._transport, self.device = transport, device
         self.region = device.register(round(given * (1 << 19)) if given else WINDOW)
         assert self.region.local is not None
-        self._remote = {peer: device.remote(self.region, peer) for peer in range(device.world_size) if peer != device.rank}
+        self._remote = {
+            peer: device.remote(self.region, peer) for peer in range(device.world_size) if peer != device.rank
+        }
         self._window = Allocator(memoryview(self.region.local), "window")  # type: ignore[arg-type]
 
     def allocate(self, nbytes: int) -> Array:

@@ -24,7 +24,8 @@ SETTINGS = ("pml", "btl", "btl_tcp_if_include", "btl_sm_backing_directory")
 
 
 class Mpi:
-    """World communicator of the processes that mpirun started. Collectives run inside the call: Open MPI's non-blocking ones use slower algorithms."""
+    """World communicator of the processes that mpirun started. Collectives run inside the call: Open MPI's non-blocking
+    ones use slower algorithms."""
 
     def __init__(self, context: RankContext) -> None:
         self._need_starter()
@@ -43,12 +44,20 @@ class Mpi:
         self._world.Set_errhandler(MPI.ERRORS_RETURN)
         self.rank, self.world_size = context.rank, context.world_size
         if (self._world.rank, self._world.size) != (self.rank, self.world_size):
-            raise TransportError(f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}")
+            raise TransportError(
+                f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}"
+            )
         context.facts["mpi"] = {"thread_level": _thread_level(MPI), **self._settings()}
         self.traffic = Traffic()
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=False, collective=True, dtypes=DTYPES, progress="caller", path=self._path(), library=self._name()
-        )  # fmt: skip
+            point_to_point=True,
+            one_sided=False,
+            collective=True,
+            dtypes=DTYPES,
+            progress="caller",
+            path=self._path(),
+            library=self._name(),
+        )
 
     def _need_starter(self) -> None:
         """Raises TransportError in a process that this library's own program did not start."""
@@ -78,11 +87,18 @@ class Mpi:
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
         reduction = self._mpi.SUM if operation == "sum" else self._mpi.MAX
-        return self._collective("all_reduce", buffer, buffer.nbytes, lambda: self._world.Allreduce(self._mpi.IN_PLACE, buffer, reduction))
+        return self._collective(
+            "all_reduce", buffer, buffer.nbytes, lambda: self._world.Allreduce(self._mpi.IN_PLACE, buffer, reduction)
+        )
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
-        return self._collective("reduce_scatter", source, source.nbytes, lambda: self._world.Reduce_scatter_block(source, target, self._mpi.SUM))
+        return self._collective(
+            "reduce_scatter",
+            source,
+            source.nbytes,
+            lambda: self._world.Reduce_scatter_block(source, target, self._mpi.SUM),
+        )
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
@@ -90,7 +106,9 @@ class Mpi:
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast; only the root counts its bytes."""
-        return self._collective("broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._world.Bcast(buffer, root))
+        return self._collective(
+            "broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._world.Bcast(buffer, root)
+        )
 
     def barrier(self) -> None:
         """See Transport.barrier."""
@@ -107,7 +125,8 @@ class Mpi:
         return _Request(self, self._call(lambda: self._world.Irecv(as_bytes(buffer), peer)), peer)
 
     def close(self) -> None:
-        """MPI_Finalize, which waits for all ranks; a rank that leaves because of an error skips it, and mpirun ends the others when it exits."""
+        """MPI_Finalize, which waits for all ranks; a rank that leaves because of an error skips it, and mpirun ends the
+        others when it exits."""
         if not self._mpi.Is_finalized() and sys.exc_info()[0] is None:
             self._mpi.Finalize()
 
@@ -158,7 +177,12 @@ def mpi4py_version() -> str:
 
 
 def _thread_level(mpi: Any) -> str:
-    levels = {mpi.THREAD_SINGLE: "single", mpi.THREAD_FUNNELED: "funneled", mpi.THREAD_SERIALIZED: "serialized", mpi.THREAD_MULTIPLE: "multiple"}
+    levels = {
+        mpi.THREAD_SINGLE: "single",
+        mpi.THREAD_FUNNELED: "funneled",
+        mpi.THREAD_SERIALIZED: "serialized",
+        mpi.THREAD_MULTIPLE: "multiple",
+    }
     return levels[mpi.Query_thread()]
 
 

@@ -1,4 +1,5 @@
-"""MPICH through mpi4py, in an environment of its own: its wheel and Open MPI's each bring a libmpi and an mpiexec, and never share one."""
+"""MPICH through mpi4py, in an environment of its own: its wheel and Open MPI's each bring a libmpi and an mpiexec, and
+never share one."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _ACKNOWLEDGED = 1024
 SEGMENTS = "/dev/shm/mpich_shm_"
 SETTINGS = ("UCX_TLS", "UCX_NET_DEVICES", "MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL")
 ON_ONE_MACHINE = {"UCX_TLS": "self,sm"}
-"""Between processes of a machine MPICH copies through memory that they share; with UCX's other ways loaded every rank would listen on all interfaces."""
+"""Between processes of a machine MPICH copies through memory that they share; with UCX's other ways loaded every rank
+would listen on all interfaces."""
 _NETMOD = "ucx"
 """The first of those that the wheel is built with."""
 _OVER_TCP = {"UCX_TLS": "self,tcp", "MPIR_CVAR_NOLOCAL": "1"}
@@ -47,7 +49,11 @@ def why_not() -> str:
 def segments() -> set[Path]:
     """Files of MPICH's that this process has mapped."""
     lines = Path("/proc/self/maps").read_text().splitlines()
-    return {Path(path) for line in lines if (path := line.partition("/")[1] + line.partition("/")[2]).startswith(SEGMENTS) and Path(path).exists()}
+    return {
+        Path(path)
+        for line in lines
+        if (path := line.partition("/")[1] + line.partition("/")[2]).startswith(SEGMENTS) and Path(path).exists()
+    }
 
 
 class Mpich(mpi.Mpi):
@@ -55,7 +61,8 @@ class Mpich(mpi.Mpi):
 
     def __init__(self, context: RankContext) -> None:
         super().__init__(context)
-        # Once all ranks have mapped what they share its name is of no use any more; it would stay in /dev/shm when a rank is killed.
+        # Once all ranks have mapped what they share its name is of no use any more; it would stay in /dev/shm when a
+        # rank is killed.
         self._world.Barrier()
         for segment in segments():
             segment.unlink(missing_ok=True)
@@ -78,8 +85,8 @@ class Mpich(mpi.Mpi):
         return "shared memory" if found == ON_ONE_MACHINE else "socket" if found == _OVER_TCP else "library's choice"
 
     def close(self) -> None:
-        """See Mpi.close; and tell mpiexec that this process is done. MPICH does so when C's exit handlers run, which a rank of ours ends without: mpiexec
-        would take its end for a failure and kill the others."""
+        """See Mpi.close; and tell mpiexec that this process is done. MPICH does so when C's exit handlers run, which a
+        rank of ours ends without: mpiexec would take its end for a failure and kill the others."""
         open_before = not self._mpi.Is_finalized()
         super().close()
         if open_before and self._mpi.Is_finalized():

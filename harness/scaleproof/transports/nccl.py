@@ -26,10 +26,16 @@ class Nccl(TorchDistributed):
     def prepare(self, context: RankContext) -> None:
         """Its sockets use the case's interface; every rank of a node takes a GPU of its own, which NCCL demands."""
         os.environ["NCCL_SOCKET_IFNAME"] = context.case.interface
-        first = next(rank for rank in range(context.world_size) if rank * context.case.nodes // context.world_size == self._node(context))
+        first = next(
+            rank
+            for rank in range(context.world_size)
+            if rank * context.case.nodes // context.world_size == self._node(context)
+        )
         gpus, place = self._torch.cuda.device_count(), context.rank - first
         if place >= gpus:
-            raise TransportError(f"NCCL needs a GPU for every rank of a node; rank {context.rank} is number {place + 1} here, and there are {gpus}")
+            raise TransportError(
+                f"NCCL needs a GPU for every rank of a node; rank {context.rank} is number {place + 1} here, and there are {gpus}"
+            )
         self._torch.cuda.set_device(place)
 
     def lend(self, tensor: Any) -> Any:

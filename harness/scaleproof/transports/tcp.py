@@ -1,4 +1,5 @@
-"""Our own TCP: one socket per pair of ranks, vectored and non-blocking, moved by the caller; arriving data is reduced while the rest is on its way."""
+"""Our own TCP: one socket per pair of ranks, vectored and non-blocking, moved by the caller; arriving data is reduced
+while the rest is on its way."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from scaleproof.core.board import Post
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+DTYPES = frozenset(
+    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
 SPINS = 10
 """Looks at the sockets before the caller sleeps until one is ready."""
 UNTOLD_MS = 1
@@ -27,7 +30,13 @@ class Tcp:
     """Ranks on any machines that reach each other's address."""
 
     capabilities = Capabilities(
-        point_to_point=True, one_sided=False, collective=False, dtypes=DTYPES, progress="caller", path="socket", library="scaleproof tcp"
+        point_to_point=True,
+        one_sided=False,
+        collective=False,
+        dtypes=DTYPES,
+        progress="caller",
+        path="socket",
+        library="scaleproof tcp",
     )
 
     def __init__(self, rank: int, world_size: int, connections: dict[int, Connection], post: Post) -> None:
@@ -40,7 +49,12 @@ class Tcp:
     def connect(cls, context: RankContext) -> Self:
         """Connect to every rank; raises TransportError when one does not come or does not know the token."""
         connected = connect_all(context)
-        return cls(context.rank, context.world_size, {peer: Connection(peer, opened) for peer, opened in connected.items()}, context.post)
+        return cls(
+            context.rank,
+            context.world_size,
+            {peer: Connection(peer, opened) for peer, opened in connected.items()},
+            context.post,
+        )
 
     def allocate(self, nbytes: int) -> Array:
         """Plain memory: a socket copies from and to any."""

@@ -1,4 +1,5 @@
-"""torch.distributed with the MPI backend, which only a torch built from source beside an MPI has. The ranks are those that mpirun started."""
+"""torch.distributed with the MPI backend, which only a torch built from source beside an MPI has. The ranks are those
+that mpirun started."""
 
 from __future__ import annotations
 

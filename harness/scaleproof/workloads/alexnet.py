@@ -6,11 +6,18 @@ from scaleproof.workloads.layers import Conv, Linear, Pool
 from scaleproof.workloads.networks import Network, build
 
 _ALEXNET = (
-    Conv("conv1", 64, 11, stride=4), Pool("pool1", 3, stride=2),
-    Conv("conv2", 192, 5, pad=2), Pool("pool2", 3, stride=2),
-    Conv("conv3", 384, 3, pad=1), Conv("conv4", 384, 3, pad=1), Conv("conv5", 256, 3, pad=1), Pool("pool5", 3, stride=2),
-    Linear("fc6", 4096), Linear("fc7", 4096), Linear("fc8", 10, classifier=True),
-)  # fmt: skip
+    Conv("conv1", 64, 11, stride=4),
+    Pool("pool1", 3, stride=2),
+    Conv("conv2", 192, 5, pad=2),
+    Pool("pool2", 3, stride=2),
+    Conv("conv3", 384, 3, pad=1),
+    Conv("conv4", 384, 3, pad=1),
+    Conv("conv5", 256, 3, pad=1),
+    Pool("pool5", 3, stride=2),
+    Linear("fc6", 4096),
+    Linear("fc7", 4096),
+    Linear("fc8", 10, classifier=True),
+)
 
 
 def alexnet(image_side: int | None = None, width: float = 1.0) -> Network:

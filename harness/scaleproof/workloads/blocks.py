@@ -22,11 +22,24 @@ class Blocks:
         return self.put(Norm(f"{name}.norm", self._scale, active, self._epsilon))
 
     def conv(
-        self, name: str, features: int, kernel: int | tuple[int, int], stride: int = 1, pad: Pad = "same", *,
-        after: str = "", active: bool = True, fit: bool = False,
-    ) -> str:  # fmt: skip
-        """Convolution without bias, batch normalisation, activation. `after`: the layer it reads; empty: the one before."""
-        self.put(Conv(name, features, kernel, stride, pad, bias=False, active=False, fit=fit, inputs=(after,) if after else ()))
+        self,
+        name: str,
+        features: int,
+        kernel: int | tuple[int, int],
+        stride: int = 1,
+        pad: Pad = "same",
+        *,
+        after: str = "",
+        active: bool = True,
+        fit: bool = False,
+    ) -> str:
+        """Convolution without bias, batch normalisation, activation. `after`: the layer it reads; empty: the one
+        before."""
+        self.put(
+            Conv(
+                name, features, kernel, stride, pad, bias=False, active=False, fit=fit, inputs=(after,) if after else ()
+            )
+        )
         return self.norm(name, active=active)
 
     def depthwise(self, name: str, kernel: int, stride: int = 1) -> str:

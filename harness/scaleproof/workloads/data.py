@@ -1,4 +1,5 @@
-"""Data of a workload: synthetic tensors of the true shape, or rows that can be learned. A global minibatch depends on (seed, step) only."""
+"""Data of a workload: synthetic tensors of the true shape, or rows that can be learned. A global minibatch depends on
+(seed, step) only."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def empty_batch(network: Network, samples: int) -> Batch:
 
 
 class Synthetic:
-    """Standard normal inputs or uniform tokens, uniform labels; each sample has a generator of its own, so that every world size sees the same minibatches."""
+    """Standard normal inputs or uniform tokens, uniform labels; each sample has a generator of its own, so that every
+    world size sees the same minibatches."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         mine = range(minibatch)[rank_slice(minibatch, rank, world_size)]
@@ -91,7 +93,8 @@ class Synthetic:
 
 
 class Table:
-    """Rows that are there from the start; split and shuffled by the seed. An epoch is a permutation; its last, incomplete minibatch is left out."""
+    """Rows that are there from the start; split and shuffled by the seed. An epoch is a permutation; its last,
+    incomplete minibatch is left out."""
 
     def __init__(self, rows: Batch, tests: int, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         order = np.random.default_rng([seed, 0]).permutation(len(rows.labels))
@@ -125,31 +128,44 @@ class Digits(Table):
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         images, labels = load_digits()
-        super().__init__(Batch(images.reshape(-1, *network.input_shape), labels), DATA_SETS["digits"].test, minibatch, seed, rank, world_size)
+        super().__init__(
+            Batch(images.reshape(-1, *network.input_shape), labels),
+            DATA_SETS["digits"].test,
+            minibatch,
+            seed,
+            rank,
+            world_size,
+        )
 
 
 class Reversal(Table):
-    """Sequences of tokens, all different; the labels are the same backwards. An input is the sequence, a start token, and the answer but for its last token."""
+    """Sequences of tokens, all different; the labels are the same backwards. An input is the sequence, a start token,
+    and the answer but for its last token."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         data = DATA_SETS["reversal"]
         count = data.training + data.test
         numbers = np.random.default_rng([seed, 5]).choice(REVERSED_TOKENS**REVERSED_LENGTH, count, replace=False)
-        sequences = np.stack([numbers // REVERSED_TOKENS**place % REVERSED_TOKENS for place in range(REVERSED_LENGTH)], 1)
+        sequences = np.stack(
+            [numbers // REVERSED_TOKENS**place % REVERSED_TOKENS for place in range(REVERSED_LENGTH)], 1
+        )
         answers = np.ascontiguousarray(sequences[:, ::-1])
         inputs = np.concatenate([sequences, np.full((count, 1), REVERSED_TOKENS), answers[:, :-1]], 1)
         super().__init__(Batch(inputs, answers), data.test, minibatch, seed, rank, world_size)
 
 
 class Topics(Table):
-    """Sentences of random words. A topic has words of its own; half the words of a sentence are drawn from them, the others from all."""
+    """Sentences of random words. A topic has words of its own; half the words of a sentence are drawn from them, the
+    others from all."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
         data, generator = DATA_SETS["topics"], np.random.default_rng([seed, 6])
         shape, own = (data.training + data.test, SENTENCE), WORDS // TOPICS
         labels = generator.integers(TOPICS, size=shape[0])
         words = np.where(
-            generator.random(shape) < OWN_SHARE, labels[:, None] * own + generator.integers(own, size=shape), generator.integers(WORDS, size=shape)
+            generator.random(shape) < OWN_SHARE,
+            labels[:, None] * own + generator.integers(own, size=shape),
+            generator.integers(WORDS, size=shape),
         )
         super().__init__(Batch(words, labels), data.test, minibatch, seed, rank, world_size)
 
@@ -163,16 +179,24 @@ def read_digits() -> bytes:
 
 
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Images float32 (1797, 64), scaled to [-1, 1], and labels; BadInput when the file is not the pinned one, before anything reads it."""
+    """Images float32 (1797, 64), scaled to [-1, 1], and labels; BadInput when the file is not the pinned one, before
+    anything reads it."""
     content = read_digits()
     if (found := hashlib.sha256(content).hexdigest()) != DIGITS_SHA256:
-        raise BadInput(f"D1 sha256 of digits: {found}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of scikit-learn 1.9: install that version again")
+        raise BadInput(
+            f"D1 sha256 of digits: {found}, must be {DIGITS_SHA256}; {DIGITS_FILE} is not the one of scikit-learn 1.9: install that version again"
+        )
     with gzip.open(io.BytesIO(content)) as file:
         table = np.loadtxt(file, delimiter=",", dtype=np.float32)
     return table[:, :-1] / 8 - 1, table[:, -1].astype(np.int64)
 
 
-_KINDS: dict[str, type[Synthetic | Digits | Reversal | Topics]] = {"synthetic": Synthetic, "digits": Digits, "reversal": Reversal, "topics": Topics}
+_KINDS: dict[str, type[Synthetic | Digits | Reversal | Topics]] = {
+    "synthetic": Synthetic,
+    "digits": Digits,
+    "reversal": Reversal,
+    "topics": Topics,
+}
 
 
 def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
@@ -181,8 +205,9 @@ def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:
-    """Canonical float32 values in parameter order: weights normal, variance 2/fan-in before ReLU (He et al. 2015), 1/fan-in before tanh, in embeddings and
-    recurrent layers; biases and offsets zero; scales and the bias of a forget gate one."""
+    """Canonical float32 values in parameter order: weights normal, variance 2/fan-in before ReLU (He et al. 2015),
+    1/fan-in before tanh, in embeddings and recurrent layers; biases and offsets zero; scales and the bias of a forget
+    gate one."""
     values = []
     for number, layer in enumerate(network.trainable):
         gain = 1 if network.activation == "tanh" or isinstance(layer.spec, Recurrent | Embedding) else 2

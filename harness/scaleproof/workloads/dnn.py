@@ -1,4 +1,5 @@
-"""Fully connected networks: CD-DNN (context-dependent acoustic model of speech recognition), FCN-5, and a small one for 8x8 digits."""
+"""Fully connected networks: CD-DNN (context-dependent acoustic model of speech recognition), FCN-5, and a small one for
+8x8 digits."""
 
 from __future__ import annotations
 

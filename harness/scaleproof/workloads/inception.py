@@ -1,4 +1,5 @@
-"""Inception-v3 (Szegedy et al. 2015) as TF-slim writes it: batch normalisation with an offset only, and an auxiliary head."""
+"""Inception-v3 (Szegedy et al. 2015) as TF-slim writes it: batch normalisation with an offset only, and an auxiliary
+head."""
 
 from __future__ import annotations
 
@@ -26,13 +27,18 @@ def _grid35(blocks: Blocks, name: str, before: str, pooled: int) -> str:
 def _grid17(blocks: Blocks, name: str, before: str, inner: int) -> str:
     first = blocks.conv(f"{name}.b0", 192, 1, after=before)
     second = blocks.chain(f"{name}.b1", before, (inner, 1), (inner, (1, 7)), (192, (7, 1)))
-    third = blocks.chain(f"{name}.b2", before, (inner, 1), (inner, (7, 1)), (inner, (1, 7)), (inner, (7, 1)), (192, (1, 7)))
+    third = blocks.chain(
+        f"{name}.b2", before, (inner, 1), (inner, (7, 1)), (inner, (1, 7)), (inner, (7, 1)), (192, (1, 7))
+    )
     return blocks.concat(name, first, second, third, _pooled(blocks, f"{name}.b3", before, 192))
 
 
 def _grid8(blocks: Blocks, name: str, before: str) -> str:
     def forked(branch: str, after: str) -> str:
-        sides = (blocks.conv(f"{branch}.wide", 384, (1, 3), after=after), blocks.conv(f"{branch}.high", 384, (3, 1), after=after))
+        sides = (
+            blocks.conv(f"{branch}.wide", 384, (1, 3), after=after),
+            blocks.conv(f"{branch}.high", 384, (3, 1), after=after),
+        )
         return blocks.concat(branch, *sides)
 
     first = blocks.conv(f"{name}.b0", 320, 1, after=before)

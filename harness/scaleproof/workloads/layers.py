@@ -1,4 +1,5 @@
-"""Layers as data: what a table says of each, and the sizes it resolves to. Shapes are per sample: (maps, side, side), (positions, features), (features,)."""
+"""Layers as data: what a table says of each, and the sizes it resolves to. Shapes are per sample: (maps, side, side),
+(positions, features), (features,)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Shape: TypeAlias = tuple[int, ...]
 Activation = Literal["relu", "relu6", "tanh"]
 Initial = Literal["normal", "zeros", "ones"]
 Pad = int | Literal["same"]
-"""Pixels on every side, or as many as keep side / stride, rounded up: half before, the larger half after (TensorFlow's SAME)."""
+"""Pixels on every side, or as many as keep side / stride, rounded up: half before, the larger half after (TensorFlow's
+SAME)."""
 GATES = {"lstm": ("input", "forget", "cell", "output"), "gru": ("reset", "update", "candidate")}
 
 
@@ -39,14 +41,16 @@ class Resolved(NamedTuple):
     output_shape: Shape
     variables: tuple[Variable, ...] = ()
     mac: int = 0
-    """Multiply-accumulates per sample of the forward pass; biases, normalisation, pooling, sums and activations are not counted."""
+    """Multiply-accumulates per sample of the forward pass; biases, normalisation, pooling, sums and activations are not
+    counted."""
     input_mac: int | None = None
     """Those whose gradient goes to the layer's input; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec(ABC):
-    """A layer as a paper writes it. `inputs` names the layers it reads (`input`: the network's own); empty: the one before."""
+    """A layer as a paper writes it. `inputs` names the layers it reads (`input`: the network's own); empty: the one
+    before."""
 
     name: str
     inputs: tuple[str, ...] = field(default=(), kw_only=True)
@@ -99,7 +103,11 @@ class Conv(LayerSpec):
         (shape,) = shapes
         high, wide = self.kernel_on(shape)
         features = reduced(self.features, width)
-        output = (features, _swept(shape[1], high, self.stride, self.pad), _swept(shape[2], wide, self.stride, self.pad))
+        output = (
+            features,
+            _swept(shape[1], high, self.stride, self.pad),
+            _swept(shape[2], wide, self.stride, self.pad),
+        )
         weight = Variable("weight", (features, shape[0], high, wide), "normal", shape[0] * high * wide)
         biases = (Variable("bias", (features,), "zeros"),) if self.bias else ()
         return Resolved(output, (weight, *biases), weight.elements * output[1] * output[2])
@@ -123,7 +131,8 @@ class Depthwise(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Norm(LayerSpec):
-    """Batch normalisation with the mean and variance of the minibatch that the rank holds, then an activation where it is `active`."""
+    """Batch normalisation with the mean and variance of the minibatch that the rank holds, then an activation where it
+    is `active`."""
 
     scale: bool = True
     active: bool = True
@@ -138,7 +147,8 @@ class Norm(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Pool(LayerSpec):
-    """Pooling of the maximum, or the average (padded `same` or not at all; padding does not count). `stride` 0: the kernel's, without overlap.
+    """Pooling of the maximum, or the average (padded `same` or not at all; padding does not count). `stride` 0: the
+    kernel's, without overlap.
 
     A remainder of the side is cut off.
     """
@@ -219,7 +229,8 @@ class Concat(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Linear(LayerSpec):
-    """Fully connected layer with bias, and activation unless it is the classifier; images are flattened, `each` position of a sequence is taken alone."""
+    """Fully connected layer with bias, and activation unless it is the classifier; images are flattened, `each`
+    position of a sequence is taken alone."""
 
     features: int
     classifier: bool = False
@@ -228,10 +239,15 @@ class Linear(LayerSpec):
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
         (shape,) = shapes
-        features, fan_in = self.features if self.classifier else reduced(self.features, width), shape[-1] if self.each else prod(shape)
+        features, fan_in = (
+            self.features if self.classifier else reduced(self.features, width),
+            shape[-1] if self.each else prod(shape),
+        )
         weight = Variable("weight", (features, fan_in), "normal", fan_in)
         kept = shape[:-1] if self.each else ()
-        return Resolved((*kept, features), (weight, Variable("bias", (features,), "zeros")), weight.elements * prod(kept))
+        return Resolved(
+            (*kept, features), (weight, Variable("bias", (features,), "zeros")), weight.elements * prod(kept)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +277,11 @@ class Positions(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Recurrent(LayerSpec):
-    """LSTM or GRU over a sequence, from zeros or (GRU) from the state of a second input; gives its last state, or `every` one.
+    """LSTM or GRU over a sequence, from zeros or (GRU) from the state of a second input; gives its last state, or
+    `every` one.
 
-    Each gate has an input weight, a recurrent weight and one bias, three tensors, as the published counts of xue2019 have it. The GRU applies its reset
-    gate before the recurrent product (Cho et al. 2014), which takes one bias.
+    Each gate has an input weight, a recurrent weight and one bias, three tensors, as the published counts of xue2019
+    have it. The GRU applies its reset gate before the recurrent product (Cho et al. 2014), which takes one bias.
     """
 
     features: int

@@ -1,4 +1,5 @@
-"""MobileNet (Howard et al. 2017) and MobileNetV2 (Sandler et al. 2018) at full width, with the counts of keras.applications."""
+"""MobileNet (Howard et al. 2017) and MobileNetV2 (Sandler et al. 2018) at full width, with the counts of
+keras.applications."""
 
 from __future__ import annotations
 

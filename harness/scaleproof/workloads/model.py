@@ -12,7 +12,8 @@ from scaleproof.workloads.networks import Network
 
 
 class Births(Protocol):
-    """What has a backward pass's gradients born in given memory (remote/allocation.py): a context around its operations."""
+    """What has a backward pass's gradients born in given memory (remote/allocation.py): a context around its
+    operations."""
 
     def begin(self) -> None:
         """A new pass starts."""
@@ -26,13 +27,17 @@ class Births(Protocol):
 
 
 class Model(Protocol):
-    """A network with parameters, loss (softmax cross-entropy) and optimiser (SGD with momentum: v = m v + g; p = p - lr v)."""
+    """A network with parameters, loss (softmax cross-entropy) and optimiser (SGD with momentum: v = m v + g; p = p - lr
+    v)."""
 
-    def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
+    def __init__(
+        self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
+    ) -> None:
         """Take canonical initial values (they may be used in place)."""
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
-        """Where gradients go: flat float32 views in parameter order, of the local mean loss times `scale`; `ready(index)` is called as each is final."""
+        """Where gradients go: flat float32 views in parameter order, of the local mean loss times `scale`;
+        `ready(index)` is called as each is final."""
 
     def forward(self, batch: Batch) -> float:
         """Mean loss over the batch."""
@@ -41,11 +46,13 @@ class Model(Protocol):
         """Gradients of the last forward pass, written to the bound views."""
 
     def update(self, only: Sequence[int] | None = None) -> None:
-        """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where some are given."""
+        """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where
+        some are given."""
 
     def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
-        """Keep the parameters in this memory from now on (canonical shapes), with the values they have: who writes there changes them. False where the
-        framework keeps its own, and `load` tells it. With `births` the bound gradients are born in their views too, where the framework can."""
+        """Keep the parameters in this memory from now on (canonical shapes), with the values they have: who writes
+        there changes them. False where the framework keeps its own, and `load` tells it. With `births` the bound
+        gradients are born in their views too, where the framework can."""
 
     def values(self) -> list[np.ndarray]:
         """Parameters in canonical shape and order (views or copies)."""
@@ -61,5 +68,6 @@ class PiecewiseModel(Model, Protocol):
     """A model whose optimiser can step pieces of parameters, for updates that ranks share."""
 
     def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
-        """From now on `update` steps these pieces, flat float32 arrays of the caller's, each with a momentum of its own, with these gradients; `only` counts
-        pieces. What the parameters themselves are is left to who brings the pieces back to them."""
+        """From now on `update` steps these pieces, flat float32 arrays of the caller's, each with a momentum of its
+        own, with these gradients; `only` counts pieces. What the parameters themselves are is left to who brings the
+        pieces back to them."""

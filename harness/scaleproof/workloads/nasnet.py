@@ -1,4 +1,5 @@
-"""NASNet-A, mobile (Zoph et al. 2017: 4 cells a stage, 1056 features at the end), without auxiliary head, with the counts of keras.applications."""
+"""NASNet-A, mobile (Zoph et al. 2017: 4 cells a stage, 1056 features at the end), without auxiliary head, with the
+counts of keras.applications."""
 
 from __future__ import annotations
 
@@ -46,21 +47,40 @@ class _Cells(Blocks):
     def normal(self, name: str, h: str, p: str, features: int) -> str:
         """Normal cell A on squeezed inputs: h of the cell before, p of the one before that."""
         return self.concat(
-            name, p,
-            self.add(f"{name}.x1", self.separable(f"{name}.x1a", h, features, 5), self.separable(f"{name}.x1b", p, features, 3)),
-            self.add(f"{name}.x2", self.separable(f"{name}.x2a", p, features, 5), self.separable(f"{name}.x2b", p, features, 3)),
+            name,
+            p,
+            self.add(
+                f"{name}.x1",
+                self.separable(f"{name}.x1a", h, features, 5),
+                self.separable(f"{name}.x1b", p, features, 3),
+            ),
+            self.add(
+                f"{name}.x2",
+                self.separable(f"{name}.x2a", p, features, 5),
+                self.separable(f"{name}.x2b", p, features, 3),
+            ),
             self.add(f"{name}.x3", self.pool(f"{name}.x3a", h), p),
             self.add(f"{name}.x4", self.pool(f"{name}.x4a", p), self.pool(f"{name}.x4b", p)),
             self.add(f"{name}.x5", self.separable(f"{name}.x5a", h, features, 3), h),
-        )  # fmt: skip
+        )
 
     def reduction(self, name: str, h: str, p: str, features: int) -> str:
         """Reduction cell A: half the side."""
-        x1 = self.add(f"{name}.x1", self.separable(f"{name}.x1a", h, features, 5, 2), self.separable(f"{name}.x1b", p, features, 7, 2))
-        x2 = self.add(f"{name}.x2", self.pool(f"{name}.x2a", h, 2, average=False), self.separable(f"{name}.x2b", p, features, 7, 2))
+        x1 = self.add(
+            f"{name}.x1",
+            self.separable(f"{name}.x1a", h, features, 5, 2),
+            self.separable(f"{name}.x1b", p, features, 7, 2),
+        )
+        x2 = self.add(
+            f"{name}.x2",
+            self.pool(f"{name}.x2a", h, 2, average=False),
+            self.separable(f"{name}.x2b", p, features, 7, 2),
+        )
         x3 = self.add(f"{name}.x3", self.pool(f"{name}.x3a", h, 2), self.separable(f"{name}.x3b", p, features, 5, 2))
         x4 = self.add(f"{name}.x4", x2, self.pool(f"{name}.x4a", x1))
-        x5 = self.add(f"{name}.x5", self.separable(f"{name}.x5a", x1, features, 3), self.pool(f"{name}.x5b", h, 2, average=False))
+        x5 = self.add(
+            f"{name}.x5", self.separable(f"{name}.x5a", x1, features, 3), self.pool(f"{name}.x5b", h, 2, average=False)
+        )
         return self.concat(name, x2, x3, x4, x5)
 
 

@@ -1,4 +1,5 @@
-"""Networks as data: one table of layers drives every framework, the counts in docs and tests, and the replay of compute."""
+"""Networks as data: one table of layers drives every framework, the counts in docs and tests, and the replay of
+compute."""
 
 from __future__ import annotations
 
@@ -88,7 +89,9 @@ class Network:
     @property
     def parameter_shapes(self) -> list[tuple[str, Shape]]:
         """Name and canonical shape of every parameter in forward order: weight (out, in[, k, k]), then bias (out,)."""
-        return [(f"{layer.name}.{variable.name}", variable.shape) for layer in self.layers for variable in layer.variables]
+        return [
+            (f"{layer.name}.{variable.name}", variable.shape) for layer in self.layers for variable in layer.variables
+        ]
 
     @property
     def parameters(self) -> int:
@@ -107,7 +110,8 @@ class Network:
 
     @property
     def train_flop(self) -> int:
-        """FLOP per sample of a training step: forward, input gradient and weight gradient cost the same; the first layer has no input gradient."""
+        """FLOP per sample of a training step: forward, input gradient and weight gradient cost the same; the first
+        layer has no input gradient."""
         return 3 * self.forward_flop - 2 * self.trainable[0].input_mac
 
     @property
@@ -120,7 +124,9 @@ class Network:
     def heads(self) -> tuple[int, ...]:
         """Numbers of the layers that give logits: the last one, then the auxiliary one where there is one."""
         last = len(self.layers) - 1
-        return (last,) if self.auxiliary is None else (last, [layer.name for layer in self.layers].index(self.auxiliary))
+        return (
+            (last,) if self.auxiliary is None else (last, [layer.name for layer in self.layers].index(self.auxiliary))
+        )
 
 
 AUXILIARY_WEIGHT = 0.4
@@ -128,17 +134,26 @@ AUXILIARY_WEIGHT = 0.4
 
 
 def build(
-    name: str, input_shape: Shape, specs: Sequence[LayerSpec], width: float, activation: Activation = "relu", *,
-    vocabulary: int | None = None, auxiliary: str | None = None,
-) -> Network:  # fmt: skip
-    """Resolve a table. `width` scales hidden features; inputs and classes stay. SpecError when a layer is left without pixels."""
+    name: str,
+    input_shape: Shape,
+    specs: Sequence[LayerSpec],
+    width: float,
+    activation: Activation = "relu",
+    *,
+    vocabulary: int | None = None,
+    auxiliary: str | None = None,
+) -> Network:
+    """Resolve a table. `width` scales hidden features; inputs and classes stay. SpecError when a layer is left without
+    pixels."""
     shapes, before = {INPUT: input_shape}, INPUT
     layers = []
     for spec in specs:
         inputs = spec.inputs or (before,)
         found = spec.resolve([shapes[other] for other in inputs], width)
         if any(side < 1 for side in found.output_shape):
-            raise SpecError(f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; give a larger one")
+            raise SpecError(
+                f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; give a larger one"
+            )
         input_mac = found.mac if found.input_mac is None else found.input_mac
         layers.append(Layer(spec, inputs, shapes[inputs[0]], found.output_shape, found.variables, found.mac, input_mac))
         shapes[spec.name], before = found.output_shape, spec.name
@@ -159,21 +174,35 @@ def network_of(case: TrainCase) -> Network:
 
 
 def check_workload(case: TrainCase) -> Network:
-    """Everything about a case's workload that can be wrong before a process starts; raises SpecError, imports no framework."""
+    """Everything about a case's workload that can be wrong before a process starts; raises SpecError, imports no
+    framework."""
     network = network_of(case)
     if case.data in DATA_SETS:
         data = DATA_SETS[case.data]
         takes = (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape)
         if takes != (data.inputs, data.vocabulary, data.classes, data.label_shape):
-            raise SpecError(f"workload {case.workload!r} does not fit data {case.data!r} ({data.holds}); use {data.fits}")
+            raise SpecError(
+                f"workload {case.workload!r} does not fit data {case.data!r} ({data.holds}); use {data.fits}"
+            )
         if case.minibatch > data.training:
-            raise SpecError(f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows")
+            raise SpecError(
+                f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows"
+            )
     if case.strategy == "hybrid":
         from scaleproof.workloads.strips import check_division
 
         check_division(network, case.ranks // case.groups if case.groups else 1)
     if case.minibatch == case.ranks:
-        single = next((layer.name for layer in network.layers if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1), None)
+        single = next(
+            (
+                layer.name
+                for layer in network.layers
+                if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1
+            ),
+            None,
+        )
         if single is not None:
-            raise SpecError(f"workload {case.workload!r}: layer {single!r} would normalise a single value; give more than one sample per rank")
+            raise SpecError(
+                f"workload {case.workload!r}: layer {single!r} would normalise a single value; give more than one sample per rank"
+            )
     return network

@@ -6,11 +6,18 @@ from scaleproof.workloads.layers import Conv, Linear, Pool
 from scaleproof.workloads.networks import Network, build
 
 _OVERFEAT_FAST = (
-    Conv("conv1", 96, 11, stride=4), Pool("pool1"),
-    Conv("conv2", 256, 5), Pool("pool2"),
-    Conv("conv3", 512, 3, pad=1), Conv("conv4", 1024, 3, pad=1), Conv("conv5", 1024, 3, pad=1), Pool("pool5"),
-    Linear("fc6", 3072), Linear("fc7", 4096), Linear("fc8", 1000, classifier=True),
-)  # fmt: skip
+    Conv("conv1", 96, 11, stride=4),
+    Pool("pool1"),
+    Conv("conv2", 256, 5),
+    Pool("pool2"),
+    Conv("conv3", 512, 3, pad=1),
+    Conv("conv4", 1024, 3, pad=1),
+    Conv("conv5", 1024, 3, pad=1),
+    Pool("pool5"),
+    Linear("fc6", 3072),
+    Linear("fc7", 4096),
+    Linear("fc8", 1000, classifier=True),
+)
 
 
 def overfeat_fast(image_side: int | None = None, width: float = 1.0) -> Network:

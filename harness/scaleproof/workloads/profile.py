@@ -1,4 +1,5 @@
-"""Profiles: how long each layer's forward and backward pass takes at a batch, measured on a machine or reckoned from a node's peak rate."""
+"""Profiles: how long each layer's forward and backward pass takes at a batch, measured on a machine or reckoned from a
+node's peak rate."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class LayerTimes(_Part):
     backward_s: Spread
     """All of the layer's backward pass."""
     weight_s: Spread
-    """Its first part: until the gradients of the layer's parameters are final. The rest is the gradient of its input."""
+    """Its first part: until the gradients of the layer's parameters are final. The rest is the gradient of its input.
+    """
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -112,30 +114,48 @@ class Profile(_Part):
 
 
 def peak_profile(
-    network: Network, batch: int, node: str | NodeType, efficiency: float, *, image_side: int | None = None, width: float = 1.0
-) -> Profile:  # fmt: skip
-    """Reckoned from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml): 2 per multiply-accumulate forward, as many for the weights'
-    gradients, then as many for the input's, of which the first layer with weights has none. Layers without products and the update take no time, as in
-    the balance equations of das2016 (section 3). SpecError for an unknown node type."""
+    network: Network,
+    batch: int,
+    node: str | NodeType,
+    efficiency: float,
+    *,
+    image_side: int | None = None,
+    width: float = 1.0,
+) -> Profile:
+    """Reckoned from FLOP at a share of the peak rate of a node type (clusters/nodes.yaml): 2 per multiply-accumulate
+    forward, as many for the weights' gradients, then as many for the input's, of which the first layer with weights has
+    none. Layers without products and the update take no time, as in the balance equations of das2016 (section 3).
+    SpecError for an unknown node type."""
     kind = node if isinstance(node, NodeType) else node_type(node)
     second = batch * 2 / (kind.peak_flops * efficiency)
     layers = []
     for layer in network.layers:
         backward = 2 * layer.mac - (layer.input_mac if layer is network.trainable[0] else 0)
         times = [Spread(median=mac * second) for mac in (layer.mac, backward, layer.mac)]
-        layers.append(LayerTimes(name=layer.name, mac=layer.mac, forward_s=times[0], backward_s=times[1], weight_s=times[2]))
+        layers.append(
+            LayerTimes(name=layer.name, mac=layer.mac, forward_s=times[0], backward_s=times[1], weight_s=times[2])
+        )
     return Profile(
-        workload=network.name, image_side=image_side, width=width, batch=batch, framework="peak", threads=kind.cores,
-        node=node if isinstance(node, str) else node.summary, layers=tuple(layers),
-        taken=f"reckoned: FLOP over {efficiency:g} of {_giga(kind)} GFLOP/s ({kind.source})", update_s=Spread(median=0.0),
-    )  # fmt: skip
+        workload=network.name,
+        image_side=image_side,
+        width=width,
+        batch=batch,
+        framework="peak",
+        threads=kind.cores,
+        node=node if isinstance(node, str) else node.summary,
+        layers=tuple(layers),
+        taken=f"reckoned: FLOP over {efficiency:g} of {_giga(kind)} GFLOP/s ({kind.source})",
+        update_s=Spread(median=0.0),
+    )
 
 
 def _giga(kind: NodeType) -> str:
     return f"{kind.peak_flops / 1e9:.5g}"
 
 
-def path_of(folder: Path, workload: str, image_side: int | None, width: float, batch: int, framework: str, threads: int) -> Path:
+def path_of(
+    folder: Path, workload: str, image_side: int | None, width: float, batch: int, framework: str, threads: int
+) -> Path:
     """Where a machine's profile lies; `folder` is results/machines/<id>."""
     side = "" if image_side is None else f"-side{image_side}"
     return folder / FOLDER / f"{workload}{side}-width{width:g}-batch{batch}-{framework}-threads{threads}.json"
@@ -143,7 +163,9 @@ def path_of(folder: Path, workload: str, image_side: int | None, width: float, b
 
 def write(profile: Profile, folder: Path) -> Path:
     """Put it into the machine's folder by one rename."""
-    path = path_of(folder, profile.workload, profile.image_side, profile.width, profile.batch, profile.framework, profile.threads)
+    path = path_of(
+        folder, profile.workload, profile.image_side, profile.width, profile.batch, profile.framework, profile.threads
+    )
     return write_form(path, profile)
 
 
@@ -154,25 +176,34 @@ def read(path: Path) -> Profile:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise SpecError(f"{shown(path)}: no profile of this version: {where + ': ' if where else ''}{first['msg']}") from None
+        raise SpecError(
+            f"{shown(path)}: no profile of this version: {where + ': ' if where else ''}{first['msg']}"
+        ) from None
 
 
 def replayed(case: AnyCase) -> TypeGuard[TrainCase]:
     """Whether a case's compute is a profile's: slept by its ranks, or reckoned with by the simulator."""
-    return isinstance(case, TrainCase) and (case.compute == "replay" or (case.fabric == "simulated" and case.compute == "real"))
+    return isinstance(case, TrainCase) and (
+        case.compute == "replay" or (case.fabric == "simulated" and case.compute == "real")
+    )
 
 
 def profile_of(case: TrainCase, folder: Path) -> Profile:
-    """Whose compute a case replays or simulates: its node type at its efficiency, or what `scaleproof profile` measured on the machine of this folder
-    (results/machines/<id>). SpecError when there is none, with the command that makes it, or when the file is of another network, batch or machine."""
+    """Whose compute a case replays or simulates: its node type at its efficiency, or what `scaleproof profile` measured
+    on the machine of this folder (results/machines/<id>). SpecError when there is none, with the command that makes it,
+    or when the file is of another network, batch or machine."""
     network, batch = network_of(case), case.minibatch // case.ranks
     if case.profile is not None and case.efficiency is not None:
         return peak_profile(network, batch, case.profile, case.efficiency, image_side=case.image_side, width=case.width)
     if case.framework != FRAMEWORK:
-        raise SpecError(f"{case.framework} compiles a backward pass as a whole: it has no times by layer; set framework: {FRAMEWORK}, or name a node type")
+        raise SpecError(
+            f"{case.framework} compiles a backward pass as a whole: it has no times by layer; set framework: {FRAMEWORK}, or name a node type"
+        )
     path = path_of(folder, case.workload, case.image_side, case.width, batch, case.framework, case.threads_per_rank)
     if not path.exists():
-        raise SpecError(f"this machine has no profile of {_words(case, batch)}; type `{command(case)}`, or name a node type: profile and efficiency")
+        raise SpecError(
+            f"this machine has no profile of {_words(case, batch)}; type `{command(case)}`, or name a node type: profile and efficiency"
+        )
     profile = read(path)
     why = profile.why_not(network, batch)
     if not why and profile.node != folder.name:

@@ -1,4 +1,5 @@
-"""Recurrent networks of xue2019: one LSTM or GRU layer of 1024 on inputs of 1024, and a softmax of 1000 on its last state."""
+"""Recurrent networks of xue2019: one LSTM or GRU layer of 1024 on inputs of 1024, and a softmax of 1000 on its last
+state."""
 
 from __future__ import annotations
 

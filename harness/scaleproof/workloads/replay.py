@@ -1,7 +1,8 @@
-"""Compute by the clock: a rank sleeps for the time that each layer takes in a profile, and its gradients are ready when they would be.
+"""Compute by the clock: a rank sleeps for the time that each layer takes in a profile, and its gradients are ready when
+they would be.
 
-What is slept lies on a schedule that starts with the pass, so that the lateness of one awakening does not add to the next. Between passes nothing is caught
-up: how late the last awakening of each was is kept, in `late`."""
+What is slept lies on a schedule that starts with the pass, so that the lateness of one awakening does not add to the
+next. Between passes nothing is caught up: how late the last awakening of each was is kept, in `late`."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class Late:
 
 
 class ReplayModel:
-    """Implements workloads/model.py without any numbers: parameters hold zeros that nobody computes with, `shrink` times fewer than the network's."""
+    """Implements workloads/model.py without any numbers: parameters hold zeros that nobody computes with, `shrink`
+    times fewer than the network's."""
 
     def __init__(self, network: Network, profile: Profile, dilation: float, shrink: float) -> None:
         sharper_timers()
@@ -50,7 +52,11 @@ class ReplayModel:
         self._forward = forward_acts(network, profile, dilation, crossed)
         self._backward = backward_acts(network, profile, dilation, crossed)
         self._update_ns = profile.update_s.median * dilation * SECOND
-        shares = [layer.spec.share if isinstance(layer.spec, Strip) else 1.0 for layer in network.layers for _ in layer.variables]
+        shares = [
+            layer.spec.share if isinstance(layer.spec, Strip) else 1.0
+            for layer in network.layers
+            for _ in layer.variables
+        ]
         self._elements = sum(size / share for size, share in zip(self._sizes, shares, strict=True))
         self._stepped = self._sizes
         self._ready: Callable[[int], None] = _nobody

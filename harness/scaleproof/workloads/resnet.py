@@ -14,7 +14,9 @@ def _bottleneck(blocks: Blocks, name: str, before: str, features: int, stride: i
     blocks.conv(f"{name}_a", features, 1, pad=0, after=before)
     blocks.conv(f"{name}_b", features, 3, stride, pad=1)
     narrow = blocks.conv(f"{name}_c", 4 * features, 1, pad=0, active=False)
-    skip = blocks.conv(f"{name}_skip", 4 * features, 1, stride, pad=0, after=before, active=False) if project else before
+    skip = (
+        blocks.conv(f"{name}_skip", 4 * features, 1, stride, pad=0, after=before, active=False) if project else before
+    )
     return blocks.put(Add(f"{name}_sum", active=True, inputs=(narrow, skip)))
 
 
@@ -26,7 +28,9 @@ def resnet50(image_side: int | None = None, width: float = 1.0) -> Network:
     last = blocks.put(Pool("pool1", 3, stride=2, pad=1))
     for stage, (features, bottlenecks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3)), 1):
         for number in range(1, bottlenecks + 1):
-            last = _bottleneck(blocks, f"layer{stage}_{number}", last, features, 2 if stage > 1 and number == 1 else 1, number == 1)
+            last = _bottleneck(
+                blocks, f"layer{stage}_{number}", last, features, 2 if stage > 1 and number == 1 else 1, number == 1
+            )
     blocks.put(Mean("mean"))
     blocks.put(Linear("fc", 1000, classifier=True))
     return build("resnet50", (3, side, side), blocks.table, width)

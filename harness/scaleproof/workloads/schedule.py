@@ -1,4 +1,5 @@
-"""When what happens in a pass whose layers take as long as a profile says: gradients become final, activations go to other ranks."""
+"""When what happens in a pass whose layers take as long as a profile says: gradients become final, activations go to
+other ranks."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ SECOND = 1e9
 
 
 class Act(NamedTuple):
-    """What happens `due_ns` after a stretch of a pass began: the gradients of these parameters are final. The `last` act ends its stretch, perhaps by an
-    exchange; the next one begins when that is over."""
+    """What happens `due_ns` after a stretch of a pass began: the gradients of these parameters are final. The `last`
+    act ends its stretch, perhaps by an exchange; the next one begins when that is over."""
 
     due_ns: int
     parameters: tuple[int, ...] = ()
@@ -79,7 +80,9 @@ def backward_acts(network: Network, profile: Profile, dilation: float, crossed: 
     for layer, own in reversed(numbered):
         if layer.name not in crossed:
             if own:
-                acts.append(Act(_ns(passed + times[layer.name].weight_s.median * _work(layer), dilation), tuple(reversed(own))))
+                acts.append(
+                    Act(_ns(passed + times[layer.name].weight_s.median * _work(layer), dilation), tuple(reversed(own)))
+                )
             passed += times[layer.name].backward_s.median * _work(layer)
         elif layer.inputs != (INPUT,):
             acts.append(Act(_ns(passed, dilation), (), True, crossed[layer.name].backward))

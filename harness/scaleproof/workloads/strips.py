@@ -1,7 +1,9 @@
-"""A network whose fully connected layers are divided over the ranks of a group (das2016: model parallelism): what one rank has of it, as a table of layers.
+"""A network whose fully connected layers are divided over the ranks of a group (das2016: model parallelism): what one
+rank has of it, as a table of layers.
 
-Every rank of a group works on all points of the group in its strip of each layer's output features. Where activations go from rank to rank the table has a
-layer of its own, `Crossing`: before the first strip (`border`) the points of all ranks come together, behind every strip (`NAME.join`) its features."""
+Every rank of a group works on all points of the group in its strip of each layer's output features. Where activations
+go from rank to rank the table has a layer of its own, `Crossing`: before the first strip (`border`) the points of all
+ranks come together, behind every strip (`NAME.join`) its features."""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ BORDER = "border"
 
 
 class Way(Protocol):
-    """How activations cross; arrays are (points, features) float32, those that come back stay as they are until the next pass."""
+    """How activations cross; arrays are (points, features) float32, those that come back stay as they are until the
+    next pass."""
 
     def forward(self, own: np.ndarray) -> np.ndarray:
         """What the next layer gets for what this rank has."""
@@ -36,8 +39,8 @@ class Ways(Protocol):
         """All points of the group to each of its ranks; back: the sum of a point's gradients to whom it belongs."""
 
     def join(self, bounds: Sequence[int], last: bool) -> Way:
-        """All features to every rank, of which rank r has those from bounds[r] to bounds[r + 1]; back: the sum of the gradients of the own ones, which all
-        ranks have alike where it is the `last` join, of the logits."""
+        """All features to every rank, of which rank r has those from bounds[r] to bounds[r + 1]; back: the sum of the
+        gradients of the own ones, which all ranks have alike where it is the `last` join, of the logits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class Crossing(LayerSpec):
 
 @dataclass(frozen=True, slots=True)
 class Strip(Linear):
-    """Output features `start` to `stop` of a fully connected layer of `features`, on the points of all `ranks` of a group."""
+    """Output features `start` to `stop` of a fully connected layer of `features`, on the points of all `ranks` of a
+    group."""
 
     start: int = 0
     stop: int = 0
@@ -74,7 +78,10 @@ class Strip(Linear):
         """See LayerSpec."""
         rows, fan_in = self.stop - self.start, prod(shapes[0])
         mark = f"[{self.start}:{self.stop}]"
-        variables = (Variable(f"weight{mark}", (rows, fan_in), "normal", fan_in), Variable(f"bias{mark}", (rows,), "zeros"))
+        variables = (
+            Variable(f"weight{mark}", (rows, fan_in), "normal", fan_in),
+            Variable(f"bias{mark}", (rows,), "zeros"),
+        )
         return Resolved((rows,), variables, rows * fan_in)
 
 
@@ -97,11 +104,19 @@ def check_division(network: Network, parts: int) -> None:
     """SpecError when the network's fully connected layers cannot be divided over so many ranks."""
     layers = tail(network)
     if network.auxiliary is not None or not layers:
-        what = "an auxiliary head, whose logits" if network.auxiliary is not None else "no fully connected layers at its end, which"
-        raise SpecError(f"workload {network.name!r} has {what} strategy 'hybrid' could divide; use 'distributed_update'")
+        what = (
+            "an auxiliary head, whose logits"
+            if network.auxiliary is not None
+            else "no fully connected layers at its end, which"
+        )
+        raise SpecError(
+            f"workload {network.name!r} has {what} strategy 'hybrid' could divide; use 'distributed_update'"
+        )
     narrow = min(layers, key=lambda layer: layer.output_shape[0])
     if narrow.output_shape[0] < parts:
-        raise SpecError(f"layer {narrow.name!r} of {network.name!r} has {narrow.output_shape[0]} features for the {parts} ranks of a group; give more groups")
+        raise SpecError(
+            f"layer {narrow.name!r} of {network.name!r} has {narrow.output_shape[0]} features for the {parts} ranks of a group; give more groups"
+        )
 
 
 def divided(network: Network, parts: int, place: int, ways: Ways) -> Network:
@@ -116,17 +131,46 @@ def divided(network: Network, parts: int, place: int, ways: Ways) -> Network:
         bounds = bounds_of(layer.output_shape[0], parts)
         spec = layer.spec
         assert isinstance(spec, Linear)
-        strip = Strip(layer.name, bounds[-1], classifier=spec.classifier, inputs=(found[-1].name,), start=bounds[place], stop=bounds[place + 1], ranks=parts)
+        strip = Strip(
+            layer.name,
+            bounds[-1],
+            classifier=spec.classifier,
+            inputs=(found[-1].name,),
+            start=bounds[place],
+            stop=bounds[place + 1],
+            ranks=parts,
+        )
         resolved = strip.resolve([found[-1].output_shape], 1.0)
-        found.append(Layer(strip, strip.inputs, found[-1].output_shape, resolved.output_shape, resolved.variables, resolved.mac, resolved.mac))
-        found.append(_crossing(f"{layer.name}.join", (layer.name,), resolved.output_shape, ways.join(bounds, layer is layers[-1]), layer.output_shape[0]))
+        found.append(
+            Layer(
+                strip,
+                strip.inputs,
+                found[-1].output_shape,
+                resolved.output_shape,
+                resolved.variables,
+                resolved.mac,
+                resolved.mac,
+            )
+        )
+        found.append(
+            _crossing(
+                f"{layer.name}.join",
+                (layer.name,),
+                resolved.output_shape,
+                ways.join(bounds, layer is layers[-1]),
+                layer.output_shape[0],
+            )
+        )
     return replace(network, layers=(*network.layers[: -len(layers)], *found))
 
 
 def own_values(network: Network, values: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Parameters of a divided network from those of the whole one."""
     specs = [layer.spec for layer in network.layers for _ in layer.variables]
-    return [value[spec.start : spec.stop].copy() if isinstance(spec, Strip) else value for spec, value in zip(specs, values, strict=True)]
+    return [
+        value[spec.start : spec.stop].copy() if isinstance(spec, Strip) else value
+        for spec, value in zip(specs, values, strict=True)
+    ]
 
 
 def strips(network: Network) -> list[Strip | None]:

@@ -1,4 +1,5 @@
-"""A user's own torch module as a table of layers, for prediction: traced on meta tensors, so that nothing is computed and no memory is taken."""
+"""A user's own torch module as a table of layers, for prediction: traced on meta tensors, so that nothing is computed
+and no memory is taken."""
 
 from __future__ import annotations
 
@@ -63,7 +64,9 @@ class _Entry:
     parameters: list[tuple[str, Shape]] = field(default_factory=list)
 
     def layer(self, before: str) -> Layer:
-        variables = tuple(Variable(self._short(name), shape, "normal", prod(shape[1:])) for name, shape in self.parameters)
+        variables = tuple(
+            Variable(self._short(name), shape, "normal", prod(shape[1:])) for name, shape in self.parameters
+        )
         mac = self.flop // (2 * BATCH)
         spec = Traced(self.name, found=Resolved(self.output_shape, variables, mac))
         return Layer(spec, (before,), self.input_shape, self.output_shape, variables, mac, mac)
@@ -89,10 +92,11 @@ def parse_inputs(text: str) -> tuple[Input, ...]:
 
 
 def trace(path: str, inputs: Sequence[Input] | None) -> tuple[Network, list[str]]:
-    """The network of `package.module:name`, a torch module, its class, or a function without arguments that makes one, and the names of trained parameters
-    that its forward pass does not use (no gradient, no exchange). Layers are calls of modules in the order of the forward pass; a parameter belongs to the
-    call that uses it first, since its gradient is complete when the backward pass has come there. SpecError when the module cannot be had, or its forward
-    pass does not take these inputs."""
+    """The network of `package.module:name`, a torch module, its class, or a function without arguments that makes one,
+    and the names of trained parameters that its forward pass does not use (no gradient, no exchange). Layers are calls
+    of modules in the order of the forward pass; a parameter belongs to the call that uses it first, since its gradient
+    is complete when the backward pass has come there. SpecError when the module cannot be had, or its forward pass does
+    not take these inputs."""
     module = _module(path)
     if inputs is None:
         raise SpecError(f"{path}: what does it take? {_suggested(module)}")
@@ -115,10 +119,18 @@ def _module(path: str) -> nn.Module:
     if isinstance(target, torch.nn.Module):
         return target.to("meta")
     if not callable(target):
-        raise SpecError(f"{path} is a {type(target).__name__}; name a torch module, its class, or a function that makes one")
-    needed = [parameter.name for parameter in _parameters(target) if parameter.default is parameter.empty and parameter.kind in (0, 1, 3)]
+        raise SpecError(
+            f"{path} is a {type(target).__name__}; name a torch module, its class, or a function that makes one"
+        )
+    needed = [
+        parameter.name
+        for parameter in _parameters(target)
+        if parameter.default is parameter.empty and parameter.kind in (0, 1, 3)
+    ]
     if needed:
-        raise SpecError(f"{path} needs arguments ({', '.join(needed)}); name a function without: def mine(): return {name}(...)")
+        raise SpecError(
+            f"{path} needs arguments ({', '.join(needed)}); name a function without: def mine(): return {name}(...)"
+        )
     made = _made(path, target)
     if not isinstance(made, torch.nn.Module):
         raise SpecError(f"{path} gives a {type(made).__name__}, not a torch module")
@@ -146,7 +158,9 @@ def _attribute(where: str, name: str) -> Any:
         module = importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and (where == error.name or where.startswith(error.name + ".")):
-            raise SpecError(f"no module {error.name!r} here ({here}) or among the installed packages; a torch module is named as package.module:name") from None
+            raise SpecError(
+                f"no module {error.name!r} here ({here}) or among the installed packages; a torch module is named as package.module:name"
+            ) from None
         raise SpecError(f"module {where!r} cannot be imported: {_said(error)}") from None
     except Exception as error:
         raise SpecError(f"module {where!r} cannot be imported: {_said(error)}") from None
@@ -176,9 +190,7 @@ def _suggested(module: nn.Module) -> str:
     for child in module.modules():
         if isinstance(child, nn.modules.conv._ConvNd):
             sides = len(child.kernel_size)
-            return (
-                f"give --input {child.in_channels}{'x224' * sides}: its first convolution reads {child.in_channels} channels, then sides of an image or volume"
-            )
+            return f"give --input {child.in_channels}{'x224' * sides}: its first convolution reads {child.in_channels} channels, then sides of an image or volume"
         if isinstance(child, nn.Embedding):
             return "give --input int64:128: its first layer reads tokens, here 128 of them"
         if isinstance(child, nn.Linear):
@@ -187,7 +199,8 @@ def _suggested(module: nn.Module) -> str:
 
 
 def _run(path: str, module: nn.Module, inputs: Sequence[Input]) -> tuple[list[_Entry], list[str]]:
-    """One forward pass on meta tensors: every call of a module that multiplies or uses parameters, in order, and the parameters that none used."""
+    """One forward pass on meta tensors: every call of a module that multiplies or uses parameters, in order, and the
+    parameters that none used."""
     import torch
 
     values = [torch.zeros((BATCH, *each.shape), dtype=getattr(torch, each.dtype), device="meta") for each in inputs]
@@ -201,7 +214,9 @@ def _run(path: str, module: nn.Module, inputs: Sequence[Input]) -> tuple[list[_E
         if any(mark in words for mark in _VALUES):
             raise SpecError(f"{path}: its forward pass looks at values, which a traced pass has not: {words}") from None
         given = ", ".join(map(str, inputs))
-        raise SpecError(f"{path}: its forward pass does not take --input {given}: {words}; {_suggested(module)}") from None
+        raise SpecError(
+            f"{path}: its forward pass does not take --input {given}: {words}; {_suggested(module)}"
+        ) from None
     finally:
         for hook in watch.hooks:
             hook.remove()
@@ -222,7 +237,9 @@ def _watch(module: nn.Module) -> Any:
             self.last = -1
             self.count = 0
             self.waiting = {id(value): name for name, value in module.named_parameters() if value.requires_grad}
-            self.hooks = [hook for name, child in module.named_modules() for hook in self._hooked(name or "body", child)]
+            self.hooks = [
+                hook for name, child in module.named_modules() for hook in self._hooked(name or "body", child)
+            ]
 
         def _hooked(self, name: str, child: nn.Module) -> tuple[Any, Any]:
             def entered(_: nn.Module, arguments: tuple[Any, ...]) -> None:
@@ -234,7 +251,9 @@ def _watch(module: nn.Module) -> Any:
 
             return child.register_forward_pre_hook(entered), child.register_forward_hook(left)
 
-        def __torch_dispatch__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
             given = kwargs or {}
             result = function(*args, **given)
             leaves = tree_leaves((args, given))

@@ -1,10 +1,12 @@
-"""Bytes that a rank exchanges in a step when fully connected layers are divided inside G groups of N ranks (das2016, hybrid parallelism).
+"""Bytes that a rank exchanges in a step when fully connected layers are divided inside G groups of N ranks (das2016,
+hybrid parallelism).
 
-The paper's two volumes of a layer of ifm inputs and ofm outputs at minibatch MB, with float32 and nothing received while something is sent (overlap 0):
+The paper's two volumes of a layer of ifm inputs and ofm outputs at minibatch MB, with float32 and nothing received
+while something is sent (overlap 0):
     comm_model = 2 * 4 * ifm * MB / G             activations forward, their gradients back; none at G = N
     comm_data  = 2 * 4 * ifm * ofm * G / N        gradients and new weights of a strip; none at G = 1
-A ring over p ranks sends (p - 1) / p of a volume, so what a rank sends is comm_model * (P - 1) / P + comm_data * (G - 1) / G with P = N / G: that is
-what is measured, and what decides, since it knows the two ends by itself.
+A ring over p ranks sends (p - 1) / p of a volume, so what a rank sends is comm_model * (P - 1) / P + comm_data * (G -
+1) / G with P = N / G: that is what is measured, and what decides, since it knows the two ends by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class Volume:
     activations: float
     """What a rank sends of comm_model: whole strips, no gradient of the network's own input."""
     logits: float
-    """Logits and labels, which come together so that every rank of a group has the loss of the group's points; not in the paper's formulas."""
+    """Logits and labels, which come together so that every rank of a group has the loss of the group's points; not in
+    the paper's formulas."""
     strips: float
     """What the rank with the widest strips sends of comm_data, biases included."""
     replicated: float
@@ -56,7 +59,10 @@ def volume(network: Network, ranks: int, minibatch: int, groups: int) -> Volume:
         groups,
         comm_model=BOTH * FLOAT * inputs * points if parts > 1 else 0.0,
         comm_data=BOTH * FLOAT * weights / parts if groups > 1 else 0.0,
-        activations=FLOAT * points * inside * (_first(layers[0]) + BOTH * sum(_widest(layer, parts) * parts for layer in layers[:-1])),
+        activations=FLOAT
+        * points
+        * inside
+        * (_first(layers[0]) + BOTH * sum(_widest(layer, parts) * parts for layer in layers[:-1])),
         logits=points * inside * (FLOAT * _widest(layers[-1], parts) * parts + LABEL),
         strips=BOTH * FLOAT * between * sum(_widest(layer, parts) * (prod(layer.input_shape) + 1) for layer in layers),
         replicated=BOTH * FLOAT * rest * (ranks - 1) / ranks,
@@ -66,7 +72,11 @@ def volume(network: Network, ranks: int, minibatch: int, groups: int) -> Volume:
 def volumes(network: Network, ranks: int, minibatch: int) -> list[Volume]:
     """For every number of groups that divides the ranks and the layers."""
     narrow = min(layer.output_shape[0] for layer in tail(network)) if tail(network) else 0
-    return [volume(network, ranks, minibatch, groups) for groups in range(1, ranks + 1) if ranks % groups == 0 and ranks // groups <= max(narrow, 1)]
+    return [
+        volume(network, ranks, minibatch, groups)
+        for groups in range(1, ranks + 1)
+        if ranks % groups == 0 and ranks // groups <= max(narrow, 1)
+    ]
 
 
 def best_groups(network: Network, ranks: int, minibatch: int) -> int:
@@ -75,15 +85,21 @@ def best_groups(network: Network, ranks: int, minibatch: int) -> int:
 
 
 def formula_groups(network: Network, ranks: int, minibatch: int) -> int:
-    """The divisor with the least comm_model + comm_data, as the paper counts. It may be another than `best_groups`: in few groups and with few ranks in one,
-    much less is sent than these volumes (CD-DNN at minibatch 1024 on 8 nodes: 1 group by the volumes, 2 by what is sent)."""
-    return min(volumes(network, ranks, minibatch), key=lambda found: (found.comm_model + found.comm_data, found.groups)).groups
+    """The divisor with the least comm_model + comm_data, as the paper counts. It may be another than `best_groups`: in
+    few groups and with few ranks in one, much less is sent than these volumes (CD-DNN at minibatch 1024 on 8 nodes: 1
+    group by the volumes, 2 by what is sent)."""
+    return min(
+        volumes(network, ranks, minibatch), key=lambda found: (found.comm_model + found.comm_data, found.groups)
+    ).groups
 
 
 def closed_form_groups(network: Network, ranks: int, minibatch: int) -> float:
-    """G* where the derivative of comm_model + comm_data by G is zero; it knows nothing of divisors nor of the two ends. sqrt(N * MB / ofm) for one layer."""
+    """G* where the derivative of comm_model + comm_data by G is zero; it knows nothing of divisors nor of the two ends.
+    sqrt(N * MB / ofm) for one layer."""
     layers = tail(network)
-    return sqrt(ranks * minibatch * sum(prod(layer.input_shape) for layer in layers) / sum(layer.weights for layer in layers))
+    return sqrt(
+        ranks * minibatch * sum(prod(layer.input_shape) for layer in layers) / sum(layer.weights for layer in layers)
+    )
 
 
 def _widest(layer: Layer, parts: int) -> int:

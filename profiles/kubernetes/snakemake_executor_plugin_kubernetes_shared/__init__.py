@@ -13,7 +13,12 @@ from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 
 ExecutorSettings = upstream.ExecutorSettings
-common_settings = replace(upstream.common_settings, implies_no_shared_fs=False, job_deploy_sources=False, auto_deploy_default_storage_provider=False)
+common_settings = replace(
+    upstream.common_settings,
+    implies_no_shared_fs=False,
+    job_deploy_sources=False,
+    auto_deploy_default_storage_provider=False,
+)
 
 
 class Executor(upstream.Executor):
@@ -24,7 +29,9 @@ class Executor(upstream.Executor):
         settings = self.workflow.resource_settings
         most = max((int(threads.value) for threads in settings.overwrite_threads.values()), default=0)
         if settings.cores is not None and most > settings.cores:
-            raise WorkflowError(f"profiles/default cuts pods of {most} cores down to this machine's {settings.cores}; type --workflow-profile, not --profile")
+            raise WorkflowError(
+                f"profiles/default cuts pods of {most} cores down to this machine's {settings.cores}; type --workflow-profile, not --profile"
+            )
         super().__post_init__()
 
     def get_job_exec_prefix(self, job: JobExecutorInterface) -> str:

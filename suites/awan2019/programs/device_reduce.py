@@ -1,6 +1,7 @@
 """All-reduce of an array that lies on a device: reduced where it lies, or staged through the host.
 
-Options: `staged` (0, 1); `device`: `emulated` (host memory stands for the device: what staging costs is copies within one memory) or `cuda`.
+Options: `staged` (0, 1); `device`: `emulated` (host memory stands for the device: what staging costs is copies within
+one memory) or `cuda`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ def obstacle(case: AnyCase) -> tuple[str, str] | None:
     import torch
 
     return (
-        None if torch.cuda.is_available() else (f"torch {torch.__version__} cannot use the GPU", "install a torch with CUDA (https://pytorch.org/get-started)")
+        None
+        if torch.cuda.is_available()
+        else (
+            f"torch {torch.__version__} cannot use the GPU",
+            "install a torch with CUDA (https://pytorch.org/get-started)",
+        )
     )
 
 
@@ -64,7 +70,9 @@ def _size(context: RankContext, case: OwnCase, group: Group, transport: PointToP
         reduce = lambda: reduce_on_the_host(group, memory, spare)  # noqa: E731
     reduce()
     wanted = group.world_size * (group.world_size + 1) / 2
-    context.check(f"all_reduce.{nbytes}", bool((memory.fetch(0, memory.size) == wanted).all()), f"every element is {wanted:g}")
+    context.check(
+        f"all_reduce.{nbytes}", bool((memory.fetch(0, memory.size) == wanted).all()), f"every element is {wanted:g}"
+    )
     memory.put(0, np.zeros(memory.size, np.float32))  # zeros stay zeros
     for iteration in timed_iterations(context, case.warmup, case.iterations):
         context.at(iteration, f"all_reduce {nbytes} B")

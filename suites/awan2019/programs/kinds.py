@@ -1,4 +1,5 @@
-"""What kind of memory a pointer points to, and the pointer cache of awan2019: an address range is asked about once, until it is freed."""
+"""What kind of memory a pointer points to, and the pointer cache of awan2019: an address range is asked about once,
+until it is freed."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Driver(Protocol):
 
 
 class EmulatedDriver:
-    """No driver: everything is host memory, and a query takes a fixed time, spent spinning. Whatever rests on that time is an emulation."""
+    """No driver: everything is host memory, and a query takes a fixed time, spent spinning. Whatever rests on that time
+    is an emulation."""
 
     def __init__(self, query_us: float) -> None:
         self._ns = round(query_us * 1000)

@@ -1,7 +1,8 @@
-"""All-reduce by a ring over a transport's messages, with a look at every buffer's kind before it travels, cached or not.
+"""All-reduce by a ring over a transport's messages, with a look at every buffer's kind before it travels, cached or
+not.
 
-Options: `cached` (0, 1); `fresh` (1: every message comes in memory that was just allocated); `query_us` (an emulated driver, whose queries take so long) or
-`driver: cuda` (the real one, for which a GPU is needed).
+Options: `cached` (0, 1); `fresh` (1: every message comes in memory that was just allocated); `query_us` (an emulated
+driver, whose queries take so long) or `driver: cuda` (the real one, for which a GPU is needed).
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from scaleproof.transports.base import Array, Handle, PointToPoint
 def obstacle(case: AnyCase) -> tuple[str, str] | None:
     """The real driver needs a GPU."""
     if isinstance(case, OwnCase) and case.options.get("driver") == "cuda" and not gpus():
-        return "there is no GPU: the CUDA driver answers no queries", "run it on a machine with a GPU and its driver (libcuda.so.1)"
+        return (
+            "there is no GPU: the CUDA driver answers no queries",
+            "run it on a machine with a GPU and its driver (libcuda.so.1)",
+        )
     return None
 
 

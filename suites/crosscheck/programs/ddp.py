@@ -23,10 +23,14 @@ def run(context: RankContext) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
     store = torch.distributed.FileStore(str(context.folder / "ddp.store"), context.world_size)
     context.at(-1, "connect")
-    torch.distributed.init_process_group("gloo", store=store, rank=context.rank, world_size=context.world_size, timeout=TIMEOUT)
+    torch.distributed.init_process_group(
+        "gloo", store=store, rank=context.rank, world_size=context.world_size, timeout=TIMEOUT
+    )
     _train(context)
-    # DDP's reducer holds the group too. As the last to do so it would join Gloo's threads under the interpreter's lock, for which such a
-    # thread may be waiting: so the replica goes first. After a failure the group stays; the end of the rank closes its sockets.
+    # DDP's reducer holds the group too. As the last to do so it would join Gloo's threads under the interpreter's lock,
+    # for which such a
+    # thread may be waiting: so the replica goes first. After a failure the group stays; the end of the rank closes its
+    # sockets.
     gc.collect()
     torch.distributed.destroy_process_group()
 
@@ -37,8 +41,12 @@ def _train(context: RankContext) -> None:
 
     net = network.network(context)
     view = bool(context.case.options["bucket_view"])
-    replica = torch.nn.parallel.DistributedDataParallel(net.module, bucket_cap_mb=net.case.bucket_mib, gradient_as_bucket_view=view)
-    optimiser = torch.optim.SGD(net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True)
+    replica = torch.nn.parallel.DistributedDataParallel(
+        net.module, bucket_cap_mb=net.case.bucket_mib, gradient_as_bucket_view=view
+    )
+    optimiser = torch.optim.SGD(
+        net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True
+    )
 
     def one_step(step: int) -> None:
         network.forward_backward(context, step, net, replica)

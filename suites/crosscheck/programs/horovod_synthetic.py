@@ -1,8 +1,10 @@
-"""Images per second by the method of Horovod's synthetic benchmarks, written anew: rank 0 times rounds of steps, averages the rates of the rounds,
-and multiplies by the number of ranks. Horovod's own DistributedOptimizer exchanges the gradients.
+"""Images per second by the method of Horovod's synthetic benchmarks, written anew: rank 0 times rounds of steps,
+averages the rates of the rounds, and multiplies by the number of ranks. Horovod's own DistributedOptimizer exchanges
+the gradients.
 
-Options: those of the network, and `rounds`; `iterations` are the steps of all rounds. Event `rate` (rank 0): the rate of all ranks that the method says.
-Source of the method: horovod v0.28.1, examples/pytorch/pytorch_synthetic_benchmark.py.
+Options: those of the network, and `rounds`; `iterations` are the steps of all rounds. Event `rate` (rank 0): the rate
+of all ranks that the method says. Source of the method: horovod v0.28.1,
+examples/pytorch/pytorch_synthetic_benchmark.py.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def run(context: RankContext) -> None:
     try:
         import horovod.torch as hvd
 
-        optimiser = torch.optim.SGD(net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True)
+        optimiser = torch.optim.SGD(
+            net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True
+        )
         optimiser = hvd.DistributedOptimizer(optimiser, named_parameters=net.module.named_parameters())
         hvd.broadcast_parameters(net.module.state_dict(), root_rank=0)
         ends: list[int] = []

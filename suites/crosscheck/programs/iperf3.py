@@ -1,4 +1,5 @@
-"""iperf3 between two processes: rank 1 runs its one-off server, rank 0 its client. Options: `messages` writes of `sizes[0]` bytes (-l), over one stream.
+"""iperf3 between two processes: rank 1 runs its one-off server, rank 0 its client. Options: `messages` writes of
+`sizes[0]` bytes (-l), over one stream.
 
 Event `bandwidth`: the receiver's rate in GB/s as iperf3 says it, `nbytes` the size of a write.
 """
@@ -76,8 +77,26 @@ def _listens(process: subprocess.Popen[str], port: int) -> bool:
 def _client(context: RankContext, port: int) -> dict[str, Any]:
     case = context.case
     size = case.sizes[0]
-    command = ["iperf3", "--client", context.address, "--port", str(port), "--json", "--parallel", "1", "--congestion", CONGESTION]
-    command += ["--length", str(size), "--bytes", str(size * int(case.options["messages"])), "--connect-timeout", "5000"]
+    command = [
+        "iperf3",
+        "--client",
+        context.address,
+        "--port",
+        str(port),
+        "--json",
+        "--parallel",
+        "1",
+        "--congestion",
+        CONGESTION,
+    ]
+    command += [
+        "--length",
+        str(size),
+        "--bytes",
+        str(size * int(case.options["messages"])),
+        "--connect-timeout",
+        "5000",
+    ]
     said: dict[str, Any] = json.loads(tools.run_tool(command, TIMEOUT_S))
     if "error" in said:
         raise tools.ToolFailed(f"iperf3: {said['error']}")
@@ -89,10 +108,13 @@ def _record(context: RankContext, said: dict[str, Any]) -> None:
     asked = context.case.sizes[0] * int(context.case.options["messages"])
     moment = now()
     context.recorder.add("bandwidth", 0, moment, moment, context.case.sizes[0], received["bits_per_second"] / 8e9)
-    # The server stops counting when the client says that it is done: what the socket still holds then is not in its sum.
+    # The server stops counting when the client says that it is done: what the socket still holds then is not in its
+    # sum.
     whole = said["end"]["sum_sent"]["bytes"] >= asked and received["bytes"] >= asked - UNCOUNTED
     context.check("iperf3.bytes", whole, f"{received['bytes']} bytes received of {asked}")
     context.facts["iperf3"] = {
-        "version": said["start"]["version"], "congestion": said["end"]["sender_tcp_congestion"], "seconds": received["seconds"],
+        "version": said["start"]["version"],
+        "congestion": said["end"]["sender_tcp_congestion"],
+        "seconds": received["seconds"],
         "cpu_percent": said["end"]["cpu_utilization_percent"],
-    }  # fmt: skip
+    }

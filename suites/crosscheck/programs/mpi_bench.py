@@ -1,7 +1,9 @@
-"""MPI benchmarks of others under an mpirun with the options of our own launcher. Option `tool`: mpi4py_pingpong, osu_latency or osu_bw.
+"""MPI benchmarks of others under an mpirun with the options of our own launcher. Option `tool`: mpi4py_pingpong,
+osu_latency or osu_bw.
 
-Sizes are the powers of two from `sizes[0]` to `sizes[-1]`; `warmup` and `iterations` count round trips per size (windows for osu_bw).
-Events, as the tool prints them: `one_way` in s, or `bandwidth` in GB/s for osu_bw; `nbytes` the message.
+Sizes are the powers of two from `sizes[0]` to `sizes[-1]`; `warmup` and `iterations` count round trips per size
+(windows for osu_bw). Events, as the tool prints them: `one_way` in s, or `bandwidth` in GB/s for osu_bw; `nbytes` the
+message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Ping-pong by mpi4py's own blocking calls, in the rhythm of its benchmark, timed by our clock and kept in our record.
 
-Option `written` 0: the buffers are never written, as in mpi4py's benchmark, so that the kernel backs all of them with one page of zeros, which stays in
-the processor's first cache; 1: they are, as in our `transfer` and in the OSU micro-benchmarks.
+Option `written` 0: the buffers are never written, as in mpi4py's benchmark, so that the kernel backs all of them with
+one page of zeros, which stays in the processor's first cache; 1: they are, as in our `transfer` and in the OSU
+micro-benchmarks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from scaleproof.spec import registry
 
 
 def run(context: RankContext) -> None:
-    """Round trips over `sizes`, recorded as `transfer` does, but after the last one: a pause between two would let the other side get ahead."""
+    """Round trips over `sizes`, recorded as `transfer` does, but after the last one: a pause between two would let the
+    other side get ahead."""
     transport = registry.load("transport", "mpi").connect(context)
     try:
         from mpi4py import MPI

@@ -1,4 +1,5 @@
-"""The network of a case of this suite's own: the same data, first parameters and modules as program `train` has under the same fields."""
+"""The network of a case of this suite's own: the same data, first parameters and modules as program `train` has under
+the same fields."""
 
 from __future__ import annotations
 
@@ -36,9 +37,17 @@ def network(context: RankContext) -> Net:
     own = context.case
     fields: dict[str, Any] = {name: own.options[name] for name in FIELDS if name in own.options}
     case = TrainCase(
-        suite=own.suite, experiment=own.experiment, arm=own.arm, ranks=own.ranks, transport="gloo", strategy="sync_overlap",
-        threads_per_rank=own.threads_per_rank, steps=own.iterations, warmup=own.warmup, **fields,
-    )  # fmt: skip
+        suite=own.suite,
+        experiment=own.experiment,
+        arm=own.arm,
+        ranks=own.ranks,
+        transport="gloo",
+        strategy="sync_overlap",
+        threads_per_rank=own.threads_per_rank,
+        steps=own.iterations,
+        warmup=own.warmup,
+        **fields,
+    )
     torch.set_num_threads(case.threads_per_rank)
     shape = check_workload(case)
     module = module_of(shape)
@@ -75,11 +84,16 @@ def timed_steps(context: RankContext, net: Net, one_step: Callable[[int], None],
 
 
 def same_everywhere(context: RankContext, module: nn.Module) -> None:
-    """All ranks must have trained the same parameters (outside the timed region); rank 0 keeps those of small networks, as `train` does."""
+    """All ranks must have trained the same parameters (outside the timed region); rank 0 keeps those of small networks,
+    as `train` does."""
     total = [float(parameter.detach().double().sum()) for parameter in module.parameters()]
     everyone = context.rendezvous.exchange("parameters", context.rank, context.world_size, total)
     values = np.concatenate([parameter.detach().numpy().reshape(-1) for parameter in module.parameters()])
     if context.rank == 0 and values.size <= ARTIFACT_LIMIT:
         np.save(context.folder / "parameters.npy", values)
         context.artifacts["parameters.npy"] = context.folder / "parameters.npy"
-    context.check("final_parameters", all(other == everyone[0] for other in everyone), f"sums of {len(total)} tensors on {len(everyone)} ranks")
+    context.check(
+        "final_parameters",
+        all(other == everyone[0] for other in everyone),
+        f"sums of {len(total)} tensors on {len(everyone)} ranks",
+    )

@@ -1,7 +1,8 @@
-"""Ranks that "train" at a pace set beforehand, so that the true rate is known: no compute, each step ends at its appointed time.
+"""Ranks that "train" at a pace set beforehand, so that the true rate is known: no compute, each step ends at its
+appointed time.
 
-Options: `steps`, `samples_R` per step and `pace_ms_R` per step of rank R (0 and 1). Equal paces stand for synchronous training, whatever the samples;
-unequal ones for ranks that do not wait for each other.
+Options: `steps`, `samples_R` per step and `pace_ms_R` per step of rank R (0 and 1). Equal paces stand for synchronous
+training, whatever the samples; unequal ones for ranks that do not wait for each other.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ MS = 1_000_000
 
 
 def run(context: RankContext) -> None:
-    """Every rank records `step` events, `value` the samples of the step. The first begins at the appointed time, however late the rank wakes up."""
+    """Every rank records `step` events, `value` the samples of the step. The first begins at the appointed time,
+    however late the rank wakes up."""
     options, rank = context.case.options, context.rank
     if rank == 0:
         context.rendezvous.put("start", now() + LEAD_NS)

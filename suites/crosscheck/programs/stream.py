@@ -1,6 +1,8 @@
-"""One-way stream from rank 0 to rank 1 over a transport: messages of one size, a window of them under way, as iperf3 and osu_bw send.
+"""One-way stream from rank 0 to rank 1 over a transport: messages of one size, a window of them under way, as iperf3
+and osu_bw send.
 
-Options: `messages` (how many), `window` (how many may be under way). Both ends use one buffer again and again, as those tools do.
+Options: `messages` (how many), `window` (how many may be under way). Both ends use one buffer again and again, as those
+tools do.
 """
 
 from __future__ import annotations
@@ -56,4 +58,6 @@ def _verify(context: RankContext, transport: PointToPoint, buffer: Array, when: 
         buffer.fill(0)
         transport.recv(buffer, SENDER).wait()
         wrong = differing(buffer, expected)
-        context.check(f"stream.{when}", not wrong, f"{wrong} of {buffer.nbytes} bytes differ" if wrong else "payload as sent")
+        context.check(
+            f"stream.{when}", not wrong, f"{wrong} of {buffer.nbytes} bytes differ" if wrong else "payload as sent"
+        )

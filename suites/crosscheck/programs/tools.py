@@ -29,14 +29,20 @@ def debian(package: str) -> str:
 
 
 def tied(command: Sequence[str]) -> list[str]:
-    """The command as a process that the kernel kills with this one. Without site packages: the tie itself takes a hundredth of a second."""
+    """The command as a process that the kernel kills with this one. Without site packages: the tie itself takes a
+    hundredth of a second."""
     return [sys.executable, "-I", "-S", str(tie.__file__), str(os.getpid()), *command]
 
 
 def start(command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Start a tool. It inherits the launch's environment, by which the supervisor finds what a killed rank leaves."""
     return subprocess.Popen(
-        tied(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        tied(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(env or {})},
     )
 
 

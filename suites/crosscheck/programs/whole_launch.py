@@ -1,7 +1,9 @@
-"""A launch inside this one, run by our supervisor while GNU time or hyperfine measures the launcher's processes from outside.
+"""A launch inside this one, run by our supervisor while GNU time or hyperfine measures the launcher's processes from
+outside.
 
-Options: `tool` (gnu_time or hyperfine), `calls` of the inner launch's all-reduce over shared memory. Two inner launches: one that does next to nothing
-(step 0) and one with all calls (step 1). Events, values in s: `tool_wall`, `tool_cpu` as the tool says; `record_wall`, `record_cpu` as the inner run.json says.
+Options: `tool` (gnu_time or hyperfine), `calls` of the inner launch's all-reduce over shared memory. Two inner
+launches: one that does next to nothing (step 0) and one with all calls (step 1). Events, values in s: `tool_wall`,
+`tool_cpu` as the tool says; `record_wall`, `record_cpu` as the inner run.json says.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def run(context: RankContext) -> None:
 
 
 class Measured:
-    """The local launcher below a tool. In place of the launcher `local` in this process only; the ranks below it see nothing of it."""
+    """The local launcher below a tool. In place of the launcher `local` in this process only; the ranks below it see
+    nothing of it."""
 
     def __init__(self, tool: str, output: Path) -> None:
         self.tool, self.output, self.local = tool, output, Local()
@@ -84,10 +87,20 @@ def launcher() -> Launcher:
 def _measured(context: RankContext, tool: str, calls: int, step: int) -> tuple[Record, Path]:
     output = context.folder / f"{tool}.{step}"
     MEASURED["local"] = Measured(tool, output)
-    registry.TABLES["launcher"]["local"] = registry.Entry("suite_programs.whole_launch:launcher", "measured from outside")
+    registry.TABLES["launcher"]["local"] = registry.Entry(
+        "suite_programs.whole_launch:launcher", "measured from outside"
+    )
     case = CollectiveCase(
-        suite="crosscheck", experiment="inner", arm=tool, ranks=2, transport="shm", collective="ring", sizes=(NBYTES,), iterations=calls, warmup=0
-    )  # fmt: skip
+        suite="crosscheck",
+        experiment="inner",
+        arm=tool,
+        ranks=2,
+        transport="shm",
+        collective="ring",
+        sizes=(NBYTES,),
+        iterations=calls,
+        warmup=0,
+    )
     results = context.folder / "inner"
     outcome = run_plan([PlannedLaunch(case, step, context.seed, 0)], results, size="ci", deadline_s=DEADLINE_S)
     record, _ = Store(results).load(outcome.launches[0])
@@ -100,7 +113,12 @@ def _note(context: RankContext, step: int, record: Record, output: Path) -> None
     wall, cpu = _said(output)
     record_cpu = sum(rank.facts["user_s"] + rank.facts["system_s"] for rank in record.ranks)
     moment = now()
-    for event, value in {"tool_wall": wall, "tool_cpu": cpu, "record_wall": record.wall_s, "record_cpu": record_cpu}.items():
+    for event, value in {
+        "tool_wall": wall,
+        "tool_cpu": cpu,
+        "record_wall": record.wall_s,
+        "record_cpu": record_cpu,
+    }.items():
         context.recorder.add(event, step, moment, moment, value=value)
 
 

@@ -1,4 +1,5 @@
-"""A program of the suite over one transport as benchmarks: which cases these are, their launches, and what one message or call took in each."""
+"""A program of the suite over one transport as benchmarks: which cases these are, their launches, and what one message
+or call took in each."""
 
 from __future__ import annotations
 
@@ -23,9 +24,13 @@ from scaleproof.spec.suite import Suite, load_suite
 
 FOLDER = Path(__file__).parents[1]
 PROGRAMS: dict[str, tuple[str, ...]] = {
-    "latency": ("costs",), "collectives": ("costs", "collectives"), "bandwidth": ("bandwidth",), "message_rate": ("message_rate",),
-    "bidirectional": ("bidirectional",), "incast": ("incast",),
-}  # fmt: skip
+    "latency": ("costs",),
+    "collectives": ("costs", "collectives"),
+    "bandwidth": ("bandwidth",),
+    "message_rate": ("message_rate",),
+    "bidirectional": ("bidirectional",),
+    "incast": ("incast",),
+}
 """What a file of this folder may be about, and the experiments that its cases are in."""
 
 
@@ -39,7 +44,13 @@ class Point:
 
     def __str__(self) -> str:
         operation = getattr(self.case, "operation", None)
-        return "-".join([*([operation] if operation else []), *([f"{self.case.ranks}ranks"] if self.case.ranks != 2 else []), f"{self.nbytes}B"])
+        return "-".join(
+            [
+                *([operation] if operation else []),
+                *([f"{self.case.ranks}ranks"] if self.case.ranks != 2 else []),
+                f"{self.nbytes}B",
+            ]
+        )
 
 
 def benchmark_of(program: str, transport: str) -> Callable[..., None]:
@@ -58,9 +69,17 @@ def benchmark_of(program: str, transport: str) -> Callable[..., None]:
             pytest.skip(launches.why_none(point))
         benchmark.group = f"{program} {point}"
         benchmark.extra_info.update(
-            suite="micro", experiment=point.experiment, program=program, transport=transport, nbytes=point.nbytes, case=point.case.case_id,
-            launches=[record.launch for record in found], evidence=sorted({record.evidence for record in found}), code=code_digest(), machine=machine_id(),
-        )  # fmt: skip
+            suite="micro",
+            experiment=point.experiment,
+            program=program,
+            transport=transport,
+            nbytes=point.nbytes,
+            case=point.case.case_id,
+            launches=[record.launch for record in found],
+            evidence=sorted({record.evidence for record in found}),
+            code=code_digest(),
+            machine=machine_id(),
+        )
         REPLAY.run(benchmark, seconds)
 
     test.program, test.transport = program, transport  # type: ignore[attr-defined]
@@ -72,7 +91,11 @@ def points(suite: Suite, size: str, program: str, transport: str) -> list[Point]
     found = []
     for experiment in PROGRAMS[program]:
         if size in suite.experiment(experiment).sizes:
-            cases = [case for case in suite.experiment(experiment).size(size).cases if case.arm == transport and _is_about(case, program)]
+            cases = [
+                case
+                for case in suite.experiment(experiment).size(size).cases
+                if case.arm == transport and _is_about(case, program)
+            ]
             found += [Point(experiment, case, nbytes) for case in cases for nbytes in getattr(case, "sizes", ())]
     return found
 
@@ -84,7 +107,8 @@ def _is_about(case: AnyCase, program: str) -> bool:
 
 
 class Launches:
-    """The launches of all chosen benchmarks, run once, interleaved by experiment; what is finished already is taken as it is."""
+    """The launches of all chosen benchmarks, run once, interleaved by experiment; what is finished already is taken as
+    it is."""
 
     def __init__(self, results: Path, size: str, chosen: Iterable[Point]) -> None:
         self.suite, self.size, self.results = load_suite(FOLDER), size, results
@@ -110,7 +134,8 @@ class Launches:
         return f"{failures[-1].message}; {failures[-1].advice}" if failures else "no launch finished"
 
     def seconds(self, record: Record, nbytes: int) -> float | None:
-        """s of one message or call: median over a launch's samples; of windows, the time in which all flows were under way over their messages."""
+        """s of one message or call: median over a launch's samples; of windows, the time in which all flows were under
+        way over their messages."""
         samples = self._read(record)
         if isinstance(record.case, OwnCase):
             rate = suite_metrics(self.suite.folder)["message_rate"].size
@@ -131,6 +156,11 @@ class Launches:
             for experiment, cases in self._wanted.items():
                 chosen = [launch for launch in plan(self.suite, experiment, self.size) if launch.case.case_id in cases]
                 self._plans[experiment] = chosen
-                run_plan(chosen, self.results, size=self.size, deadline_s=self.suite.experiment(experiment).size(self.size).deadline_s)
+                run_plan(
+                    chosen,
+                    self.results,
+                    size=self.size,
+                    deadline_s=self.suite.experiment(experiment).size(self.size).deadline_s,
+                )
             self._store = Store(self.results)
         return self._store

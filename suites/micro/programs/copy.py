@@ -1,4 +1,5 @@
-"""What one process alone copies, by the same loop that calibration takes its bound from: the arm beside which a one-way rate is read."""
+"""What one process alone copies, by the same loop that calibration takes its bound from: the arm beside which a one-way
+rate is read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Windows of messages under way, as osu_bw, osu_bibw and osu_mbw_mr send them.
 
-Options: `flows`: `one_way` (rank 0 to rank 1), `both_ways` (ranks 0 and 1 to each other at once) or `incast` (every other rank to rank 0);
-`window`: messages under way at most, fewer of large ones. Events: `window`, once per window and flow: `nbytes` of a message, `value` the messages. Its
-sender records it, from the first message handed over to the byte by which the receiver acknowledges the window; of both ways at once there is no
-acknowledgement and each rank records what it received. `processor`, on every rank, the timed windows of one size: `value` CPU s of all its threads.
+Options: `flows`: `one_way` (rank 0 to rank 1), `both_ways` (ranks 0 and 1 to each other at once) or `incast` (every
+other rank to rank 0); `window`: messages under way at most, fewer of large ones. Events: `window`, once per window and
+flow: `nbytes` of a message, `value` the messages. Its sender records it, from the first message handed over to the byte
+by which the receiver acknowledges the window; of both ways at once there is no acknowledgement and each rank records
+what it received. `processor`, on every rank, the timed windows of one size: `value` CPU s of all its threads.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ WINDOW_BYTES = 8 << 20
 """Messages under way hold no more than this, but always one."""
 SECOND = 1e9
 WAIT_ONLY = ("gloo",)
-"""Transports whose messages do not say that they are done until they are waited for: torch's work.is_completed() of an isend or irecv over Gloo."""
+"""Transports whose messages do not say that they are done until they are waited for: torch's work.is_completed() of an
+isend or irecv over Gloo."""
 
 
 def obstacle(case: OwnCase) -> tuple[str, str] | None:
-    """See harness/scaleproof/programs/own.py. A receiver of several senders must see which of them came first, or it sets their pace itself."""
+    """See harness/scaleproof/programs/own.py. A receiver of several senders must see which of them came first, or it
+    sets their pace itself."""
     if case.options.get("flows") == "incast" and case.transport in WAIT_ONLY:
         return (
             f"a message over {case.transport} does not say that it has arrived before it is waited for, so nobody can serve several senders as they come",
@@ -39,7 +42,8 @@ def obstacle(case: OwnCase) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One flow as seen by one of its two ranks: a place for every message of a window, and one byte for the acknowledgement."""
+    """One flow as seen by one of its two ranks: a place for every message of a window, and one byte for the
+    acknowledgement."""
 
     source: int
     peer: int
@@ -81,8 +85,15 @@ def _lanes(context: RankContext, case: OwnCase, transport: PointToPoint, pairs: 
     most, rank = max(nbytes * window_of(case, nbytes) for nbytes in case.sizes), context.rank
     mine = [(source, target) for source, target in pairs if rank in (source, target)]
     return [
-        Lane(source, target if rank == source else source, rank == source, transport.allocate(most), transport.allocate(1)) for source, target in mine
-    ]  # fmt: skip
+        Lane(
+            source,
+            target if rank == source else source,
+            rank == source,
+            transport.allocate(most),
+            transport.allocate(1),
+        )
+        for source, target in mine
+    ]
 
 
 def _size(context: RankContext, case: OwnCase, transport: PointToPoint, lanes: list[Lane], nbytes: int) -> None:
@@ -100,7 +111,16 @@ def _size(context: RankContext, case: OwnCase, transport: PointToPoint, lanes: l
     _verified(context, transport, lanes, nbytes, window, "last")
 
 
-def _drive(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, windows: int, *, warmup: bool) -> None:
+def _drive(
+    context: RankContext,
+    transport: PointToPoint,
+    lanes: list[Lane],
+    nbytes: int,
+    window: int,
+    windows: int,
+    *,
+    warmup: bool,
+) -> None:
     """All lanes of this rank to their ends. A rank with one waits; one with several advances whichever can."""
     context.recorder.warmup = warmup
     if {lane.sends for lane in lanes} == {True, False}:
@@ -130,7 +150,9 @@ def _in_turns(running: list[Iterator[Handle]]) -> None:
             time.sleep(0)  # lets threads of libraries run
 
 
-def _windows(context: RankContext, transport: PointToPoint, lane: Lane, nbytes: int, window: int, windows: int) -> Iterator[Handle]:
+def _windows(
+    context: RankContext, transport: PointToPoint, lane: Lane, nbytes: int, window: int, windows: int
+) -> Iterator[Handle]:
     """The handles to wait for, in order."""
     slots, peer = lane.slots(nbytes, window), lane.peer
     for number in range(windows):
@@ -144,18 +166,27 @@ def _windows(context: RankContext, transport: PointToPoint, lane: Lane, nbytes: 
             yield transport.send(lane.answer, peer)
 
 
-def _exchanges(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, windows: int) -> Iterator[Handle]:
+def _exchanges(
+    context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, windows: int
+) -> Iterator[Handle]:
     """Both ways at once, in step: a window begins when the one before has come and gone."""
     ordered = sorted(lanes, key=lambda lane: lane.sends)  # places to receive first
     for number in range(windows):
         started = now()
-        calls = [(transport.send if lane.sends else transport.recv)(slot, lane.peer) for lane in ordered for slot in lane.slots(nbytes, window)]
+        calls = [
+            (transport.send if lane.sends else transport.recv)(slot, lane.peer)
+            for lane in ordered
+            for slot in lane.slots(nbytes, window)
+        ]
         yield from calls
         context.recorder.add("window", number, started, now(), nbytes, window)
 
 
-def _verified(context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, when: str) -> None:
-    """One window of every flow, outside the timed region; the pattern differs between senders and between the first and the last window."""
+def _verified(
+    context: RankContext, transport: PointToPoint, lanes: list[Lane], nbytes: int, window: int, when: str
+) -> None:
+    """One window of every flow, outside the timed region; the pattern differs between senders and between the first and
+    the last window."""
     context.at(0, f"verifying windows of {window} x {nbytes} B")
     for lane in lanes:
         used = lane.memory[: nbytes * window]
@@ -165,5 +196,9 @@ def _verified(context: RankContext, transport: PointToPoint, lanes: list[Lane], 
     for lane in (lane for lane in lanes if not lane.sends):
         used = lane.memory[: nbytes * window]
         wrong = differing(used, pattern(used.size, "uint8", len(when) + lane.source))
-        context.check(f"windows.{nbytes}.{when}.from_{lane.source}", not wrong, f"{wrong} of {used.size} bytes differ" if wrong else "payload as sent")
+        context.check(
+            f"windows.{nbytes}.{when}.from_{lane.source}",
+            not wrong,
+            f"{wrong} of {used.size} bytes differ" if wrong else "payload as sent",
+        )
     transport.barrier()

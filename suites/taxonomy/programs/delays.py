@@ -1,8 +1,9 @@
-"""How long one exchange of a model takes under every scheme of Langer et al., section 3.4.1: all gradients in, one update, all parameters out.
+"""How long one exchange of a model takes under every scheme of Langer et al., section 3.4.1: all gradients in, one
+update, all parameters out.
 
-All ranks are workers, but for schemes with a parameter server of its own, which have it on the last rank. Options: `scheme`; `slept: 1`, since ranks wait
-for their links and not for cores. A sample is one exchange on one rank, `nbytes` what the rank sent in it. Before, the time of reducing and of
-updating a whole model is taken.
+All ranks are workers, but for schemes with a parameter server of its own, which have it on the last rank. Options:
+`scheme`; `slept: 1`, since ranks wait for their links and not for cores. A sample is one exchange on one rank, `nbytes`
+what the rank sent in it. Before, the time of reducing and of updating a whole model is taken.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def run(context: RankContext) -> None:
             context.at(number, scheme)
             start = now()
             SCHEMES[scheme](exchange)
-            context.recorder.add("delay", number, start, now(), transport.traffic.nbytes - before, ROUNDS.get(scheme, 1))
+            context.recorder.add(
+                "delay", number, start, now(), transport.traffic.nbytes - before, ROUNDS.get(scheme, 1)
+            )
         context.at(-1, "barrier")
         transport.barrier()
     _check(context, exchange, scheme)
@@ -59,7 +62,10 @@ def _calibrate(context: RankContext, elements: int) -> None:
     if context.rank:
         return
     first, second = np.ones(elements, np.float32), np.ones(elements, np.float32)
-    parts: dict[str, Callable[[], object]] = {"reduce": lambda: np.add(first, second, out=first), "update": lambda: update(first, second)}
+    parts: dict[str, Callable[[], object]] = {
+        "reduce": lambda: np.add(first, second, out=first),
+        "update": lambda: update(first, second),
+    }
     for name, call in parts.items():
         for number in range(CALIBRATIONS):
             start = now()
@@ -68,7 +74,8 @@ def _calibrate(context: RankContext, elements: int) -> None:
 
 
 def _check(context: RankContext, exchange: Exchange, scheme: str) -> None:
-    """Synchronous schemes leave the same parameters everywhere; asynchronous ones at least each worker's own step, and the last worker's all of them."""
+    """Synchronous schemes leave the same parameters everywhere; asynchronous ones at least each worker's own step, and
+    the last worker's all of them."""
     everyone = sum(range(1, exchange.workers + 1))
     found = exchange.parameters
     if scheme == "async_per_worker":
@@ -77,5 +84,8 @@ def _check(context: RankContext, exchange: Exchange, scheme: str) -> None:
         last = -0.5 * everyone * ROUNDS[scheme]
         wanted, fits = "all steps", context.rank != exchange.workers - 1 or bool((found == last).all())
     else:
-        wanted, fits = "the step of all gradients", context.rank >= exchange.workers or bool((found == -0.5 * everyone).all())
+        wanted, fits = (
+            "the step of all gradients",
+            context.rank >= exchange.workers or bool((found == -0.5 * everyone).all()),
+        )
     context.check("parameters", fits, f"{wanted}; found {float(found.min()):g} to {float(found.max()):g}")

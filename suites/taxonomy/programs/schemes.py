@@ -1,4 +1,5 @@
-"""The schemes as messages: n workers, each with a gradient and parameters of the same size, and for some a server on the rank after them."""
+"""The schemes as messages: n workers, each with a gradient and parameters of the same size, and for some a server on
+the rank after them."""
 
 from __future__ import annotations
 
@@ -9,13 +10,16 @@ import numpy as np
 from scaleproof.transports.base import Array, Handle, PointToPoint
 
 ROUNDS = {"async_all_workers": 5}
-"""Rounds that one sample of a scheme holds, where it is not one: an asynchronous server fills its link only from round to round."""
+"""Rounds that one sample of a scheme holds, where it is not one: an asynchronous server fills its link only from round
+to round."""
 
 
 class Exchange:
     """One rank's part. `gradient` may be used up by an exchange; `parameters` have the result."""
 
-    def __init__(self, transport: PointToPoint, workers: int, elements: int, update: Callable[[Array, Array], None]) -> None:
+    def __init__(
+        self, transport: PointToPoint, workers: int, elements: int, update: Callable[[Array, Array], None]
+    ) -> None:
         self.transport, self.workers, self.update = transport, workers, update
         self.rank, self.server = transport.rank, workers
         self.is_server = self.rank == workers
@@ -71,7 +75,8 @@ def naive_sync_ps(exchange: Exchange) -> None:
 
 
 def binomial_tree(exchange: Exchange) -> None:
-    """Workers and server are a binomial tree with the server as its root: whole gradients go up and are added, whole parameters come down."""
+    """Workers and server are a binomial tree with the server as its root: whole gradients go up and are added, whole
+    parameters come down."""
     transport, size = exchange.transport, exchange.workers + 1
     place = (exchange.rank + 1) % size
     total, waiting = exchange.gradient, []
@@ -101,13 +106,18 @@ def _rank(place: int, size: int) -> int:
 
 
 def scatter_reduce_bcast_single_ps(exchange: Exchange) -> None:
-    """Workers reduce a part each; the server gets the parts, steps, gives parts of the parameters back; workers tell each other theirs."""
+    """Workers reduce a part each; the server gets the parts, steps, gives parts of the parameters back; workers tell
+    each other theirs."""
     transport = exchange.transport
     if exchange.is_server:
-        handles = [transport.recv(exchange.part(exchange.gradient, worker), worker) for worker in range(exchange.workers)]
+        handles = [
+            transport.recv(exchange.part(exchange.gradient, worker), worker) for worker in range(exchange.workers)
+        ]
         exchange.wait(handles)
         exchange.update(exchange.parameters, exchange.gradient)
-        exchange.wait([transport.send(exchange.part(exchange.parameters, worker), worker) for worker in range(exchange.workers)])
+        exchange.wait(
+            [transport.send(exchange.part(exchange.parameters, worker), worker) for worker in range(exchange.workers)]
+        )
         return
     exchange.scatter_reduce()
     transport.send(exchange.part(exchange.gradient, exchange.rank), exchange.server).wait()
@@ -124,7 +134,8 @@ def async_per_worker(exchange: Exchange) -> None:
 
 
 def async_all_workers(exchange: Exchange) -> None:
-    """All workers, round after round: the server takes one gradient after the other while it still gives parameters to the one before."""
+    """All workers, round after round: the server takes one gradient after the other while it still gives parameters to
+    the one before."""
     rounds = ROUNDS["async_all_workers"]
     if exchange.is_server:
         _serve(exchange, list(range(exchange.workers)) * rounds)
@@ -174,7 +185,11 @@ def recursive_doubling(exchange: Exchange) -> None:
 
 def ring(exchange: Exchange) -> None:
     """Parts go round, first to be added, then to be known."""
-    workers, after, before = exchange.workers, (exchange.rank + 1) % exchange.workers, (exchange.rank - 1) % exchange.workers
+    workers, after, before = (
+        exchange.workers,
+        (exchange.rank + 1) % exchange.workers,
+        (exchange.rank - 1) % exchange.workers,
+    )
     for step in range(2 * (workers - 1)):
         out, arriving = (exchange.rank - step) % workers, (exchange.rank - step - 1) % workers
         adds = step < workers - 1
@@ -190,8 +205,15 @@ def ring(exchange: Exchange) -> None:
 SCHEMES: dict[str, Callable[[Exchange], None]] = {
     scheme.__name__: scheme
     for scheme in (
-        naive_sync_ps, binomial_tree, scatter_reduce_bcast_single_ps, async_per_worker, async_all_workers, sharded_ps_k_eq_n_sync, recursive_doubling, ring,
+        naive_sync_ps,
+        binomial_tree,
+        scatter_reduce_bcast_single_ps,
+        async_per_worker,
+        async_all_workers,
+        sharded_ps_k_eq_n_sync,
+        recursive_doubling,
+        ring,
     )
-}  # fmt: skip
+}
 SERVED = ("naive_sync_ps", "binomial_tree", "scatter_reduce_bcast_single_ps", "async_per_worker", "async_all_workers")
 """Schemes with a server on a rank of its own."""

@@ -1,4 +1,5 @@
-"""Synthetic web graphs: hosts of uneven size, power-law in-degrees, a bow tie, pages without links; and what was done to the graphs that the paper warns of."""
+"""Synthetic web graphs: hosts of uneven size, power-law in-degrees, a bow tie, pages without links; and what was done
+to the graphs that the paper warns of."""
 
 from __future__ import annotations
 
@@ -9,13 +10,15 @@ import numpy as np
 from scaleproof.workloads.inputs.graphs import WebGraph
 
 EXPONENT = 2.1
-"""Of the in-degrees, the value that studies of the web usually report (Manning, Raghavan, Schuetze, Introduction to Information Retrieval, section 19.2.1)."""
+"""Of the in-degrees, the value that studies of the web usually report (Manning, Raghavan, Schuetze, Introduction to
+Information Retrieval, section 19.2.1)."""
 DANGLING = 0.15
 """Share of pages without links; docs/inputs.md says why."""
 INSIDE = 0.75
 """Share of the links that stay in their host, where it has a page that they may point to. Our own choice."""
 IN, CORE, OUT = 0, 1, 2
-"""Sides of the bow tie: pages from which the core is reached, the core, pages that are reached from it. A link never goes back."""
+"""Sides of the bow tie: pages from which the core is reached, the core, pages that are reached from it. A link never
+goes back."""
 SHARES = (0.2, 0.52, 0.28)
 HOST_EXPONENT = 0.8
 """Host k has a size proportional to k to the minus this: the largest of 200 has a tenth of all pages."""
@@ -27,7 +30,8 @@ KINDS = ("web", "no_dangling", "one_host", "padded", "shuffled")
 
 
 def make(kind: str, nodes: int, hosts: int, degree: float, isolated: float, seed: int) -> WebGraph:
-    """The graph of an arm: `nodes` linked pages; `padded` adds isolated ones until they are the share `isolated` of all."""
+    """The graph of an arm: `nodes` linked pages; `padded` adds isolated ones until they are the share `isolated` of
+    all."""
     if kind not in KINDS:
         raise ValueError(f"no graph is called {kind!r}; there are: {', '.join(KINDS)}")
     dangling = 0.0 if kind in ("no_dangling", "one_host") else DANGLING
@@ -43,8 +47,8 @@ def expected_nodes(kind: str, nodes: int, isolated: float) -> int:
 
 
 def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> WebGraph:
-    """No two arcs alike, no loops; pages of a host are neighbours, as in a crawl sorted by address. `degree` arcs per node, before equal ones and
-    loops are taken out and before pages that nobody links to get an arc."""
+    """No two arcs alike, no loops; pages of a host are neighbours, as in a crawl sorted by address. `degree` arcs per
+    node, before equal ones and loops are taken out and before pages that nobody links to get an arc."""
     generator = np.random.default_rng([seed, 1])
     host = _hosts(nodes, hosts)
     side = generator.choice(3, nodes, p=SHARES)
@@ -70,7 +74,8 @@ def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> We
 
 
 def padded(graph: WebGraph, isolated: float, seed: int) -> WebGraph:
-    """The same arcs between ids of a larger space, the unused ones anywhere in it, each with the host of the page before."""
+    """The same arcs between ids of a larger space, the unused ones anywhere in it, each with the host of the page
+    before."""
     total = round(graph.nodes / (1 - isolated))
     place = np.sort(np.random.default_rng([seed, 2]).permutation(total)[: graph.nodes])
     host = graph.host[np.maximum(np.searchsorted(place, np.arange(total), side="right") - 1, 0)]
@@ -79,7 +84,8 @@ def padded(graph: WebGraph, isolated: float, seed: int) -> WebGraph:
 
 
 def shuffled(graph: WebGraph, seed: int) -> WebGraph:
-    """The null: targets exchanged between arcs at random, so that every page keeps its out-degree and its in-degree, and nothing else."""
+    """The null: targets exchanged between arcs at random, so that every page keeps its out-degree and its in-degree,
+    and nothing else."""
     generator = np.random.default_rng([seed, 3])
     target = generator.permutation(graph.target)
     for _ in range(REPAIRS):
@@ -89,7 +95,12 @@ def shuffled(graph: WebGraph, seed: int) -> WebGraph:
         others = np.setdiff1d(generator.integers(len(target), size=len(wrong)), wrong)
         wrong = generator.permutation(wrong)[: len(others)]
         target[wrong], target[others] = target[others], target[wrong]
-    return replace(graph, name=f"{graph.name}, shuffled", target=target, recipe=f"{graph.recipe}; targets exchanged between arcs at random")
+    return replace(
+        graph,
+        name=f"{graph.name}, shuffled",
+        target=target,
+        recipe=f"{graph.recipe}; targets exchanged between arcs at random",
+    )
 
 
 def _wrong(nodes: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -119,7 +130,9 @@ def _targets(generator: np.random.Generator, source: np.ndarray, host: np.ndarra
     low, high = total[first[host[source]]], total[first[host[source] + 1]]
     inside = (generator.random(len(source)) < INSIDE) & (high > low)
     low, high = np.where(inside, low, 0.0), np.where(inside, high, total[-1])
-    return np.minimum(np.searchsorted(total, low + generator.random(len(source)) * (high - low), side="right") - 1, len(host) - 1)
+    return np.minimum(
+        np.searchsorted(total, low + generator.random(len(source)) * (high - low), side="right") - 1, len(host) - 1
+    )
 
 
 def _next(finders: np.ndarray, pages: np.ndarray) -> np.ndarray:

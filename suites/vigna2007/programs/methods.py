@@ -2,7 +2,8 @@
 
 With P the links of non-dangling pages over their out-degree, d the dangling pages and u = 1/n:
     power iteration   x <- a P' x + u (a d'x + (1 - a))                              Brin and Page 1998
-    Gauss-Seidel      on (I - a P') y = u, then x = y / sum(y)                       Del Corso, Gulli, Romani 2005: the same x
+    Gauss-Seidel      on (I - a P') y = u, then x = y / sum(y)                       Del Corso, Gulli, Romani 2005: the
+    same x
     GMRES             on the same system, SciPy's, never restarted                   Gleich, Zhukov, Berkhin 2004
 One iteration is one product with P' in all three; GMRES also makes its new direction orthogonal to all that it has.
 """
@@ -34,7 +35,8 @@ class Problem:
         self.system = LinearOperator((nodes, nodes), matvec=lambda x: x - self.links @ x, dtype=float)
 
     def step(self, x: Vector) -> Vector:
-        """One step of the surfer. What no link carried on, by teleportation or from dangling pages, falls evenly on all pages."""
+        """One step of the surfer. What no link carried on, by teleportation or from dangling pages, falls evenly on all
+        pages."""
         carried: Vector = self.links @ x
         carried += (x.sum() - carried.sum()) * self.even[0]
         return carried
@@ -54,7 +56,8 @@ METHODS = (*STEPS, "gmres")
 
 
 def solve(problem: Problem, method: str, iterations: int) -> Vector:
-    """PageRank after so many iterations: from the even distribution, GMRES from zero in one cycle and without a preconditioner."""
+    """PageRank after so many iterations: from the even distribution, GMRES from zero in one cycle and without a
+    preconditioner."""
     if method in STEPS:
         y = problem.even
         for _ in range(iterations):
@@ -65,7 +68,8 @@ def solve(problem: Problem, method: str, iterations: int) -> Vector:
 
 
 def iterations_to(problem: Problem, method: str, tolerance: float, limit: int) -> int | None:
-    """Fewest iterations with a residual of at most the tolerance; None when `limit` are too few. GMRES, which shows no iterates, is bisected."""
+    """Fewest iterations with a residual of at most the tolerance; None when `limit` are too few. GMRES, which shows no
+    iterates, is bisected."""
     if method not in STEPS:
         return _bisected(problem, method, tolerance, limit)
     y = problem.even

@@ -1,4 +1,5 @@
-"""PageRank of one synthetic graph by all methods: check the graph, find how many iterations each method needs, then time exactly so many."""
+"""PageRank of one synthetic graph by all methods: check the graph, find how many iterations each method needs, then
+time exactly so many."""
 
 from __future__ import annotations
 
@@ -27,14 +28,31 @@ def run(context: RankContext) -> None:
     graph = _graph(case, context.seed)
     context.at(-1, "input checks")
     wanted = expected_nodes(case.arm, int(case.options["nodes"]), float(case.options["isolated"]))
-    settle(context.inputs, graph_inputs(graph, wanted, context.seed, large_scale=bool(case.options.get("large_scale", 0))))
+    settle(
+        context.inputs, graph_inputs(graph, wanted, context.seed, large_scale=bool(case.options.get("large_scale", 0)))
+    )
     context.at(-1, "iterations")
     problem, tolerance = Problem(graph.nodes, graph.source, graph.target), float(case.options["tolerance"])
     counts = {method: iterations_to(problem, method, tolerance, LIMIT) for method in METHODS}
-    context.facts["graph"] = {"name": graph.name, "nodes": graph.nodes, "arcs": graph.arcs, "recipe": graph.recipe, "hosts": int(graph.host[-1]) + 1}
-    context.facts["convergence"] = {"tolerance": tolerance, "norm": "1-norm of x - G x", "damping": DAMPING, "iterations": counts}
+    context.facts["graph"] = {
+        "name": graph.name,
+        "nodes": graph.nodes,
+        "arcs": graph.arcs,
+        "recipe": graph.recipe,
+        "hosts": int(graph.host[-1]) + 1,
+    }
+    context.facts["convergence"] = {
+        "tolerance": tolerance,
+        "norm": "1-norm of x - G x",
+        "damping": DAMPING,
+        "iterations": counts,
+    }
     for method, count in counts.items():
-        context.check(f"{method}.converges", count is not None, f"{count} iterations" if count else f"{LIMIT} iterations do not reach {tolerance:g}")
+        context.check(
+            f"{method}.converges",
+            count is not None,
+            f"{count} iterations" if count else f"{LIMIT} iterations do not reach {tolerance:g}",
+        )
     done = {method: count for method, count in counts.items() if count is not None}
     found = _timed(context, case, problem, done)
     _verify(context, problem, found, tolerance)
@@ -61,14 +79,17 @@ def _timed(context: RankContext, case: OwnCase, problem: Problem, counts: dict[s
 
 
 def _verify(context: RankContext, problem: Problem, found: dict[str, np.ndarray], tolerance: float) -> None:
-    """Every result is a distribution that the surfer leaves as it is, and all results agree: two errors of tolerance / (1 - DAMPING)."""
+    """Every result is a distribution that the surfer leaves as it is, and all results agree: two errors of tolerance /
+    (1 - DAMPING)."""
     for method, x in found.items():
         residual, apart = problem.residual(x), abs(float(x.sum()) - 1)
         detail = f"residual {residual:.2e}, tolerance {tolerance:.0e}; smallest {x.min():.2e}, sum - 1 {apart:.1e}"
         context.check(f"{method}.converged", residual <= tolerance and x.min() >= 0 and apart <= 1e-9, detail)
     for one, other in itertools.combinations(sorted(found), 2):
         apart, bound = float(np.abs(found[one] - found[other]).sum()), 2 * tolerance / (1 - DAMPING)
-        context.check(f"{one}.{other}.agree", apart <= bound, f"1-norm of the difference {apart:.2e}, bound {bound:.2e}")
+        context.check(
+            f"{one}.{other}.agree", apart <= bound, f"1-norm of the difference {apart:.2e}, bound {bound:.2e}"
+        )
 
 
 PRELOAD = ("scipy.sparse.linalg", "scipy.sparse.csgraph")

@@ -1,7 +1,9 @@
-"""Tensors born where they are sent from: a worker (rank 0) trains a network whose parameters lie on a server (rank 1), the analyser says how each tensor
-travels, allocation-site tracing where it is born. Batches differ in size from step to step, so the activations that the server looks at are dynamic.
+"""Tensors born where they are sent from: a worker (rank 0) trains a network whose parameters lie on a server (rank 1),
+the analyser says how each tensor travels, allocation-site tracing where it is born. Batches differ in size from step to
+step, so the activations that the server looks at are dynamic.
 
-Every step counts which of the tensors sent were born in place and which had to be copied; the content of all is compared after the steps.
+Every step counts which of the tensors sent were born in place and which had to be copied; the content of all is
+compared after the steps.
 """
 
 from __future__ import annotations
@@ -36,12 +38,18 @@ def run(context: RankContext) -> None:
     assert isinstance(case, OwnCase) and case.transport is not None
     context.at(-1, "analyser")
     options = case.options
-    network: Network = registry.load("workload", str(options["workload"]))(int(options["image_side"]) or None, float(options["width"]))
+    network: Network = registry.load("workload", str(options["workload"]))(
+        int(options["image_side"]) or None, float(options["width"])
+    )
     worker = _Worker(context, network) if context.rank == WORKER else None
     edges = [Edge(*found[:3], tuple(found[3]), *found[4:]) for found in _told(context, worker, int(options["batch"]))]
     transport = registry.load("transport", case.transport).connect(context)
     static, dynamic = [edge for edge in edges if edge.static], [edge for edge in edges if not edge.static]
-    with timed_region(context, transport), linked("zero_copy", transport, static, context) as fixed, linked("dynamic", transport, dynamic, context) as varying:
+    with (
+        timed_region(context, transport),
+        linked("zero_copy", transport, static, context) as fixed,
+        linked("dynamic", transport, dynamic, context) as varying,
+    ):
         sums = worker.steps(case, fixed, varying) if worker else _serve(context, case, fixed, varying)
         _compare(context, sums)
 
@@ -85,7 +93,9 @@ class _Worker:
         self.context, self.network, self.torch, self.sites = context, network, torch, Sites()
         self.module = module_of(network)
         values = initial_parameters(network, context.seed)
-        self.module.load_state_dict(dict(zip(self.module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
+        self.module.load_state_dict(
+            dict(zip(self.module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True
+        )
         self.random = np.random.default_rng([context.seed, 6])
 
     def edges(self, batch: int) -> list[tuple[Any, ...]]:
@@ -96,19 +106,27 @@ class _Worker:
         module = served(self.torch, self.network)
         own = dict(module.named_parameters())
         inputs = [self.torch.zeros((2, *self.network.input_shape), device="meta")]
-        decisions = decide(tensors_of(module, inputs, [{0: "batch"}], lambda name: SERVER if name in own or name == LAST else WORKER))
+        decisions = decide(
+            tensors_of(module, inputs, [{0: "batch"}], lambda name: SERVER if name in own or name == LAST else WORKER)
+        )
         weights = [decision for decision in decisions if any(decision.tensor.name.endswith(name) for name in own)]
         self.context.facts["found"] = {
             "static_edges_share": sum(decision.placement == "static" for decision in weights) / len(weights),
-            "dynamic": {decision.tensor.name: decision.reason for decision in decisions if decision.placement == "dynamic"},
+            "dynamic": {
+                decision.tensor.name: decision.reason for decision in decisions if decision.placement == "dynamic"
+            },
         }
         sent = [decision.edge({"batch": batch}) for decision in decisions if decision.tensor.source == WORKER]
         return [(edge.name, edge.source, edge.destination, edge.shape, edge.dtype, edge.static) for edge in sent]
 
     def steps(self, case: OwnCase, fixed: Link, varying: Link) -> list[int]:
-        """Forward and backward passes; a gradient is sent as soon as it is there. Sums of what was sent, in the order of the links' edges."""
+        """Forward and backward passes; a gradient is sent as soon as it is there. Sums of what was sent, in the order
+        of the links' edges."""
         sums = []
-        hooks = [self._send_gradient(parameter, edge, fixed) for parameter, edge in zip(self.module.parameters(), fixed.edges, strict=True)]
+        hooks = [
+            self._send_gradient(parameter, edge, fixed)
+            for parameter, edge in zip(self.module.parameters(), fixed.edges, strict=True)
+        ]
         for step in timed_iterations(self.context, case.warmup, case.iterations):
             self.context.at(step, "forward and backward", SERVER)
             largest = int(case.options["batch"])

@@ -2,7 +2,8 @@
 
 grpc_default  a call of gRPC with its own settings, one byte more than 4 MiB; one that fits goes before
 protobuf      TensorFlow's runtime is asked to hold a tensor of 2 GiB, which no message of protobuf can carry
-device        a tensor of `nbytes` by a mechanism of remote/ (`mechanism`): xue2019 recalls that gRPC.RDMA fails from 1 GB on
+device        a tensor of `nbytes` by a mechanism of remote/ (`mechanism`): xue2019 recalls that gRPC.RDMA fails from 1
+GB on
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def run(context: RankContext) -> None:
     with context.recorder.span("attempt", 0):
         found = attempt(context, case)
     mark(context, "end", 0)
-    context.facts["found"] = {"fails" if case.options["what"] == "device" else "refused": float(found is not None), "as": found or "nothing failed"}
+    context.facts["found"] = {
+        "fails" if case.options["what"] == "device" else "refused": float(found is not None),
+        "as": found or "nothing failed",
+    }
 
 
 def _grpc_default(context: RankContext, case: OwnCase) -> str | None:

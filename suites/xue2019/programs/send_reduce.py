@@ -1,7 +1,8 @@
 """The paper's micro-benchmark: a tensor is sent from rank 0 to rank 1, which finds its largest element and tells it.
 
-A sample is the time on rank 0 from the start of the send until it has the answer, for any mechanism of remote/ over any transport. Content is verified
-before and after the samples of a size. What a tensor took (copies, messages, round trips) is counted over all tensors of the size, at both ends.
+A sample is the time on rank 0 from the start of the send until it has the answer, for any mechanism of remote/ over any
+transport. Content is verified before and after the samples of a size. What a tensor took (copies, messages, round
+trips) is counted over all tensors of the size, at both ends.
 """
 
 from __future__ import annotations
@@ -96,15 +97,22 @@ class _Size:
         expected = pattern(self.tensor.shape[0], "float32", len(when))
         if self.context.rank == 0:
             self.born[:] = expected
-            with first_use(self.context, self.tensor.nbytes) if when == "first" else self.context.recorder.span("verify", -1):
+            with (
+                first_use(self.context, self.tensor.nbytes)
+                if when == "first"
+                else self.context.recorder.span("verify", -1)
+            ):
                 self.link.send(self.tensor, self.born).wait()
         elif self.context.rank < PEERS:
             wrong = differing(self.link.recv(self.tensor).wait(), expected)
             self.link.release(self.tensor)
-            self.context.check(f"content.{self.tensor.nbytes}.{when}", not wrong, f"{wrong} of {self.tensor.shape[0]} elements differ")
+            self.context.check(
+                f"content.{self.tensor.nbytes}.{when}", not wrong, f"{wrong} of {self.tensor.shape[0]} elements differ"
+            )
 
     def _keep(self, before: Cost, processor_s: float) -> None:
-        """What the tensors between the two verified ones took on this rank: the first tensor of an edge takes more where shapes have to be learnt."""
+        """What the tensors between the two verified ones took on this rank: the first tensor of an edge takes more
+        where shapes have to be learnt."""
         after = self.link.costs.of(self.tensor)
         cost = {item.name: getattr(after, item.name) - getattr(before, item.name) for item in fields(Cost)}
         self.context.facts.setdefault("costs", {})[str(self.tensor.nbytes)] = cost | {"processor_s": processor_s}

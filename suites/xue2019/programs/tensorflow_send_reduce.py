@@ -1,6 +1,8 @@
-"""The same micro-benchmark in TensorFlow's own runtime: rank 1 asks rank 0's server for a tensor that lies there and finds its largest element.
+"""The same micro-benchmark in TensorFlow's own runtime: rank 1 asks rank 0's server for a tensor that lies there and
+finds its largest element.
 
-A sample is the time on rank 1 from the start of the step until the number is there: one RecvTensor request, the tensor, the reduction.
+A sample is the time on rank 1 from the start of the step until the number is there: one RecvTensor request, the tensor,
+the reduction.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ def run(context: RankContext) -> None:
     case = context.case
     assert isinstance(case, OwnCase)
     servers = Servers(context)
-    context.facts["tuning"] = {"in_use": context.facts.get("tuning", {}), "settings_tried": 1, "tried": "TensorFlow's defaults; it lifts the message limit"}
+    context.facts["tuning"] = {
+        "in_use": context.facts.get("tuning", {}),
+        "settings_tried": 1,
+        "tried": "TensorFlow's defaults; it lifts the message limit",
+    }
     try:
         tensor = HeldTensor(servers, owner=0)
         mark(context, "start", 0)

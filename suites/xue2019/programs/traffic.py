@@ -1,5 +1,6 @@
-"""Mini-batches of the paper's six models as traffic: every tensor's gradient goes from a worker (rank 0) to a parameter server (rank 1) and comes back as the
-new parameter; the worker sleeps for as long as the model computes. Mechanisms take turns within a launch, so that each gain is one of the same minutes.
+"""Mini-batches of the paper's six models as traffic: every tensor's gradient goes from a worker (rank 0) to a parameter
+server (rank 1) and comes back as the new parameter; the worker sleeps for as long as the model computes. Mechanisms
+take turns within a launch, so that each gain is one of the same minutes.
 
 Tensors and compute times are smaller by the same factor, option `shrink`, which keeps the ratio of both.
 """
@@ -32,7 +33,9 @@ def run(context: RankContext) -> None:
     transport = registry.load("transport", case.transport).connect(context)
     with timed_region(context, transport), ExitStack() as stack:
         every = edges(str(case.options["workload"]), int(case.options["shrink"]))
-        links = {mechanism: stack.enter_context(linked(mechanism, transport, every, context)) for mechanism in MECHANISMS}
+        links = {
+            mechanism: stack.enter_context(linked(mechanism, transport, every, context)) for mechanism in MECHANISMS
+        }
         pause_s = float(case.options["compute_ms"]) / 1e3 / int(case.options["shrink"])
         sent = sum(edge.nbytes for edge in every)
         order = np.random.default_rng([context.seed, 5])
@@ -95,4 +98,6 @@ def _verify(context: RankContext, mechanism: str, link: Link, salt: int) -> None
         else:
             wrong += int(np.count_nonzero(link.recv(edge).wait() != number + salt))
             link.release(edge)
-    context.check(f"content.{mechanism}", not wrong, f"{wrong} elements differ" if wrong else f"{len(link.edges)} tensors as sent")
+    context.check(
+        f"content.{mechanism}", not wrong, f"{wrong} elements differ" if wrong else f"{len(link.edges)} tensors as sent"
+    )

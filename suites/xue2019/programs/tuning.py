@@ -19,12 +19,17 @@ COUNT = {"grpc": 8}
 
 
 def apply(context: RankContext, case: OwnCase) -> None:
-    """Set what the case's options ask for, before the transport connects; keep what is in use and how many settings were tried."""
+    """Set what the case's options ask for, before the transport connects; keep what is in use and how many settings
+    were tried."""
     used: dict[str, Any] = {}
     if case.transport == "grpc":
         used = _grpc({name: int(case.options[name]) for name in SETTINGS if name in case.options})
     name = str(case.transport)
-    context.facts["tuning"] = {"in_use": used, "settings_tried": COUNT.get(name, 0), "tried": TRIED.get(name, "nothing to set")}
+    context.facts["tuning"] = {
+        "in_use": used,
+        "settings_tried": COUNT.get(name, 0),
+        "tried": TRIED.get(name, "nothing to set"),
+    }
 
 
 def _grpc(asked: dict[str, int]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Five ways to convolve a padded batch of images (points, maps, high, wide) with kernels (out, maps, high, wide), in torch. No bias."""
+"""Five ways to convolve a padded batch of images (points, maps, high, wide) with kernels (out, maps, high, wide), in
+torch. No bias."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def gemm(torch: Any, images: Any, weights: Any, stride: int) -> Any:
 
 
 def fft(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """Correlation is a product of one spectrum with the conjugate of the other; of a stride only every so many results are kept."""
+    """Correlation is a product of one spectrum with the conjugate of the other; of a stride only every so many results
+    are kept."""
     _, _, high, wide = weights.shape
     sides = images.shape[-2:]
     spectra = torch.einsum("nchw,ochw->nohw", torch.fft.rfft2(images), torch.fft.rfft2(weights, s=sides).conj())
@@ -68,7 +70,9 @@ def winograd(torch: Any, images: Any, weights: Any, stride: int) -> Any:
     missing = [(count - 1) * TILE + PATCH - side for count, side in zip(tiles, images.shape[-2:], strict=True)]
     whole = torch.nn.functional.pad(images, (0, missing[1], 0, missing[0]))
     patches = whole.unfold(2, PATCH, TILE).unfold(3, PATCH, TILE)
-    of_inputs, of_kernels, of_results = (torch.tensor(rows, dtype=images.dtype, device=images.device) for rows in (INPUTS, KERNELS, RESULTS))
+    of_inputs, of_kernels, of_results = (
+        torch.tensor(rows, dtype=images.dtype, device=images.device) for rows in (INPUTS, KERNELS, RESULTS)
+    )
     seen = torch.einsum("ai,nchwij,bj->abcnhw", of_inputs, patches, of_inputs).reshape(PATCH * PATCH, maps, -1)
     kernels = torch.einsum("ai,ocij,bj->aboc", of_kernels, weights, of_kernels).reshape(PATCH * PATCH, out, maps)
     products = torch.bmm(kernels, seen).reshape(PATCH, PATCH, out, points, *tiles)
@@ -77,8 +81,9 @@ def winograd(torch: Any, images: Any, weights: Any, stride: int) -> Any:
 
 
 def kn2row(torch: Any, images: Any, weights: Any, stride: int) -> Any:
-    """A product for every place of the kernel, each added straight into the result: the image is shifted, never copied (Anderson, Vasudevan, Keane, Gregg,
-    Low-memory GEMM-based convolution algorithms for deep neural networks, 2017). Results are computed across the padded width, so a view is returned."""
+    """A product for every place of the kernel, each added straight into the result: the image is shifted, never copied
+    (Anderson, Vasudevan, Keane, Gregg, Low-memory GEMM-based convolution algorithms for deep neural networks, 2017).
+    Results are computed across the padded width, so a view is returned."""
     points, maps, padded_high, padded_wide = images.shape
     out, _, high, wide = weights.shape
     sides = _sides(images, high, wide, 1)

@@ -1,4 +1,5 @@
-"""Time and workspace of real convolution algorithms, forward pass, layer by layer of a network, for several minibatches.
+"""Time and workspace of real convolution algorithms, forward pass, layer by layer of a network, for several
+minibatches.
 
 direct    torch's convolution: oneDNN on a CPU, cuDNN's choice on a GPU
 gemm      the image as a matrix (im2col), then a matrix product
@@ -6,9 +7,9 @@ fft       product of spectra
 kn2row    a product for every place of the kernel, added into the result; for stride 1 only
 winograd  F(2x2, 3x3): 16 products instead of 36 per tile; for 3x3 kernels with stride 1 only
 
-Options: `workload`, `width`, `image_side` (0: the network's own), `device` (cpu or cuda), `x1`, `x2`, ... the minibatches. A sample is one call: its event is
-`conv.` and the algorithm, its step the layer's number, `value` the minibatch, `nbytes` the workspace: the most memory that it held beyond what was there
-before and its result.
+Options: `workload`, `width`, `image_side` (0: the network's own), `device` (cpu or cuda), `x1`, `x2`, ... the
+minibatches. A sample is one call: its event is `conv.` and the algorithm, its step the layer's number, `value` the
+minibatch, `nbytes` the workspace: the most memory that it held beyond what was there before and its result.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def run(context: RankContext) -> None:
 def convolutions(case: OwnCase) -> list[Layer]:
     """The network's convolutions."""
     options = case.options
-    network: Network = registry.load("workload", str(options["workload"]))(int(options["image_side"]) or None, float(options["width"]))
+    network: Network = registry.load("workload", str(options["workload"]))(
+        int(options["image_side"]) or None, float(options["width"])
+    )
     return [layer for layer in network.layers if isinstance(layer.spec, Conv)]
 
 
@@ -87,7 +90,13 @@ def _shape(layer: Layer) -> Shape:
     spec = layer.spec
     assert isinstance(spec, Conv)
     (out, maps, high, wide), (_, side, across) = layer.weight_shape, layer.input_shape
-    return Shape(maps, out, (high, wide), spec.stride, (pads(side, high, spec.stride, spec.pad), pads(across, wide, spec.stride, spec.pad)))
+    return Shape(
+        maps,
+        out,
+        (high, wide),
+        spec.stride,
+        (pads(side, high, spec.stride, spec.pad), pads(across, wide, spec.stride, spec.pad)),
+    )
 
 
 Prepared = tuple[Callable[[], Any], int]
@@ -101,7 +110,10 @@ def _call(torch: Any, device: str, layer: Layer, points: int, algorithm: str, se
         random = torch.Generator().manual_seed(seed)
         shape = _shape(layer)
         images = torch.randn(points, *layer.input_shape, generator=random)
-        weights = torch.randn(layer.weight_shape, generator=random) / (layer.weight_shape[1] * layer.weight_shape[2] * layer.weight_shape[3]) ** 0.5
+        weights = (
+            torch.randn(layer.weight_shape, generator=random)
+            / (layer.weight_shape[1] * layer.weight_shape[2] * layer.weight_shape[3]) ** 0.5
+        )
         images, weights = shape.padded(torch, images).to(device), weights.to(device)
         out = 4 * points * layer.output_shape[0] * layer.output_shape[1] * layer.output_shape[2]
         return lambda: ALGORITHMS[algorithm].compute(torch, images, weights, shape.stride), out
@@ -109,7 +121,9 @@ def _call(torch: Any, device: str, layer: Layer, points: int, algorithm: str, se
     return prepare
 
 
-def _sample(context: RankContext, workspace: Workspace, event: str, number: int, points: int, prepared: Prepared) -> None:
+def _sample(
+    context: RankContext, workspace: Workspace, event: str, number: int, points: int, prepared: Prepared
+) -> None:
     call, out_nbytes = prepared
     with workspace:
         start = now()

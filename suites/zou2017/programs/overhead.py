@@ -1,7 +1,8 @@
-"""Lemma 1 in the flesh: the computation of a step is divided over the ranks, an overhead is not, and all ranks meet at the end of the step.
+"""Lemma 1 in the flesh: the computation of a step is divided over the ranks, an overhead is not, and all ranks meet at
+the end of the step.
 
-Options: `slept`: 1 sleeps the computation, `compute_ms` of a whole step; 0 multiplies `products` matrices a step; `overhead_ms`, sleep injected into every
-step of every rank; `overlapped`: 1 lets that run beside the computation.
+Options: `slept`: 1 sleeps the computation, `compute_ms` of a whole step; 0 multiplies `products` matrices a step;
+`overhead_ms`, sleep injected into every step of every rank; `overlapped`: 1 lets that run beside the computation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
 SIDE = 256
-"""Of the square matrices: a product takes well under a millisecond, so that the work of a step can be divided finely."""
+"""Of the square matrices: a product takes well under a millisecond, so that the work of a step can be divided finely.
+"""
 MILLI = 1e-3
 
 
@@ -36,7 +38,9 @@ def run(context: RankContext) -> None:
             transport.barrier()
             context.at(step, "computation and overhead")
             start = now()
-            going: Future[tuple[int, int]] | None = beside.submit(_sleep, overhead_s) if case.options["overlapped"] else None
+            going: Future[tuple[int, int]] | None = (
+                beside.submit(_sleep, overhead_s) if case.options["overlapped"] else None
+            )
             with context.recorder.span("compute", step):
                 compute()
             context.recorder.add("overhead", step, *(going.result() if going else _sleep(overhead_s)))

@@ -1,8 +1,10 @@
-"""Lemma 2 in the flesh: workers compute (slept) while the parameters of the round before travel to the servers, that add them up, and back.
+"""Lemma 2 in the flesh: workers compute (slept) while the parameters of the round before travel to the servers, that
+add them up, and back.
 
-The first `workers` ranks are workers, the rest servers. Parameters are spread over the servers, by default evenly. Options: `slept: 1`; `workers`; `nbytes`,
-of all parameters; `compute_ms` of a round (0: nothing but traffic, which shows what a server delivers); `first_share`, the part of the parameters on the first
-server (0: as much as on any other).
+The first `workers` ranks are workers, the rest servers. Parameters are spread over the servers, by default evenly.
+Options: `slept: 1`; `workers`; `nbytes`, of all parameters; `compute_ms` of a round (0: nothing but traffic, which
+shows what a server delivers); `first_share`, the part of the parameters on the first server (0: as much as on any
+other).
 """
 
 from __future__ import annotations
@@ -25,14 +27,21 @@ MILLI = 1e-3
 
 
 def run(context: RankContext) -> None:
-    """See the module. A sample is a round on one rank; the last parameters that arrived are compared with what the servers must have made of them."""
+    """See the module. A sample is a round on one rank; the last parameters that arrived are compared with what the
+    servers must have made of them."""
     case = context.case
     assert isinstance(case, OwnCase) and case.transport is not None
     workers = int(case.options["workers"])
-    shards = shard_elements(int(case.options["nbytes"]) // ITEM, case.ranks - workers, float(case.options["first_share"]))
+    shards = shard_elements(
+        int(case.options["nbytes"]) // ITEM, case.ranks - workers, float(case.options["first_share"])
+    )
     transport: PointToPoint = registry.load("transport", case.transport).connect(context)
     with timed_region(context, transport):
-        part = _Worker(context, transport, workers, shards) if context.rank < workers else _Server(context, transport, workers, shards)
+        part = (
+            _Worker(context, transport, workers, shards)
+            if context.rank < workers
+            else _Server(context, transport, workers, shards)
+        )
         for number in timed_iterations(context, case.warmup, case.iterations):
             context.at(number, "round")
             start = now()
@@ -81,8 +90,12 @@ class _Worker:
         self.context.check("sums", not wrong, f"{wrong} elements are not {wanted}")
 
     def _exchange(self) -> None:
-        handles = [self.transport.recv(found, server) for found, server in zip(self.parameters, self.servers, strict=True)]
-        handles += [self.transport.send(found, server) for found, server in zip(self.gradients, self.servers, strict=True)]
+        handles = [
+            self.transport.recv(found, server) for found, server in zip(self.parameters, self.servers, strict=True)
+        ]
+        handles += [
+            self.transport.send(found, server) for found, server in zip(self.gradients, self.servers, strict=True)
+        ]
         for handle in handles[::-1]:
             handle.wait()
 
@@ -98,7 +111,9 @@ class _Server:
 
     def round(self, number: int) -> None:
         """Synchronous: nobody has sums before everybody's part is in."""
-        for handle in [self.transport.recv(found, worker) for found, worker in zip(self.gradients, self.workers, strict=True)]:
+        for handle in [
+            self.transport.recv(found, worker) for found, worker in zip(self.gradients, self.workers, strict=True)
+        ]:
             handle.wait()
         for found in self.gradients[1:]:
             np.add(self.gradients[0], found, out=self.gradients[0])

@@ -1,4 +1,5 @@
-"""How much memory a call held at most, beyond what the process had before: on a CPU the kernel's high-water mark of resident memory, on a GPU torch's."""
+"""How much memory a call held at most, beyond what the process had before: on a CPU the kernel's high-water mark of
+resident memory, on a GPU torch's."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 RESET_PEAK = "5"
 """What sets the high-water mark to what is resident now (proc(5))."""
 M_MMAP_THRESHOLD, THRESHOLD = -3, 1 << 16
-"""From this size on every allocation is mapped of its own and leaves when it is freed; set, the limit no longer grows by itself (mallopt(3))."""
+"""From this size on every allocation is mapped of its own and leaves when it is freed; set, the limit no longer grows
+by itself (mallopt(3))."""
 
 
 class Workspace:

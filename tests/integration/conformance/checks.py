@@ -35,7 +35,9 @@ class Checked:
 class Checks:
     """Collects results of one rank for one collective algorithm."""
 
-    def __init__(self, context: RankContext, group: Collectives, collective: str, keep: Callable[[Checked], None]) -> None:
+    def __init__(
+        self, context: RankContext, group: Collectives, collective: str, keep: Callable[[Checked], None]
+    ) -> None:
         self.context, self.group, self.collective = context, group, collective
         self.rank, self.world_size = group.rank, group.world_size
         self._keep = keep
@@ -90,13 +92,29 @@ class Checks:
 
     def same_bits_everywhere(self) -> None:
         """Sums of arbitrary numbers agree with float64 closely and between ranks exactly, else replicas drift apart."""
-        inputs = [np.random.default_rng(rank).standard_normal(40_003).astype(np.float32) for rank in range(self.world_size)]
+        inputs = [
+            np.random.default_rng(rank).standard_normal(40_003).astype(np.float32) for rank in range(self.world_size)
+        ]
         buffer = inputs[self.rank].copy()
         self.group.all_reduce(buffer).wait()
         expected = np.add.reduce(inputs, dtype=np.float64)
-        self.record("all_reduce sum near float64", "float32", buffer.size, bool(np.allclose(buffer, expected, rtol=1e-5, atol=1e-5)), "beyond 1e-5")
-        digests = self._exchange("bits", int(np.bitwise_xor.reduce(buffer.view(np.uint32) * np.arange(1, buffer.size + 1, dtype=np.uint32))))
-        self.record("all_reduce sum same bits on all ranks", "float32", buffer.size, len(set(digests)) == 1, f"digests {digests}")
+        self.record(
+            "all_reduce sum near float64",
+            "float32",
+            buffer.size,
+            bool(np.allclose(buffer, expected, rtol=1e-5, atol=1e-5)),
+            "beyond 1e-5",
+        )
+        digests = self._exchange(
+            "bits", int(np.bitwise_xor.reduce(buffer.view(np.uint32) * np.arange(1, buffer.size + 1, dtype=np.uint32)))
+        )
+        self.record(
+            "all_reduce sum same bits on all ranks",
+            "float32",
+            buffer.size,
+            len(set(digests)) == 1,
+            f"digests {digests}",
+        )
 
     def several_under_way(self) -> None:
         buffers = [values(self.rank, "float32", count) for count in (5, 70_001, 1, 9973, *[333] * 10)]
@@ -116,7 +134,8 @@ class Checks:
         self.same("all_reduce, polled", "float32", buffer.size, buffer, expected)
 
     def barrier_waits(self) -> None:
-        """The last rank comes late and says so; nobody may leave before. Nodes have clocks of their own, so no times are compared."""
+        """The last rank comes late and says so; nobody may leave before. Nodes have clocks of their own, so no times
+        are compared."""
         key = f"test.{self.collective}.came"
         if self.rank == self.world_size - 1:
             time.sleep(0.05)
@@ -129,7 +148,8 @@ class Checks:
         self.record("barrier", "-", 0, came, "left before the last rank came")
 
     def parts(self, group: Group) -> None:
-        """Ranks of either parity among themselves, last one first, and a call of all ranks at the same time; test_parts.py has all operations."""
+        """Ranks of either parity among themselves, last one first, and a call of all ranks at the same time;
+        test_parts.py has all operations."""
         members = range(self.world_size)[self.rank % 2 :: 2][::-1]
         part = group.part(members)
         for count in (1, 70_001):
@@ -137,8 +157,20 @@ class Checks:
             handles = [part.all_reduce(mine), group.all_reduce(everyone)]
             for handle in reversed(handles):
                 handle.wait()
-            self.same("all_reduce in a part", "float32", count, mine, np.add.reduce([values(rank, "float32", count) for rank in members]))
-            self.same("all_reduce beside a part", "float32", count, everyone, np.add.reduce([values(r, "float32", count) for r in range(self.world_size)]))
+            self.same(
+                "all_reduce in a part",
+                "float32",
+                count,
+                mine,
+                np.add.reduce([values(rank, "float32", count) for rank in members]),
+            )
+            self.same(
+                "all_reduce beside a part",
+                "float32",
+                count,
+                everyone,
+                np.add.reduce([values(r, "float32", count) for r in range(self.world_size)]),
+            )
         part.barrier()
         part.close()
 
@@ -159,7 +191,11 @@ class Checks:
 
     def same(self, operation: str, dtype: str, count: int, got: Array, expected: Array) -> None:
         wrong = np.flatnonzero(got != expected)
-        detail = f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {got[wrong[0]]} instead of {expected[wrong[0]]}" if wrong.size else ""
+        detail = (
+            f"{wrong.size} of {expected.size} differ, first at {wrong[0]}: {got[wrong[0]]} instead of {expected[wrong[0]]}"
+            if wrong.size
+            else ""
+        )
         self.record(operation, dtype, count, not wrong.size, detail)
 
     def record(self, operation: str, dtype: str, count: int, passed: bool, detail: str) -> None:
@@ -179,16 +215,26 @@ class Messages:
         transport, before = self._transport, (self._transport.traffic.nbytes, self._transport.traffic.messages)
         buffers = {peer: [transport.allocate(nbytes) for nbytes in MESSAGES] for peer in self._peers}
         receives = [transport.recv(buffer, peer) for peer in self._peers for buffer in buffers[peer]]
-        going = [(message(transport.rank, peer, number), peer) for number in range(len(MESSAGES)) for peer in self._peers]
+        going = [
+            (message(transport.rank, peer, number), peer) for number in range(len(MESSAGES)) for peer in self._peers
+        ]
         sends = [transport.send(buffer, peer) for buffer, peer in going]
         for handle in receives + sends:
             handle.wait()
         for peer in self._peers:
             for number, buffer in enumerate(buffers[peer]):
-                self._checks.same(f"message {number} from {peer}", "uint8", buffer.size, buffer, message(peer, transport.rank, number))
+                self._checks.same(
+                    f"message {number} from {peer}", "uint8", buffer.size, buffer, message(peer, transport.rank, number)
+                )
         asked = (sum(MESSAGES) * len(self._peers), len(MESSAGES) * len(self._peers))
         counted = (transport.traffic.nbytes - before[0], transport.traffic.messages - before[1])
-        self._checks.record("traffic of messages", "uint8", sum(MESSAGES), counted == asked, f"counted {counted}, asked {asked} (bytes, messages)")
+        self._checks.record(
+            "traffic of messages",
+            "uint8",
+            sum(MESSAGES),
+            counted == asked,
+            f"counted {counted}, asked {asked} (bytes, messages)",
+        )
 
 
 def values(rank: int, dtype: str, count: int) -> Array:

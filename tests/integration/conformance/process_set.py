@@ -1,5 +1,5 @@
-"""What every rank of one process set does: all checks over one connection, then leave without a trace. Results go to a file, line by line, so that a hang
-shows how far it came."""
+"""What every rank of one process set does: all checks over one connection, then leave without a trace. Results go to a
+file, line by line, so that a hang shows how far it came."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ MESSAGES, LEAVING = "messages", "leaving"
 """Names of the checks that concern no collective."""
 LOSS_S = 15.0
 LIFTED, LIFTED_RANKS = "ring", 3
-"""What also runs over the sends and receives of a transport with collectives of its own, and on how many ranks at most."""
+"""What also runs over the sends and receives of a transport with collectives of its own, and on how many ranks at most.
+"""
 
 
 def check_everything(context: RankContext, results: Path) -> None:
@@ -44,10 +45,17 @@ def check_everything(context: RankContext, results: Path) -> None:
         opened = listening() - ports
         names = registry.names("collective")
         if context.case.collective == NATIVE:
-            names = [NATIVE, *([LIFTED] if transport.capabilities.point_to_point and context.world_size <= LIFTED_RANKS else [])]
+            names = [
+                NATIVE,
+                *([LIFTED] if transport.capabilities.point_to_point and context.world_size <= LIFTED_RANKS else []),
+            ]
         for name in names:
             nodes = 2 if context.world_size % 2 == 0 else 1  # as if ranks stood on them; the transport need not know
-            group = cast(Collectives, transport) if name == NATIVE else Group(cast(PointToPoint, transport), schedule_of(name, nodes))
+            group = (
+                cast(Collectives, transport)
+                if name == NATIVE
+                else Group(cast(PointToPoint, transport), schedule_of(name, nodes))
+            )
             Checks(context, group, name, keep).collectives()
         if transport.capabilities.point_to_point:
             Messages(Checks(context, group, MESSAGES, keep), cast(PointToPoint, transport)).run()
@@ -58,7 +66,13 @@ def check_everything(context: RankContext, results: Path) -> None:
         transport.close()
         elsewhere = {place for place in opened if not place.startswith(f"{context.address}:")}
         leaving.record("listens on the fabric's address only", "-", 0, not elsewhere, f"listens on {elsewhere}")
-        leaving.record("no thread left", "-", 0, not set(threading.enumerate()) - threads, f"left {set(threading.enumerate()) - threads}")
+        leaving.record(
+            "no thread left",
+            "-",
+            0,
+            not set(threading.enumerate()) - threads,
+            f"left {set(threading.enumerate()) - threads}",
+        )
         leaving.record("no port left", "-", 0, not listening() - ports, f"left {listening() - ports}")
         leaving.record("no child left", "-", 0, not psutil.Process().children(), f"left {psutil.Process().children()}")
         (results / f"{context.rank}.mapped").write_text(json.dumps(mapped))
@@ -75,7 +89,8 @@ def a_peer_leaves(context: RankContext, results: Path) -> None:
 
 
 def _go_on_without(context: RankContext, results: Path, leave: Callable[[Collectives], None]) -> None:
-    """All but the last rank keep reducing and write down what came of it and after how many seconds: what the last one has finished, others may not have."""
+    """All but the last rank keep reducing and write down what came of it and after how many seconds: what the last one
+    has finished, others may not have."""
     group = open_group(context)
     buffer = np.ones(10_007, np.float32)
     start, outcome = time.monotonic(), "no error"
@@ -100,9 +115,14 @@ def _close_and_fail(group: Collectives) -> None:
 
 
 def listening() -> set[str]:
-    """Addresses and ports on which this process accepts connections; an IPv4 address served by an IPv6 socket counts as itself."""
+    """Addresses and ports on which this process accepts connections; an IPv4 address served by an IPv6 socket counts as
+    itself."""
     connections = psutil.Process().net_connections(kind="tcp")
-    return {f"{connection.laddr.ip.removeprefix('::ffff:')}:{connection.laddr.port}" for connection in connections if connection.status == psutil.CONN_LISTEN}
+    return {
+        f"{connection.laddr.ip.removeprefix('::ffff:')}:{connection.laddr.port}"
+        for connection in connections
+        if connection.status == psutil.CONN_LISTEN
+    }
 
 
 def named_shared_memory() -> set[str]:

@@ -1,4 +1,5 @@
-"""`python -m tests.integration.conformance.under_mpirun FUNCTION CASE FOLDER`: one function of the process set in a process of mpirun or mpiexec."""
+"""`python -m tests.integration.conformance.under_mpirun FUNCTION CASE FOLDER`: one function of the process set in a
+process of mpirun or mpiexec."""
 
 from __future__ import annotations
 
@@ -17,11 +18,23 @@ from tests.integration.conformance import process_set
 
 def main(function: str, case_json: str, folder: Path) -> None:
     """The folder holds `board` and `rendezvous/`; results go there too."""
-    rank, case = int(os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]), parse_case(json.loads(case_json))
+    rank, case = (
+        int(os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"]),
+        parse_case(json.loads(case_json)),
+    )
     context = RankContext(
-        case=case, rank=rank, world_size=case.ranks, launch_id="conformance", token="conformance", seed=0, folder=folder, address="127.0.0.1",
-        rendezvous=Rendezvous(folder / "rendezvous"), recorder=Recorder(folder / f"rank-{rank}.events"), board=Board(folder / "board", case.ranks),
-    )  # fmt: skip
+        case=case,
+        rank=rank,
+        world_size=case.ranks,
+        launch_id="conformance",
+        token="conformance",
+        seed=0,
+        folder=folder,
+        address="127.0.0.1",
+        rendezvous=Rendezvous(folder / "rendezvous"),
+        recorder=Recorder(folder / f"rank-{rank}.events"),
+        board=Board(folder / "board", case.ranks),
+    )
     getattr(process_set, function)(context, folder)
 
 

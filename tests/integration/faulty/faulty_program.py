@@ -1,4 +1,5 @@
-"""A collective loop in which one rank fails at a step, both drawn from the launch's seed. Arms named `healthy` do not fail."""
+"""A collective loop in which one rank fails at a step, both drawn from the launch's seed. Arms named `healthy` do not
+fail."""
 
 from __future__ import annotations
 
@@ -55,10 +56,13 @@ def run(context: RankContext) -> None:
 
 
 def fail(context: RankContext, group: Any, fault: str) -> None:
-    """Note the time and fail; signals come from a thread, a moment later, so that they hit in the middle of whatever the rank does then."""
+    """Note the time and fail; signals come from a thread, a moment later, so that they hit in the middle of whatever
+    the rank does then."""
     (Path(os.environ["FAULT_FOLDER"]) / context.launch_id).write_text(str(time.monotonic()))
     if fault in ("SIGKILL", "SIGSTOP", "SIGSEGV"):
-        threading.Thread(target=_signal_later, args=(signal.Signals[fault], random.uniform(0, 0.002)), daemon=True).start()
+        threading.Thread(
+            target=_signal_later, args=(signal.Signals[fault], random.uniform(0, 0.002)), daemon=True
+        ).start()
     elif fault == "raise":
         raise ValueError("a fault on purpose")
     elif fault == "exit":

@@ -1,4 +1,5 @@
-"""Python imports this at the start of every process that has this folder on its path: puts the faulty program in the place of `collective`."""
+"""Python imports this at the start of every process that has this folder on its path: puts the faulty program in the
+place of `collective`."""
 
 from scaleproof.spec import registry
 from scaleproof.spec.registry import Entry

@@ -1,6 +1,8 @@
-"""What ranks in guests do to prove transport rdma: `python -m tests.integration.rdma.checks CHECK...` in every node; results go to the shared folder.
+"""What ranks in guests do to prove transport rdma: `python -m tests.integration.rdma.checks CHECK...` in every node;
+results go to the shared folder.
 
-A check is a function of `Here`; it raises when something is wrong. With a real device the same module runs on the host."""
+A check is a function of `Here`; it raises when something is wrong. With a real device the same module runs on the host.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,20 @@ def check(function: Callable[[Here], None]) -> Callable[[Here], None]:
 
 def case_of(ranks: int, **fields: Any) -> Any:
     """A case over rdma in guests."""
-    base = {"program": "collective", "suite": "test", "experiment": "rdma", "arm": "rdma", "transport": "rdma", "collective": "ring", "sizes": [8]}
-    return parse_case(base | {"ranks": ranks, "interface": os.environ.get("RDMA_TEST_INTERFACE", INTERFACE), "region_mib": 64} | fields)
+    base = {
+        "program": "collective",
+        "suite": "test",
+        "experiment": "rdma",
+        "arm": "rdma",
+        "transport": "rdma",
+        "collective": "ring",
+        "sizes": [8],
+    }
+    return parse_case(
+        base
+        | {"ranks": ranks, "interface": os.environ.get("RDMA_TEST_INTERFACE", INTERFACE), "region_mib": 64}
+        | fields
+    )
 
 
 def connect(context: RankContext) -> Rdma:
@@ -63,7 +77,11 @@ def connect(context: RankContext) -> Rdma:
 
 def main(names: list[str]) -> int:
     """Run checks in order; a line of JSON per check."""
-    node, nodes, shared = int(os.environ.get(NODE, "0")), int(os.environ.get("NODES", "1")), Path(os.environ["SCALEPROOF_SHARED"])
+    node, nodes, shared = (
+        int(os.environ.get(NODE, "0")),
+        int(os.environ.get("NODES", "1")),
+        Path(os.environ["SCALEPROOF_SHARED"]),
+    )
     failed = 0
     for number, name in enumerate(names):
         folder = shared / f"check-{number}"

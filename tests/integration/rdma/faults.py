@@ -89,7 +89,9 @@ def a_queue_that_overflows_is_named(here: Here) -> None:
         transport.barrier()
         if context.rank == 0:
             lane, source = link.bulk[0], transport.allocate(1 << 20)
-            post = partial(lane.post, link.e.IBV_WR_RDMA_WRITE, [(source.ctypes.data, source.size)], (link.base, link.key))
+            post = partial(
+                lane.post, link.e.IBV_WR_RDMA_WRITE, [(source.ctypes.data, source.size)], (link.base, link.key)
+            )
             link.base += transport.device.region.nbytes - source.size
             for _ in range(lane.room):
                 post()
@@ -114,7 +116,9 @@ def a_message_too_large_for_one_request_is_named(here: Here) -> None:
         most = transport.device.max_message
         link = transport.mesh.peers[1 - context.rank].link
         with pytest.raises(MessageTooLarge, match=f"longer than the {most} bytes"):
-            link.bulk[0].post(link.e.IBV_WR_RDMA_WRITE, [(transport.device.region.address, most + 1)], (link.base, link.key))
+            link.bulk[0].post(
+                link.e.IBV_WR_RDMA_WRITE, [(transport.device.region.address, most + 1)], (link.base, link.key)
+            )
         buffer = transport.allocate(most + 4096)
         buffer[:] = context.rank
         if context.rank == 0:
@@ -144,7 +148,9 @@ def a_large_message_for_a_small_receive_is_named(here: Here) -> None:
         else:
             time.sleep(0 if receive_first else 1.5)
             start = time.monotonic()
-            with pytest.raises(TransportError, match="sent message 0 of more than 16384 bytes where message 0 of 8 bytes was expected") as named:
+            with pytest.raises(
+                TransportError, match="sent message 0 of more than 16384 bytes where message 0 of 8 bytes was expected"
+            ) as named:
                 transport.recv(np.empty(8, np.uint8), 0).wait()
             assert named.value.code == "transport_error" and time.monotonic() - start < 3
             context.rendezvous.put("said.1", True)
@@ -177,7 +183,12 @@ def an_exhausted_region_is_named(here: Here) -> None:
 @check
 def a_small_memlock_is_named(here: Here) -> None:
     """In a process that may not lock memory without limit."""
-    command = [*WITHOUT_IPC_LOCK, sys.executable, "-c", "from tests.integration.rdma import faults; faults.locked_memory()"]
+    command = [
+        *WITHOUT_IPC_LOCK,
+        sys.executable,
+        "-c",
+        "from tests.integration.rdma import faults; faults.locked_memory()",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -213,7 +224,7 @@ def _alone(**fields: str) -> None:
                 rendezvous=Rendezvous(folder),
                 recorder=Recorder(folder / "events"),
                 board=board,
-            )  # fmt: skip
+            )
         ).close()
 
 
@@ -221,9 +232,11 @@ def _alone(**fields: str) -> None:
 def what_does_not_exist_is_named_with_what_does(here: Here) -> None:
     here_is = r"ports here: rxe0:1 \(Ethernet, ACTIVE, eth0\)"
     for interface, said in (
-        ("lo", f"no verbs device on interface 'lo'; {here_is}"), ("mlx5_0", f"no verbs device on interface 'mlx5_0'; {here_is}"),
-        ("rxe0:2", f"'rxe0:2'; {here_is}"), ("rxe0:1:900", "no GID with index 900; its GIDs: 0 fe80"),
-    ):  # fmt: skip
+        ("lo", f"no verbs device on interface 'lo'; {here_is}"),
+        ("mlx5_0", f"no verbs device on interface 'mlx5_0'; {here_is}"),
+        ("rxe0:2", f"'rxe0:2'; {here_is}"),
+        ("rxe0:1:900", "no GID with index 900; its GIDs: 0 fe80"),
+    ):
         with pytest.raises(DeviceMissing, match=said):
             _alone(interface=interface)
     _alone(interface="rxe0")
@@ -242,9 +255,15 @@ def nothing_is_left_on_the_device(here: Here) -> None:
 
 def _rxe_left() -> dict[str, int]:
     """Objects of processes that still exist on the device, as the kernel counts them."""
-    shown = subprocess.run(["rdma", "-j", "resource", "show"], capture_output=True, text=True, timeout=10, check=True).stdout
+    shown = subprocess.run(
+        ["rdma", "-j", "resource", "show"], capture_output=True, text=True, timeout=10, check=True
+    ).stdout
     found = json.loads(shown)[0]
-    return {name: count for name, count in found.items() if name in ("mr", "pd", "cq") and count > {"pd": 1, "cq": 1, "mr": 0}[name]}
+    return {
+        name: count
+        for name, count in found.items()
+        if name in ("mr", "pd", "cq") and count > {"pd": 1, "cq": 1, "mr": 0}[name]
+    }
 
 
 @check

@@ -73,7 +73,10 @@ def _device_operations(context: RankContext) -> None:
             handle = device.write_flagged(source, there, 8, (1 << 40) + nbytes)
             device.wait_for(lambda at=8 + nbytes: device.poll_word(region, at) >= 1 << 40, peer)  # type: ignore[misc]
             handle.wait()
-            assert device.poll_word(region, 8 + nbytes) == (1 << 40) + nbytes and (own[8 : 8 + nbytes] == nbytes % 251 + peer).all()
+            assert (
+                device.poll_word(region, 8 + nbytes) == (1 << 40) + nbytes
+                and (own[8 : 8 + nbytes] == nbytes % 251 + peer).all()
+            )
             transport.barrier()
             own[:] = 0
             transport.barrier()
@@ -103,7 +106,8 @@ def _notes(transport: Rdma, peer: int) -> None:
 
 @check
 def copies_and_requests_are_counted(here: Here) -> None:
-    """A registered message of 1 MiB is one write with immediate data and no copy; an unregistered one is copied once at each side."""
+    """A registered message of 1 MiB is one write with immediate data and no copy; an unregistered one is copied once at
+    each side."""
     here.succeed(_counted, 2)
 
 
@@ -116,7 +120,10 @@ def _counted(context: RankContext) -> None:
         transport.copies.clear()
         if context.rank == 0:
             transport.send(buffer, 1).wait()
-            assert (transport.operations["write_with_imm"], transport.operations["write_with_imm bytes"]) == (requests, size), transport.operations
+            assert (transport.operations["write_with_imm"], transport.operations["write_with_imm bytes"]) == (
+                requests,
+                size,
+            ), transport.operations
             assert transport.copies["staged to send"] == copied
         else:
             transport.recv(buffer, 0).wait()
@@ -149,8 +156,13 @@ def a_long_write_shows_progress(here: Here) -> None:
 
 @check
 def many_messages_never_overflow_a_queue(here: Here) -> None:
-    """Far more than the queues hold, before any receive is posted; credits hold the sender back and the device never has to."""
-    before = {name: int((COUNTERS / name).read_text()) for name in ("rcvd_rnr_err", "send_rnr_err")} if COUNTERS.exists() else {}
+    """Far more than the queues hold, before any receive is posted; credits hold the sender back and the device never
+    has to."""
+    before = (
+        {name: int((COUNTERS / name).read_text()) for name in ("rcvd_rnr_err", "send_rnr_err")}
+        if COUNTERS.exists()
+        else {}
+    )
     here.succeed(_flood, 2)
     assert all(int((COUNTERS / name).read_text()) == count for name, count in before.items()), before
 
@@ -161,7 +173,9 @@ def _flood(context: RankContext) -> None:
     large = [np.full(40_000, number, np.uint8) for number in range(30)]
     sends = [transport.send(buffer, peer) for buffer in (*going, *large)]
     region = transport.register(8 * 300)
-    writes = [transport.write(np.full(8, 1, np.uint8), transport.remote(region, peer), 8 * number) for number in range(300)]
+    writes = [
+        transport.write(np.full(8, 1, np.uint8), transport.remote(region, peer), 8 * number) for number in range(300)
+    ]
     got = [np.empty(700, np.uint8) for _ in going] + [np.empty(40_000, np.uint8) for _ in large]
     for handle in [transport.recv(buffer, peer) for buffer in got] + sends + writes:
         handle.wait()
@@ -174,7 +188,8 @@ def _flood(context: RankContext) -> None:
 
 @check
 def four_nodes_agree(here: Here) -> None:
-    """The conformance suite's checks that tell most, one type, every algorithm: all of them on four kernels would take minutes."""
+    """The conformance suite's checks that tell most, one type, every algorithm: all of them on four kernels would take
+    minutes."""
     here.succeed(partial(_agree, results=here.shared), 4, 150)
     lines = [json.loads(line) for path in sorted(here.shared.glob("*.jsonl")) for line in path.read_text().splitlines()]
     assert lines and not [f"{line['name']}: {line['detail']}" for line in lines if not line["passed"]][:10]

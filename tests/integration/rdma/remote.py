@@ -1,4 +1,5 @@
-"""Checks of the device's mechanisms over verbs: the same code as over shared memory, the same counts but for RPC's control messages, which are two-sided."""
+"""Checks of the device's mechanisms over verbs: the same code as over shared memory, the same counts but for RPC's
+control messages, which are two-sided."""
 
 from __future__ import annotations
 
@@ -25,13 +26,27 @@ COSTS: dict[Mechanism, tuple[dict[str, int], dict[str, int]]] = {
     "messages": (SENT | {"messages": COUNT}, {}),
     "copy": (SENT | COPIED | {"messages": COUNT, "writes": COUNT}, COPIED | {"releases": COUNT}),
     "zero_copy": (SENT | {"messages": COUNT, "writes": COUNT}, {"releases": COUNT}),
-    "dynamic": (SENT | {"messages": COUNT, "writes": COUNT}, {"messages": COUNT, "reads": COUNT, "round_trips": COUNT, "releases": COUNT}),
+    "dynamic": (
+        SENT | {"messages": COUNT, "writes": COUNT},
+        {"messages": COUNT, "reads": COUNT, "round_trips": COUNT, "releases": COUNT},
+    ),
     # One correction of the shape; requests and corrections are two-sided and need no acknowledgement of ours.
-    "rpc": (SENT | COPIED | {"messages": COUNT + 1, "writes": COUNT}, {"messages": COUNT + 1, "round_trips": COUNT + 1}),
+    "rpc": (
+        SENT | COPIED | {"messages": COUNT + 1, "writes": COUNT},
+        {"messages": COUNT + 1, "round_trips": COUNT + 1},
+    ),
 }
 """What that many tensors of 4000 bytes cost the sender and the receiver."""
 
-ALONE = {"ranks": 1, "strategy": "local_only", "transport": None, "collective": "native", "mechanism": "messages", "interface": "lo", "region_mib": None}
+ALONE = {
+    "ranks": 1,
+    "strategy": "local_only",
+    "transport": None,
+    "collective": "native",
+    "mechanism": "messages",
+    "interface": "lo",
+    "region_mib": None,
+}
 
 
 @check
@@ -43,17 +58,25 @@ def _carry(context: RankContext) -> None:
     transport = connect(context)
     for mechanism, expected in COSTS.items():
         edge, varying = Edge("fixed", 0, 1, (1000,)), Edge("varying", 0, 1, (300, 40), static=False)
-        link = open_link(mechanism, transport, [edge] if mechanism in ("copy", "zero_copy") else [edge, varying], context)
+        link = open_link(
+            mechanism, transport, [edge] if mechanism in ("copy", "zero_copy") else [edge, varying], context
+        )
         for number in range(COUNT):
             for chosen in link.edges:
-                shape = edge.shape if chosen is edge else tuple(int(size) for size in np.random.default_rng(number).integers(0, (301, 41)))
+                shape = (
+                    edge.shape
+                    if chosen is edge
+                    else tuple(int(size) for size in np.random.default_rng(number).integers(0, (301, 41)))
+                )
                 if context.rank == 0:
                     array = link.outgoing(chosen, None if chosen.static else shape)
                     array[...] = number
                     link.send(chosen, array).wait()
                 else:
                     found = link.recv(chosen).wait()
-                    assert found.shape == shape and (found == number).all(), f"{mechanism}: tensor {number} of {chosen.name}"
+                    assert found.shape == shape and (found == number).all(), (
+                        f"{mechanism}: tensor {number} of {chosen.name}"
+                    )
                     del found
                     link.release(chosen)
         transport.barrier()
@@ -79,13 +102,35 @@ def a_parameter_server_over_dynamic_allocation_trains_as_one_worker_does(here: H
 
 
 def _train(here: Here, mechanism: Mechanism) -> None:
-    case = parse_case({
-        "suite": "test", "experiment": "rdma", "arm": mechanism, "program": "train", "ranks": 2, "transport": "rdma", "collective": "ring",
-        "interface": case_of(2).interface, "region_mib": 64, "strategy": "parameter_server", "mechanism": mechanism, "workload": "dnn_digits", "data": "digits",
-        "minibatch": 64, "steps": 8, "warmup": 0, "learning_rate": 0.05,
-    })  # fmt: skip
+    case = parse_case(
+        {
+            "suite": "test",
+            "experiment": "rdma",
+            "arm": mechanism,
+            "program": "train",
+            "ranks": 2,
+            "transport": "rdma",
+            "collective": "ring",
+            "interface": case_of(2).interface,
+            "region_mib": 64,
+            "strategy": "parameter_server",
+            "mechanism": mechanism,
+            "workload": "dnn_digits",
+            "data": "digits",
+            "minibatch": 64,
+            "steps": 8,
+            "warmup": 0,
+            "learning_rate": 0.05,
+        }
+    )
     mine = [rank for rank in range(2) if rank * here.nodes // 2 == here.node]
-    errors = [error for error in run_some_ranks(case, mine, here.shared, here.address, partial(_beside_one_worker, folder=here.shared), 120) if error]
+    errors = [
+        error
+        for error in run_some_ranks(
+            case, mine, here.shared, here.address, partial(_beside_one_worker, folder=here.shared), 120
+        )
+        if error
+    ]
     assert not errors, "\n".join(errors)
 
 
@@ -96,7 +141,15 @@ def _beside_one_worker(context: RankContext, folder: Path) -> None:
     (alone / "rendezvous").mkdir(parents=True)
     assert isinstance(context.case, TrainCase)
     single = parse_case(context.case.model_dump() | ALONE)
-    one = replace(context, case=single, rank=0, world_size=1, folder=alone, rendezvous=Rendezvous(alone / "rendezvous"), recorder=Recorder(alone / "events"))
+    one = replace(
+        context,
+        case=single,
+        rank=0,
+        world_size=1,
+        folder=alone,
+        rendezvous=Rendezvous(alone / "rendezvous"),
+        recorder=Recorder(alone / "events"),
+    )
     train.run(one)
     assert relative_difference(_losses(context), _losses(one)) <= 1e-5
 

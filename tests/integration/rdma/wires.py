@@ -1,4 +1,5 @@
-"""Checks of the wire between nodes: a cable that is pulled and put back, a node that is cut off, bytes that a capture can be held against, training."""
+"""Checks of the wire between nodes: a cable that is pulled and put back, a node that is cut off, bytes that a capture
+can be held against, training."""
 
 from __future__ import annotations
 
@@ -46,7 +47,10 @@ def a_link_set_down_and_up_loses_nothing(here: Here) -> None:
                 until = time.monotonic() + 5
                 while time.monotonic() < until and _answers(transport, transport.remote(region, 1)):
                     time.sleep(0.02)
-            sends, receives = [transport.send(out, peer), transport.send(out[:100], peer)], [transport.recv(back, peer), transport.recv(back[:100], peer)]
+            sends, receives = (
+                [transport.send(out, peer), transport.send(out[:100], peer)],
+                [transport.recv(back, peer), transport.recv(back[:100], peer)],
+            )
             if context.rank == 0:
                 time.sleep(DOWN_S)
                 seen[0] = not receives[0].test()  # the peer cannot have sent it: it needs our grant
@@ -95,7 +99,8 @@ def a_node_that_is_cut_off_is_lost_within_seconds(here: Here) -> None:
 
 @check
 def known_traffic(here: Here) -> None:
-    """What the test holds against the frames: rank 0 sends small and large registered messages and reads; the counters go to the shared folder."""
+    """What the test holds against the frames: rank 0 sends small and large registered messages and reads; the counters
+    go to the shared folder."""
 
     def body(context: RankContext) -> None:
         transport, peer = connect(context), 1 - context.rank
@@ -112,6 +117,8 @@ def known_traffic(here: Here) -> None:
         transport.mesh.close()
         (here.shared / f"operations-{context.rank}.json").write_text(json.dumps(dict(transport.operations)))
         transport.close()
-        assert np.array_equal(target if context.rank == 0 else np.zeros(1), np.zeros(READ[1] if context.rank == 0 else 1))
+        assert np.array_equal(
+            target if context.rank == 0 else np.zeros(1), np.zeros(READ[1] if context.rank == 0 else 1)
+        )
 
     here.succeed(body, 2, 40)

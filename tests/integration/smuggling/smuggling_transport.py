@@ -43,7 +43,9 @@ class Smuggling(Tcp):
         if buffer.nbytes < LONG:
             return super().recv(buffer, peer)
         number = self.taken[peer] = self.taken.get(peer, 0) + 1
-        return _Fetched(super().recv(np.empty(1, np.uint8), peer), buffer, self.folder / f"smuggled-{peer}-{self.rank}-{number}")
+        return _Fetched(
+            super().recv(np.empty(1, np.uint8), peer), buffer, self.folder / f"smuggled-{peer}-{self.rank}-{number}"
+        )
 
 
 class _Fetched:

@@ -35,8 +35,12 @@ class Ring:
             context = self.context
             family = socket.AF_INET6 if ":" in context.address else socket.AF_INET
             with socket.create_server((context.address, 0), family=family) as listener:
-                places = context.rendezvous.exchange("sniff.ring", context.rank, self.nodes, [context.address, listener.getsockname()[1]])
-                self.to = socket.create_connection(tuple(places[(context.rank + 1) % self.nodes]), CONNECT_S, (context.address, 0))
+                places = context.rendezvous.exchange(
+                    "sniff.ring", context.rank, self.nodes, [context.address, listener.getsockname()[1]]
+                )
+                self.to = socket.create_connection(
+                    tuple(places[(context.rank + 1) % self.nodes]), CONNECT_S, (context.address, 0)
+                )
                 self.of = self._acquaint(listener)
             for end in (self.to, self.of):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -49,7 +53,8 @@ class Ring:
             self.of.close()
 
     def _acquaint(self, listener: socket.socket) -> socket.socket:
-        """Prove to the next node who we are and have the previous one do so to us; the first does the latter first, or all would wait for each other."""
+        """Prove to the next node who we are and have the previous one do so to us; the first does the latter first, or
+        all would wait for each other."""
         context = self.context
         of = self._welcome(listener) if context.rank == 0 else None
         prove(self.to, context.token, context.launch_id, context.rank, CONNECT_S)

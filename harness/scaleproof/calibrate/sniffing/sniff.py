@@ -1,7 +1,9 @@
-"""The sniff test of nodes, a program with one rank on each: what all of a node's cores copy and multiply, and what the link to the next node of a ring gives.
+"""The sniff test of nodes, a program with one rank on each: what all of a node's cores copy and multiply, and what the
+link to the next node of a ring gives.
 
-Nodes that are one machine in truth take turns, so that each has all of it; links take turns so that none shares a machine with another. Repetitions of those
-that take turns are interleaved. Nothing is judged here (launch/preflight/slow_nodes.py does)."""
+Nodes that are one machine in truth take turns, so that each has all of it; links take turns so that none shares a
+machine with another. Repetitions of those that take turns are interleaved. Nothing is judged here
+(launch/preflight/slow_nodes.py does)."""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from scaleproof.record.host import boot_id, meminfo
 REPETITIONS, WARMUP = 9, 1
 """9 give an interval that leaves out the fastest and the slowest."""
 LARGEST, PARTS = 32 << 20, 8
-"""Bytes that each core copies at a time: more than its part of any cache; all cores' arrays take at most a quarter of the node's memory."""
+"""Bytes that each core copies at a time: more than its part of any cache; all cores' arrays take at most a quarter of
+the node's memory."""
 Turns = list[set[int]]
 
 

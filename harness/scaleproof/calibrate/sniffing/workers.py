@@ -33,7 +33,14 @@ class Workers:
             (asked, ask), (answer, answered), creator = os.pipe(), os.pipe(), os.getpid()
             pid = os.fork()
             if pid == 0:
-                _work(core, self.nbytes, asked, answered, creator, [end for _, *ends in self.pipes for end in ends] + [ask, answer])
+                _work(
+                    core,
+                    self.nbytes,
+                    asked,
+                    answered,
+                    creator,
+                    [end for _, *ends in self.pipes for end in ends] + [ask, answer],
+                )
             os.close(asked)
             os.close(answered)
             self.pipes.append((pid, ask, answer))
@@ -63,7 +70,10 @@ def _work(core: int, nbytes: int, asked: int, answered: int, creator: int, other
             os.close(end)
         os.sched_setaffinity(0, {core})
         source, target = np.ones(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
-        kernels: dict[bytes, tuple[Iterator[float], float]] = {b"m": (copies(target, source), nbytes), b"p": (products(), FLOP)}
+        kernels: dict[bytes, tuple[Iterator[float], float]] = {
+            b"m": (copies(target, source), nbytes),
+            b"p": (products(), FLOP),
+        }
         while kind := os.read(asked, 1):
             os.write(answered, _RATE.pack(_rate(*kernels[kind])))
     except BaseException:

@@ -1,4 +1,5 @@
-"""The wire between nodes, in the keeper's own network namespace: a bridge, and a tap for every node. Nothing of it outlives the keeper."""
+"""The wire between nodes, in the keeper's own network namespace: a bridge, and a tap for every node. Nothing of it
+outlives the keeper."""
 
 from __future__ import annotations
 
@@ -42,12 +43,15 @@ def make(plan: GuestPlan) -> None:
             port = route.link_lookup(ifname=tap(node))[0]
             route.link("set", index=port, mtu=plan.mtu, txqlen=FRAMES, master=bridge, state="up")
             if plan.link_mbit:
-                route.tc("add", "tbf", port, rate=round(plan.link_mbit * 1e6 / 8), burst=burst(plan.link_mbit), limit=QUEUE)
+                route.tc(
+                    "add", "tbf", port, rate=round(plan.link_mbit * 1e6 / 8), burst=burst(plan.link_mbit), limit=QUEUE
+                )
         route.link("set", index=bridge, mtu=plan.mtu, state="up")
 
 
 def set_link(node: int, up: bool) -> None:
-    """Pull the node's cable out of the switch, or put it back. A tap set down instead would leave the node's driver in an error for good."""
+    """Pull the node's cable out of the switch, or put it back. A tap set down instead would leave the node's driver in
+    an error for good."""
     from pyroute2 import IPRoute
 
     with IPRoute() as route:

@@ -1,6 +1,8 @@
-"""`python -m scaleproof.fabric.guests.guest_coordinator FOLDER`: makes the wire, boots the nodes of guests.json, and ends when they have ended.
+"""`python -m scaleproof.fabric.guests.guest_coordinator FOLDER`: makes the wire, boots the nodes of guests.json, and
+ends when they have ended.
 
-It is the first process of its own process and network namespaces: the kernel ends every node and removes the wire when it is gone, however it went."""
+It is the first process of its own process and network namespaces: the kernel ends every node and removes the wire when
+it is gone, however it went."""
 
 from __future__ import annotations
 
@@ -35,14 +37,21 @@ class GuestKeeper(Keeper):
         bridge.make(self.plan)
         if self.plan.capture:
             self.capture = Capture(self.folder / FILE, [bridge.tap(number) for number in range(self.plan.nodes)])
-        write_json(self.folder / "environment.json", dict(os.environ) | {"real_minus_monotonic_ns": str(time.time_ns() - time.monotonic_ns())})
+        write_json(
+            self.folder / "environment.json",
+            dict(os.environ) | {"real_minus_monotonic_ns": str(time.time_ns() - time.monotonic_ns())},
+        )
         for number in range(self.plan.nodes):
             program = [sys.executable, "-m", "scaleproof.fabric.guests.guest_node", str(self.folder), str(number)]
             with (self.folder / f"node-{number}.console").open("wb") as console:
-                start, kernel = (qemu.boot, guest_kernels.qemu()) if self.plan.kind == "qemu" else (uml.boot, guest_kernels.uml())
+                start, kernel = (
+                    (qemu.boot, guest_kernels.qemu()) if self.plan.kind == "qemu" else (uml.boot, guest_kernels.uml())
+                )
                 if kernel is None:
                     raise SystemExit(f"no {self.plan.kind} kernel in the cache; {guest_kernels.ADVICE}")
-                self.nodes.append(Node(number, start(kernel, self.plan, self.folder, number, program, console), time.monotonic()))
+                self.nodes.append(
+                    Node(number, start(kernel, self.plan, self.folder, number, program, console), time.monotonic())
+                )
 
     def set_link(self, number: int, up: bool) -> None:
         """See Keeper."""
@@ -52,10 +61,17 @@ class GuestKeeper(Keeper):
         """See Keeper."""
         found = self.found()
         return {
-            "kind": self.plan.kind, "nodes": self.plan.nodes, "mtu": self.plan.mtu, "link_mbit": self.plan.link_mbit, "link_delay_ms": self.plan.link_delay_ms,
-            "rdma": "soft-RoCE", "kernel": next((node["kernel"] for node in found if node), ""), "found": [node and node["link"] for node in found],
-            "booted_s": [node and node["booted_s"] for node in found], "wire": None,
-        }  # fmt: skip
+            "kind": self.plan.kind,
+            "nodes": self.plan.nodes,
+            "mtu": self.plan.mtu,
+            "link_mbit": self.plan.link_mbit,
+            "link_delay_ms": self.plan.link_delay_ms,
+            "rdma": "soft-RoCE",
+            "kernel": next((node["kernel"] for node in found if node), ""),
+            "found": [node and node["link"] for node in found],
+            "booted_s": [node and node["booted_s"] for node in found],
+            "wire": None,
+        }
 
 
 def main() -> int:

@@ -1,4 +1,5 @@
-"""Where the kernels of guests lie in the user's cache, and under which key. The standard library only: set-up asks before anything is installed."""
+"""Where the kernels of guests lie in the user's cache, and under which key. The standard library only: set-up asks
+before anything is installed."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def digest() -> str:
 
 
 def uml() -> Path | None:
-    """The User-Mode Linux kernel of this configuration, the one built last where source or compiler have changed since; None when there is none."""
+    """The User-Mode Linux kernel of this configuration, the one built last where source or compiler have changed since;
+    None when there is none."""
     built = sorted(folder().glob(f"uml-{digest()}-*/linux"), key=lambda path: path.stat().st_mtime)
     return built[-1] if built else None
 

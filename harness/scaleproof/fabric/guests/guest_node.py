@@ -1,4 +1,5 @@
-"""`python -m scaleproof.fabric.guests.guest_node FOLDER N`: the first process of a guest. Sets up its link, finds out what it gives, runs the node's command, powers off."""
+"""`python -m scaleproof.fabric.guests.guest_node FOLDER N`: the first process of a guest. Sets up its link, finds out
+what it gives, runs the node's command, powers off."""
 
 from __future__ import annotations
 
@@ -45,7 +46,11 @@ def run(folder: Path, number: int) -> int:
     set_up(plan, number)
     write_json(
         folder / f"node-{number}.json",
-        {"kernel": platform.release(), "booted_s": uptime_s(), "link": probe(folder, plan.nodes, number, plan.link_mbit, 2 * plan.link_delay_ms)},
+        {
+            "kernel": platform.release(),
+            "booted_s": uptime_s(),
+            "link": probe(folder, plan.nodes, number, plan.link_mbit, 2 * plan.link_delay_ms),
+        },
     )
     variables = given | {ADDRESS: address(number), NODE: str(number), CLOCK: str(offset)}
     scratch = Path(variables.get("TMPDIR", "/tmp"))
@@ -86,13 +91,16 @@ def set_up(plan: GuestPlan, number: int) -> None:
 
 
 def shaping(plan: GuestPlan) -> list[str]:
-    """Queueing of what a node sends: netem for the delay, a token bucket for the rate, the bucket inside netem where both are set."""
+    """Queueing of what a node sends: netem for the delay, a token bucket for the rate, the bucket inside netem where
+    both are set."""
     lines, place = [], "root"
     if plan.link_delay_ms:
         lines.append(f"root handle 1: netem delay {plan.link_delay_ms:g}ms limit 100000")
         place = "parent 1:1"
     if plan.link_mbit:
-        lines.append(f"{place} handle 2: tbf rate {round(plan.link_mbit * 1e6)}bit burst {burst(plan.link_mbit)} limit {QUEUE}")
+        lines.append(
+            f"{place} handle 2: tbf rate {round(plan.link_mbit * 1e6)}bit burst {burst(plan.link_mbit)} limit {QUEUE}"
+        )
     return lines
 
 

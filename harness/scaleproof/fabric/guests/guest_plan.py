@@ -18,7 +18,8 @@ INTERFACE = "eth0"
 
 @dataclass(frozen=True, slots=True)
 class GuestPlan:
-    """Node n runs `commands[n]`, whose ranks are `ranks[n]` (none: no launch). Rate in Mbit/s (None: unshaped), delay one way in ms, memory per node in MiB."""
+    """Node n runs `commands[n]`, whose ranks are `ranks[n]` (none: no launch). Rate in Mbit/s (None: unshaped), delay
+    one way in ms, memory per node in MiB."""
 
     nodes: int
     commands: list[list[str]]

@@ -1,4 +1,5 @@
-"""Nodes with a Linux kernel of their own on this machine: soft-RoCE, a wire with a set rate and a set delay (docs/guests.md)."""
+"""Nodes with a Linux kernel of their own on this machine: soft-RoCE, a wire with a set rate and a set delay
+(docs/guests.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ class Guests:
     def obstacle(self, guest: str = "uml") -> tuple[str, str] | None:
         """Why no such guest can run here, and what to do; None when nothing is known to stand against it."""
         if self.interface != INTERFACE:
-            return f"nodes of fabric guests have no interface {self.interface!r}", f"leave `interface` out, or name {INTERFACE!r}"
+            return (
+                f"nodes of fabric guests have no interface {self.interface!r}",
+                f"leave `interface` out, or name {INTERFACE!r}",
+            )
         if missing := [name for name in ("unshare", "ip", "tc", "rdma") if shutil.which(name, path=_PATH) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
         if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
@@ -37,9 +41,14 @@ class Guests:
             return "no QEMU, or no stock kernel for it in the cache", guest_kernels.QEMU_ADVICE
         if guest == "uml" and guest_kernels.uml() is None:
             return "no guest kernel in the cache", guest_kernels.ADVICE
-        said = subprocess.run(["unshare", *NAMESPACES, *as_root(), "true"], capture_output=True, text=True, check=False, timeout=20)
+        said = subprocess.run(
+            ["unshare", *NAMESPACES, *as_root(), "true"], capture_output=True, text=True, check=False, timeout=20
+        )
         if said.returncode:
-            return f"namespaces cannot be made: {said.stderr.strip()[:120]}", "run as root, or allow user namespaces (kernel.unprivileged_userns_clone=1)"
+            return (
+                f"namespaces cannot be made: {said.stderr.strip()[:120]}",
+                "run as root, or allow user namespaces (kernel.unprivileged_userns_clone=1)",
+            )
         return None
 
 
@@ -52,5 +61,6 @@ def as_root() -> list[str]:
 
 
 def keeper_command(python: str, folder: Path) -> list[str]:
-    """Start the keeper of a folder with guests.json; whoever kills the first process of this command has ended all nodes."""
+    """Start the keeper of a folder with guests.json; whoever kills the first process of this command has ended all
+    nodes."""
     return ["unshare", *NAMESPACES, *as_root(), python, "-m", "scaleproof.fabric.guests.guest_coordinator", str(folder)]

@@ -1,4 +1,5 @@
-"""A node as a User-Mode Linux kernel: an ordinary process, its root this machine's file system under a layer of its own in memory."""
+"""A node as a User-Mode Linux kernel: an ordinary process, its root this machine's file system under a layer of its own
+in memory."""
 
 from __future__ import annotations
 
@@ -24,18 +25,39 @@ exec chroot $N {program} </dev/null
 """
 
 
-def boot(kernel: Path, plan: GuestPlan, folder: Path, node: int, program: list[str], console: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the kernel of one node; its first process is `program`. Its memory is a file without a name in TMPDIR, which takes only what the node uses."""
+def boot(
+    kernel: Path, plan: GuestPlan, folder: Path, node: int, program: list[str], console: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start the kernel of one node; its first process is `program`. Its memory is a file without a name in TMPDIR,
+    which takes only what the node uses."""
     temporary = Path(os.environ["TMPDIR"])
     init = temporary / f"init-{node}"
     init.write_text(_INIT.format(folder=shlex.quote(str(folder)), program=shlex.join(program)))
     init.chmod(0o700)
-    return subprocess.Popen(command(kernel, plan, node, init, temporary), stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True)
+    return subprocess.Popen(
+        command(kernel, plan, node, init, temporary),
+        stdin=subprocess.DEVNULL,
+        stdout=console,
+        stderr=console,
+        start_new_session=True,
+    )
 
 
 def command(kernel: Path, plan: GuestPlan, node: int, init: Path, temporary: Path) -> list[str]:
     """The kernel's command line. A short folder for its socket, whose name is limited to 107 bytes."""
     return [
-        str(kernel), f"mem={plan.memory_mib}M", f"umid=node{node}", f"uml_dir={temporary}", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}",
-        "con=null", "con0=null,fd:1", "ssl=null", "quiet", "panic=-1", f"vec0:transport=tap,ifname={tap(node)},depth=64,mac={mac(node)},mtu={plan.mtu}",
-    ]  # fmt: skip
+        str(kernel),
+        f"mem={plan.memory_mib}M",
+        f"umid=node{node}",
+        f"uml_dir={temporary}",
+        "rootfstype=hostfs",
+        "rootflags=/",
+        "ro",
+        f"init={init}",
+        "con=null",
+        "con0=null,fd:1",
+        "ssl=null",
+        "quiet",
+        "panic=-1",
+        f"vec0:transport=tap,ifname={tap(node)},depth=64,mac={mac(node)},mtu={plan.mtu}",
+    ]

@@ -11,8 +11,8 @@ from typing import Any
 from scaleproof.record.cgroups import MOUNT
 
 PERIOD_US, LONGEST_US, LEAST_US = 10_000, 1_000_000, 1000
-"""How often a node gets its share; the kernel's usual 100 ms would stop a rank for most of that at a time. The kernel gives 1 ms at least: a smaller share
-comes less often, once a second at the least."""
+"""How often a node gets its share; the kernel's usual 100 ms would stop a rank for most of that at a time. The kernel
+gives 1 ms at least: a smaller share comes less often, once a second at the least."""
 REMOVED_S = 2.0
 """How long a group may take to be empty after its processes were killed."""
 
@@ -56,7 +56,12 @@ class Quota:
 
     def told(self) -> dict[str, Any]:
         """For the record: cores of each node as the kernel was told, and whether the limit is in effect; `why` not."""
-        return {"cores": round(self.quota_us / self.period_us, 5), "version": self.version, "in_effect": not self.why, "why": self.why}
+        return {
+            "cores": round(self.quota_us / self.period_us, 5),
+            "version": self.version,
+            "in_effect": not self.why,
+            "why": self.why,
+        }
 
 
 def left(prefix: str, mount: Path = MOUNT) -> list[Path]:
@@ -80,4 +85,8 @@ def remove(name: str, mount: Path = MOUNT) -> list[str]:
 
 def _controllers(mount: Path) -> list[Path]:
     """Where groups with a share of processor time can be: version 2's one tree, version 1's tree of that controller."""
-    return [folder for folder in ([mount] if (mount / "cgroup.controllers").exists() else [mount / "cpu", mount / "cpu,cpuacct"]) if os.access(folder, os.W_OK)]
+    return [
+        folder
+        for folder in ([mount] if (mount / "cgroup.controllers").exists() else [mount / "cpu", mount / "cpu,cpuacct"])
+        if os.access(folder, os.W_OK)
+    ]

@@ -1,4 +1,5 @@
-"""A link with a delay where the kernel has no netem: a tap at either end, and a process that hands every frame over when its time has come.
+"""A link with a delay where the kernel has no netem: a tap at either end, and a process that hands every frame over
+when its time has come.
 
 Frames pass in the pieces that the kernel hands down (IFF_VNET_HDR), so that one read moves up to 64 KiB."""
 
@@ -34,8 +35,8 @@ _PRIORITY = -15
 
 
 def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
-    """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the keeper. RuntimeError where there are no
-    taps."""
+    """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the
+    keeper. RuntimeError where there are no taps."""
     told, tell = os.pipe()
     if (process := os.fork()) == 0:
         try:
@@ -54,7 +55,9 @@ def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
     os.close(tell)
     with os.fdopen(told, "rb") as answer:
         if answer.read(1) != b"+":
-            raise RuntimeError(f"no delay between {ends[0].place} and {ends[1].place}: this kernel has no netem, and no tap could be made")
+            raise RuntimeError(
+                f"no delay between {ends[0].place} and {ends[1].place}: this kernel has no netem, and no tap could be made"
+            )
     return process
 
 
@@ -69,7 +72,11 @@ def _tap(end: End, process: int | None) -> int:
     name = struct.pack("16sH22x", end.name.encode(), _TAP | _NO_HEADER | _VNET)
     fcntl.ioctl(tap, _TUNSETIFF, name)
     fcntl.ioctl(tap, _TUNSETOFFLOAD, _CHECKSUM | _TSO4 | _TSO6 | _ECN)
-    fcntl.ioctl(tap, _SIOCSIFHWADDR, struct.pack("16sH6s16x", end.name.encode(), _ETHERNET, bytes.fromhex(end.mac.replace(":", ""))))
+    fcntl.ioctl(
+        tap,
+        _SIOCSIFHWADDR,
+        struct.pack("16sH6s16x", end.name.encode(), _ETHERNET, bytes.fromhex(end.mac.replace(":", ""))),
+    )
     namespaces.enter(here)
     os.close(here)
     return tap

@@ -23,8 +23,8 @@ def unshare(flags: int) -> None:
 
 
 def born(flags: int, be: Callable[[], None]) -> int:
-    """Fork a process into namespaces of its own, the first one of its process namespace; `be` is what it does and never returns. Its number as the caller,
-    who adopts it, sees it; OSError with what was said when it could not be."""
+    """Fork a process into namespaces of its own, the first one of its process namespace; `be` is what it does and never
+    returns. Its number as the caller, who adopts it, sees it; OSError with what was said when it could not be."""
     told, tell = os.pipe()
     between = os.fork()
     if between == 0:
@@ -69,8 +69,9 @@ def bind(what: Path, at: Path) -> None:
 
 
 def furnish(host: str, names: dict[str, str], kept: Path) -> None:
-    """What belongs to a node alone, in its new namespaces: host name, /proc, /sys, memory files, and names that are looked up in one file only (`names`:
-    addresses by name). `kept`: a folder that is seen as before wherever it lies."""
+    """What belongs to a node alone, in its new namespaces: host name, /proc, /sys, memory files, and names that are
+    looked up in one file only (`names`: addresses by name). `kept`: a folder that is seen as before wherever it lies.
+    """
     socket.sethostname(host)
     keep_mounts_private()
     mount("proc", Path("/proc"))
@@ -88,14 +89,20 @@ def furnish(host: str, names: dict[str, str], kept: Path) -> None:
     own = _MEMORY / "etc"
     own.mkdir()
     lines = [f"{address} {name}" for name, address in names.items()]
-    for name, text in {"hosts": "\n".join(["127.0.0.1 localhost", *lines, ""]), "nsswitch.conf": "hosts: files\n", "resolv.conf": ""}.items():
+    for name, text in {
+        "hosts": "\n".join(["127.0.0.1 localhost", *lines, ""]),
+        "nsswitch.conf": "hosts: files\n",
+        "resolv.conf": "",
+    }.items():
         (own / name).write_text(text)
         if Path("/etc", name).exists():
             bind(own / name, Path("/etc", name))
 
 
 def _mount(source: str, at: Path, kind: str | None, flags: int, options: str = "") -> None:
-    done = _libc.mount(source.encode(), bytes(at), kind and kind.encode(), ctypes.c_ulong(flags), options.encode() or None)
+    done = _libc.mount(
+        source.encode(), bytes(at), kind and kind.encode(), ctypes.c_ulong(flags), options.encode() or None
+    )
     _check(done, f"mount {kind or source} on {at}")
 
 

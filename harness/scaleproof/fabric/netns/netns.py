@@ -40,7 +40,8 @@ class Netns:
         return ""
 
     def obstacle(self, cluster: Cluster | None = None) -> tuple[str, str] | None:
-        """Why no such nodes, or not this cluster of them, can be made here, and what to do; None when nothing is known to stand against it."""
+        """Why no such nodes, or not this cluster of them, can be made here, and what to do; None when nothing is known
+        to stand against it."""
         try:
             return self._obstacle(cluster)
         except subprocess.TimeoutExpired:
@@ -48,7 +49,10 @@ class Netns:
 
     def _obstacle(self, cluster: Cluster | None) -> tuple[str, str] | None:
         if self.interface != INTERFACE:
-            return f"nodes of fabric netns have no interface {self.interface!r}", f"leave `interface` out, or name {INTERFACE!r}"
+            return (
+                f"nodes of fabric netns have no interface {self.interface!r}",
+                f"leave `interface` out, or name {INTERFACE!r}",
+            )
         path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
         if missing := [name for name in ("unshare", "ip", "tc") if shutil.which(name, path=path) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
@@ -62,19 +66,25 @@ class Netns:
         except SpecError as error:
             return str(error), "change the cluster, `nodes`, `dilation` or `shrink`"
         if any(link.delay_ms for link in cluster.links) and _failure(path, _DELAY_TRIAL):
-            return "links with a delay need a kernel with netem, or /dev/net/tun", "give the container the device: --device /dev/net/tun"
+            return (
+                "links with a delay need a kernel with netem, or /dev/net/tun",
+                "give the container the device: --device /dev/net/tun",
+            )
         return None
 
 
 @cache
 def _failure(path: str, trial: tuple[str, ...]) -> str:
-    """What the first of these commands that fails in fresh namespaces says; empty when none does. TimeoutExpired, which is not remembered, when they
-    take too long."""
+    """What the first of these commands that fails in fresh namespaces says; empty when none does. TimeoutExpired, which
+    is not remembered, when they take too long."""
     command = ["unshare", *NAMESPACES, *as_root(), "sh", "-c", " && ".join(trial)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path})
+    said = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path}
+    )
     return (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1][:120] if said.returncode else ""
 
 
 def keeper_command(python: str, module: str, folder: Path) -> list[str]:
-    """Start the keeper of a folder with namespaces.json; whoever kills the first process of this command has ended all nodes."""
+    """Start the keeper of a folder with namespaces.json; whoever kills the first process of this command has ended all
+    nodes."""
     return ["unshare", *NAMESPACES, *as_root(), python, "-m", module, str(folder)]

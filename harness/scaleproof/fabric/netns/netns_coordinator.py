@@ -1,6 +1,8 @@
-"""`python -m scaleproof.fabric.netns.netns_coordinator FOLDER`: builds the cluster of namespaces.json, runs every node's command, and ends when they have ended.
+"""`python -m scaleproof.fabric.netns.netns_coordinator FOLDER`: builds the cluster of namespaces.json, runs every
+node's command, and ends when they have ended.
 
-It is the first process of its own process and network namespaces: the kernel ends every node and removes every link when it is gone, however it went."""
+It is the first process of its own process and network namespaces: the kernel ends every node and removes every link
+when it is gone, however it went."""
 
 from __future__ import annotations
 
@@ -103,12 +105,21 @@ class NamespaceKeeper(Keeper):
         found, cluster = self.found(), self.plan.cluster
         delayed = any(link.delay_ms for link in self.network.links)
         return {
-            "kind": KIND, "nodes": self.plan.nodes, "cluster": cluster.name, "mtu": veth_links.MTU, "congestion": netns_node.congestion(),
-            "links": [{"ends": list(link.ends), "mbit": link.mbit, "delay_ms": link.delay_ms} for link in self.network.links],
-            "delayed_by": ("netem" if self.netem else "relay") if delayed else None, "quota": self.quota and self.quota.told(),
-            "found": [node and node["link"] for node in found], "booted_s": [node and node["booted_s"] for node in found],
-            "moved": [told and self._moved(node, told) for node, told in zip(self.nodes, found, strict=True)], "wire": None,
-        }  # fmt: skip
+            "kind": KIND,
+            "nodes": self.plan.nodes,
+            "cluster": cluster.name,
+            "mtu": veth_links.MTU,
+            "congestion": netns_node.congestion(),
+            "links": [
+                {"ends": list(link.ends), "mbit": link.mbit, "delay_ms": link.delay_ms} for link in self.network.links
+            ],
+            "delayed_by": ("netem" if self.netem else "relay") if delayed else None,
+            "quota": self.quota and self.quota.told(),
+            "found": [node and node["link"] for node in found],
+            "booted_s": [node and node["booted_s"] for node in found],
+            "moved": [told and self._moved(node, told) for node, told in zip(self.nodes, found, strict=True)],
+            "wire": None,
+        }
 
     def _moved(self, node: Node, told: dict[str, Any]) -> Counters | None:
         """Bytes and packets over each of a node's links since its command began; None when it was killed."""

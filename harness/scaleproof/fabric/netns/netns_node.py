@@ -1,5 +1,5 @@
-"""A node made of namespaces: its keeper forks it into a network, host name, IPC, mounts and process numbers of its own; there it sets up its links and runs its
-command."""
+"""A node made of namespaces: its keeper forks it into a network, host name, IPC, mounts and process numbers of its own;
+there it sets up its links and runs its command."""
 
 from __future__ import annotations
 
@@ -26,15 +26,18 @@ from scaleproof.spec.cluster import node_name
 Command = Callable[[int], int]
 """What a node runs, in its first process: its number to an exit code."""
 CONGESTION = "cubic"
-"""Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace by a queue that is not there."""
+"""Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace
+by a queue that is not there."""
 SETTINGS = {
     "ipv6/conf/all/disable_ipv6": "1",
     "ipv4/fib_multipath_hash_policy": "1",
     "ipv4/tcp_congestion_control": CONGESTION,
 }
-"""Below /proc/sys/net. An answer may come by another link than the question took; connections, not peers, are spread over parallel links."""
+"""Below /proc/sys/net. An answer may come by another link than the question took; connections, not peers, are spread
+over parallel links."""
 SEND_BUFFER, RECEIVE_BUFFER = (16 << 10, 4 << 20), (128 << 10, 6 << 20)
-"""Bytes that a socket of TCP holds at first and at most, whatever this machine has: Linux's defaults (kernel documentation, networking/ip-sysctl)."""
+"""Bytes that a socket of TCP holds at first and at most, whatever this machine has: Linux's defaults (kernel
+documentation, networking/ip-sysctl)."""
 LEAST_SEND, LEAST_RECEIVE = 16 << 10, 32 << 10
 """Of the latter, once shrunken: frames are not, and some must fit."""
 
@@ -51,7 +54,8 @@ class Site(Protocol):
 
 
 def start(site: Site, number: int) -> tuple[int, int]:
-    """Fork a node: its first process as the keeper sees it, and an open pipe. A byte into the pipe says that its links are there."""
+    """Fork a node: its first process as the keeper sees it, and an open pipe. A byte into the pipe says that its links
+    are there."""
     waits, go = os.pipe()
 
     def be() -> None:
@@ -81,7 +85,10 @@ def _be(site: Site, number: int, waits: int) -> None:
         settle(number in site.network.transit(), site.plan.shrink)
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
         found = look(folder, site.network, number) | held()
-        write_json(folder / f"node-{number}.json", {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()})
+        write_json(
+            folder / f"node-{number}.json",
+            {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()},
+        )
         if site.quota:
             site.quota.join(number)
         end = {"code": site.command(number)}
@@ -103,11 +110,15 @@ def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
     peer = (number + 1) % nodes
     mbit = slowest(network, number, peer)
     rtt_ms = sum(link.delay_ms for link in network.way(number, peer) + network.way(peer, number))
-    return probe(folder, nodes, number, mbit, rtt_ms, number in lookers(network)) | {"set_rtt_ms": rtt_ms, "set_mbit": mbit}
+    return probe(folder, nodes, number, mbit, rtt_ms, number in lookers(network)) | {
+        "set_rtt_ms": rtt_ms,
+        "set_mbit": mbit,
+    }
 
 
 def run(folder: Path, plan: NamespacePlan, number: int) -> int:
-    """The command of a plan that names one per node; its output goes to node-N.out. A node without one runs what others ask for."""
+    """The command of a plan that names one per node; its output goes to node-N.out. A node without one runs what others
+    ask for."""
     if not plan.commands[number]:
         return node_shell.serve(node_name(number))
     return run_program(plan.commands[number], folder / f"node-{number}.out", plan.cwd, dict(os.environ))
@@ -123,20 +134,29 @@ def congestion() -> str:
     """What TCP uses on nodes."""
     here = Path("/proc/sys/net/ipv4")
     return (
-        CONGESTION if CONGESTION in (here / "tcp_available_congestion_control").read_text().split() else (here / "tcp_congestion_control").read_text().strip()
+        CONGESTION
+        if CONGESTION in (here / "tcp_available_congestion_control").read_text().split()
+        else (here / "tcp_congestion_control").read_text().strip()
     )
 
 
 def buffers(shrink: float) -> dict[str, str]:
     """Settings by which a socket holds as large a part of a shrunken message as it holds of a whole one."""
-    send, receive = max(round(SEND_BUFFER[1] / shrink), LEAST_SEND), max(round(RECEIVE_BUFFER[1] / shrink), LEAST_RECEIVE)
-    return {"ipv4/tcp_wmem": f"4096 {min(SEND_BUFFER[0], send)} {send}", "ipv4/tcp_rmem": f"4096 {min(RECEIVE_BUFFER[0], receive)} {receive}"}
+    send, receive = (
+        max(round(SEND_BUFFER[1] / shrink), LEAST_SEND),
+        max(round(RECEIVE_BUFFER[1] / shrink), LEAST_RECEIVE),
+    )
+    return {
+        "ipv4/tcp_wmem": f"4096 {min(SEND_BUFFER[0], send)} {send}",
+        "ipv4/tcp_rmem": f"4096 {min(RECEIVE_BUFFER[0], receive)} {receive}",
+    }
 
 
 def held() -> dict[str, int]:
     """What a socket holds here at most, in bytes: the settings in effect."""
     return {
-        name: int((Path("/proc/sys/net/ipv4") / file).read_text().split()[-1]) for name, file in (("send_buffer", "tcp_wmem"), ("receive_buffer", "tcp_rmem"))
+        name: int((Path("/proc/sys/net/ipv4") / file).read_text().split()[-1])
+        for name, file in (("send_buffer", "tcp_wmem"), ("receive_buffer", "tcp_rmem"))
     }
 
 
@@ -144,7 +164,9 @@ def settle(passes_on: bool, shrink: float) -> None:
     """Of the node's network; one that this kernel does not have stays as it is."""
     # Of `all` and an interface's own the stricter one holds.
     anywhere = {f"ipv4/conf/{place.name}/rp_filter": "0" for place in Path("/proc/sys/net/ipv4/conf").iterdir()}
-    for name, value in (SETTINGS | buffers(shrink) | anywhere | ({"ipv4/ip_forward": "1"} if passes_on else {})).items():
+    for name, value in (
+        SETTINGS | buffers(shrink) | anywhere | ({"ipv4/ip_forward": "1"} if passes_on else {})
+    ).items():
         try:
             Path("/proc/sys/net", name).write_text(value)
         except OSError:

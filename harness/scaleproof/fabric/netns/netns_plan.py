@@ -14,7 +14,8 @@ FILE = "namespaces.json"
 
 @dataclass(frozen=True, slots=True)
 class NamespacePlan:
-    """Node n runs `commands[n]` (none: it waits until the others have ended), whose ranks are `ranks[n]` (none: no launch)."""
+    """Node n runs `commands[n]` (none: it waits until the others have ended), whose ranks are `ranks[n]` (none: no
+    launch)."""
 
     cluster: Cluster
     """As it is built: after dilation and shrink."""

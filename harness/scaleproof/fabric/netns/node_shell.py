@@ -1,6 +1,8 @@
-"""`python -m scaleproof.fabric.netns.node_shell HOST COMMAND...`: runs a shell's command line on another node, as a remote shell does; mpirun starts its daemons by it.
+"""`python -m scaleproof.fabric.netns.node_shell HOST COMMAND...`: runs a shell's command line on another node, as a
+remote shell does; mpirun starts its daemons by it.
 
-A node that waits serves at a socket in the launch's folder, which all nodes see though no network leads there. The caller hands over its input and outputs."""
+A node that waits serves at a socket in the launch's folder, which all nodes see though no network leads there. The
+caller hands over its input and outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ FOLDER = "SCALEPROOF_REACH"
 LONGEST = 1 << 20
 """Bytes of a command line."""
 START_S = 60.0
-"""How long a node may take until it serves: the first node's command may begin before the others have looked at their links."""
+"""How long a node may take until it serves: the first node's command may begin before the others have looked at their
+links."""
 
 
 def place(host: str) -> str:

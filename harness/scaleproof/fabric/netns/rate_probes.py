@@ -1,4 +1,5 @@
-"""Which nodes look at the rate of their way to the next one, before anything is measured, all at the same time: none whose finding would be another's doing."""
+"""Which nodes look at the rate of their way to the next one, before anything is measured, all at the same time: none
+whose finding would be another's doing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def slowest(network: Network, number: int, to: int) -> float | None:
 
 
 def lookers(network: Network) -> set[int]:
-    """Nodes whose ways share no link in the same direction, and none at all where one of the two is slow; together they send TOGETHER_MBIT."""
+    """Nodes whose ways share no link in the same direction, and none at all where one of the two is slow; together they
+    send TOGETHER_MBIT."""
     found, entered, links, slow, together = set[int](), set[tuple[int, str]](), set[int](), set[int](), 0.0
     nodes = network.cluster.nodes
     for number in range(nodes):

@@ -1,4 +1,5 @@
-"""Makes a network out of veth pairs and bridges, by netlink: the keeper its links and switches, every node its own interfaces."""
+"""Makes a network out of veth pairs and bridges, by netlink: the keeper its links and switches, every node its own
+interfaces."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from scaleproof.spec.cluster import Link
 
 MTU = 1500
 FRAME = MTU + 14
-"""Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds (preamble, check sum, gap: 24 bytes)."""
+"""Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds
+(preamble, check sum, gap: 24 bytes)."""
 BURST_S = 0.001
 """What a shaped link may send at once: so much of a second at its rate, and two frames at the least."""
 QUEUE_S, LEAST_QUEUE = 0.02, 256 << 10
@@ -25,7 +27,8 @@ SEGMENTS = 1 << 16
 FRAMES = 1000
 """Pieces that wait at an end without a rate."""
 SHAPED_MBIT = 2**32 * 8 / 1e6
-"""From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much through veth."""
+"""From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much
+through veth."""
 
 
 def burst(mbit: float) -> int:
@@ -50,14 +53,17 @@ def has_netem() -> bool:
 
 
 def make(network: Network, pids: list[int], netem: bool) -> list[int]:
-    """In the keeper's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge for every switch. A link is a veth pair;
-    with a delay, and no netem in the kernel, two taps and a relay, whose process's number is in what is returned."""
+    """In the keeper's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge
+    for every switch. A link is a veth pair; with a delay, and no netem in the kernel, two taps and a relay, whose
+    process's number is in what is returned."""
     relays = []
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         bridges = {place: f"switch{number}" for number, place in enumerate(network.cluster.switches)}
         for name in bridges.values():
-            route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
+            route.link(
+                "add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU
+            )
         for link, (one, other) in zip(network.links, network.ends, strict=True):
             if link.delay_ms and not netem:
                 relays.append(delay_relay.start((one, other), link.delay_ms, pids))
@@ -66,7 +72,12 @@ def make(network: Network, pids: list[int], netem: bool) -> list[int]:
         known = _interfaces(route)
         for place, name in bridges.items():
             route.link("set", index=known[name], state="up")
-            for link, end in [(link, end) for link, pair in zip(network.links, network.ends, strict=True) for end in pair if end.place == place]:
+            for link, end in [
+                (link, end)
+                for link, pair in zip(network.links, network.ends, strict=True)
+                for end in pair
+                if end.place == place
+            ]:
                 route.link("set", index=known[end.name], **_tuning(link), master=known[name], state="up")
                 shape(route, known[end.name], link, netem)
             if not network.bridged:
@@ -75,14 +86,17 @@ def make(network: Network, pids: list[int], netem: bool) -> list[int]:
 
 
 def set_up(network: Network, number: int, netem: bool) -> None:
-    """In a node's namespace, once its ends are there: loopback, addresses, rates, neighbours, and routes where they have to be written out. Neighbours are
-    written down everywhere: what a kernel learns by itself it keeps for 1024 of them in all namespaces together, and 64 nodes have 4032."""
+    """In a node's namespace, once its ends are there: loopback, addresses, rates, neighbours, and routes where they
+    have to be written out. Neighbours are written down everywhere: what a kernel learns by itself it keeps for 1024 of
+    them in all namespaces together, and 64 nodes have 4032."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         known, own = _interfaces(route), network.of_node(number)
         for place, (link, end) in enumerate(own):
             if place == 0:
-                route.addr("add", index=known[end.name], address=address(number), prefixlen=16 if network.bridged else 32)
+                route.addr(
+                    "add", index=known[end.name], address=address(number), prefixlen=16 if network.bridged else 32
+                )
             route.link("set", index=known[end.name], **_tuning(network.links[link]), state="up")
             shape(route, known[end.name], network.links[link], netem)
         near = set[tuple[int, str]]()
@@ -97,15 +111,25 @@ def set_up(network: Network, number: int, netem: bool) -> None:
             onward: dict[str, Any] = {} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
             hops = [{"oif": known[out], **onward} for out, _ in outs]
             ways = hops[0] if len(hops) == 1 else {"multipath": hops}
-            route.route("add", dst=f"{address(way.to)}/32", prefsrc=address(number), **({} if onward else {"scope": "link"}), **ways)
+            route.route(
+                "add",
+                dst=f"{address(way.to)}/32",
+                prefsrc=address(number),
+                **({} if onward else {"scope": "link"}),
+                **ways,
+            )
 
 
 def set_links(network: Network, number: int, up: bool) -> None:
-    """Pull a node's cables out of their switches, or put them back. SystemExit where a link leads straight to another node: both its ends are in nodes, whose
-    kernels would forget the routes over it."""
-    if straight := [link for link, _ in network.of_node(number) if all(end.node is not None for end in network.ends[link])]:
+    """Pull a node's cables out of their switches, or put them back. SystemExit where a link leads straight to another
+    node: both its ends are in nodes, whose kernels would forget the routes over it."""
+    if straight := [
+        link for link, _ in network.of_node(number) if all(end.node is not None for end in network.ends[link])
+    ]:
         ends = " and ".join(network.links[straight[0]].ends)
-        raise SystemExit(f"links.json pulls node {number}, but between {ends} there is no switch: only cables to switches can be pulled")
+        raise SystemExit(
+            f"links.json pulls node {number}, but between {ends} there is no switch: only cables to switches can be pulled"
+        )
     with IPRoute() as route:
         known = _interfaces(route)
         for pair in (network.ends[link] for link, _ in network.of_node(number)):
@@ -126,19 +150,31 @@ def _tuning(link: Link) -> dict[str, Any]:
 
 
 def shape(route: IPRoute, index: int, link: Link, netem: bool) -> None:
-    """What an end sends: netem for the delay, a token bucket for the rate, the bucket inside netem where both are the kernel's."""
+    """What an end sends: netem for the delay, a token bucket for the rate, the bucket inside netem where both are the
+    kernel's."""
     place: dict[str, Any] = {}
     if link.delay_ms and netem:
         route.tc("add", "netem", index, "1:", delay=round(link.delay_ms * 1e3), limit=100_000)
         place = {"parent": "1:1"}
     if link.mbit and link.mbit < SHAPED_MBIT:
-        route.tc("add", "tbf", index, "2:", rate=round(link.mbit * 1e6 / 8), burst=burst(link.mbit), limit=queue(link.mbit), **place)
+        route.tc(
+            "add",
+            "tbf",
+            index,
+            "2:",
+            rate=round(link.mbit * 1e6 / 8),
+            burst=burst(link.mbit),
+            limit=queue(link.mbit),
+            **place,
+        )
 
 
 def _write_out(route: IPRoute, network: Network, place: str, known: dict[str, int]) -> None:
     """Ports neither learn nor flood; each destination goes out of the one port that is written down."""
     for end in (end for pair in network.ends for end in pair if end.place == place):
-        route.link("set", index=known[end.name], kind="bridge_slave", learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0)
+        route.link(
+            "set", index=known[end.name], kind="bridge_slave", learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0
+        )
     for mac, port in network.entries.get(place, set()):
         try:
             route.fdb("add", ifindex=known[port], lladdr=mac, state=ndmsg.states["noarp"])

@@ -1,5 +1,5 @@
-"""Every kind of layer in TensorFlow: a function of the outputs of the layers it reads and of its variables. Images are (side, side, maps), the only
-layout whose convolutions run on a CPU; kernels are (k, k, in, out)."""
+"""Every kind of layer in TensorFlow: a function of the outputs of the layers it reads and of its variables. Images are
+(side, side, maps), the only layout whose convolutions run on a CPU; kernels are (k, k, in, out)."""
 
 from __future__ import annotations
 
@@ -34,12 +34,20 @@ def apply(layer: Layer, activation: Activation, inputs: Sequence[Any], values: S
     """The layer with its activation."""
     spec = layer.spec
     found = _APPLY[type(spec)](layer, spec, inputs, values)
-    active = not spec.classifier if isinstance(spec, Linear) else isinstance(spec, Active) or (isinstance(spec, Conv | Norm | Add) and spec.active)
+    active = (
+        not spec.classifier
+        if isinstance(spec, Linear)
+        else isinstance(spec, Active) or (isinstance(spec, Conv | Norm | Add) and spec.active)
+    )
     return _ACTIVATIONS[activation](found) if active else found
 
 
 def _padding(layer: Layer, kernel: tuple[int, int], stride: int, pad: Any) -> list[list[int]]:
-    return [[0, 0], *(list(pads(side, size, stride, pad)) for side, size in zip(layer.input_shape[1:], kernel, strict=True)), [0, 0]]
+    return [
+        [0, 0],
+        *(list(pads(side, size, stride, pad)) for side, size in zip(layer.input_shape[1:], kernel, strict=True)),
+        [0, 0],
+    ]
 
 
 def _conv(layer: Layer, spec: Conv, inputs: Sequence[Any], values: Sequence[Any]) -> Any:
@@ -90,12 +98,15 @@ def _recurrent(layer: Layer, spec: Recurrent, inputs: Sequence[Any], values: Seq
     flat = tf.reshape(inputs[0], (-1, features))
     weights, biases, recurrent = values[::3], values[2::3], values[1::3]
     read = [
-        tf.unstack(tf.reshape(_product(flat, weight, bias), (-1, positions, weight.shape[0])), axis=1) for weight, bias in zip(weights, biases, strict=True)
+        tf.unstack(tf.reshape(_product(flat, weight, bias), (-1, positions, weight.shape[0])), axis=1)
+        for weight, bias in zip(weights, biases, strict=True)
     ]
     state = inputs[1] if len(inputs) > 1 else tf.zeros_like(read[0][0])
     cell, states = tf.zeros_like(state), []
     for position in range(positions):
-        state, cell = (_lstm if spec.cell == "lstm" else _gru)([gate[position] for gate in read], recurrent, state, cell)
+        state, cell = (_lstm if spec.cell == "lstm" else _gru)(
+            [gate[position] for gate in read], recurrent, state, cell
+        )
         states.append(state)
     return tf.stack(states, 1) if spec.every else state
 
@@ -105,22 +116,34 @@ def _product(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _lstm(read: Sequence[Any], weights: Sequence[Any], state: Any, cell: Any) -> tuple[Any, Any]:
-    enter, forget, new, leave = (seen + tf.matmul(state, weight, transpose_b=True) for seen, weight in zip(read, weights, strict=True))
+    enter, forget, new, leave = (
+        seen + tf.matmul(state, weight, transpose_b=True) for seen, weight in zip(read, weights, strict=True)
+    )
     cell = tf.sigmoid(forget) * cell + tf.sigmoid(enter) * tf.tanh(new)
     return tf.sigmoid(leave) * tf.tanh(cell), cell
 
 
 def _gru(read: Sequence[Any], weights: Sequence[Any], state: Any, cell: Any) -> tuple[Any, Any]:
-    reset, update = (tf.sigmoid(seen + tf.matmul(state, weight, transpose_b=True)) for seen, weight in zip(read[:2], weights[:2], strict=True))
+    reset, update = (
+        tf.sigmoid(seen + tf.matmul(state, weight, transpose_b=True))
+        for seen, weight in zip(read[:2], weights[:2], strict=True)
+    )
     new = tf.tanh(read[2] + tf.matmul(reset * state, weights[2], transpose_b=True))
     return update * state + (1 - update) * new, cell
 
 
 _APPLY: dict[type, Callable[[Layer, Any, Sequence[Any], Sequence[Any]], Any]] = {
-    Conv: _conv, Depthwise: _depthwise, Norm: _norm, Pool: _pool, Pick: _pick, Mean: _mean, Linear: _linear, Recurrent: _recurrent,
+    Conv: _conv,
+    Depthwise: _depthwise,
+    Norm: _norm,
+    Pool: _pool,
+    Pick: _pick,
+    Mean: _mean,
+    Linear: _linear,
+    Recurrent: _recurrent,
     Active: lambda layer, spec, inputs, values: inputs[0],
     Add: lambda layer, spec, inputs, values: tf.add_n(list(inputs)),
     Concat: lambda layer, spec, inputs, values: tf.concat(list(inputs), -1),
     Embedding: lambda layer, spec, inputs, values: tf.gather(values[0], inputs[0]),
     Positions: lambda layer, spec, inputs, values: inputs[0][:, spec.start : spec.stop],
-}  # fmt: skip
+}

@@ -19,9 +19,12 @@ _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
 
 
 class TensorflowModel:
-    """Implements workloads/model.py. The backward pass is one compiled call: all its gradients become ready together, after it."""
+    """Implements workloads/model.py. The backward pass is one compiled call: all its gradients become ready together,
+    after it."""
 
-    def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
+    def __init__(
+        self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
+    ) -> None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
         self._network = network
@@ -36,7 +39,9 @@ class TensorflowModel:
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
         """See Model."""
-        self._gradients = [gradient.reshape(variable.shape) for gradient, variable in zip(gradients, self._variables, strict=True)]
+        self._gradients = [
+            gradient.reshape(variable.shape) for gradient, variable in zip(gradients, self._variables, strict=True)
+        ]
         self._scale, self._ready = tf.constant(scale, tf.float32), ready
 
     def forward(self, batch: Batch) -> float:
@@ -83,7 +88,13 @@ class TensorflowModel:
     def _update(self, gradients: list[Any], chosen: tuple[int, ...]) -> None:
         for index, gradient in zip(chosen, gradients, strict=True):
             variable, velocity = self._variables[index], self._velocities[index]
-            tf.raw_ops.ResourceApplyMomentum(var=variable.handle, accum=velocity.handle, lr=self._learning_rate, grad=gradient, momentum=self._momentum)
+            tf.raw_ops.ResourceApplyMomentum(
+                var=variable.handle,
+                accum=velocity.handle,
+                lr=self._learning_rate,
+                grad=gradient,
+                momentum=self._momentum,
+            )
 
     def _outputs_of(self, inputs: Any) -> Any:
         return outputs(self._network, inputs, self._variables)
@@ -107,7 +118,9 @@ def outputs(network: Network, inputs: Any, values: Sequence[Any]) -> Any:
 def loss(network: Network, inputs: Any, labels: Any, values: Sequence[Any]) -> Any:
     """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
     heads = logits(network, inputs, values)
-    main, *auxiliary = (tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head)) for head in heads)
+    main, *auxiliary = (
+        tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=head)) for head in heads
+    )
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main
 
 

@@ -1,4 +1,5 @@
-"""Every kind of layer in PyTorch: a module that takes the outputs of the layers it reads. Parameters are registered in the order of the table."""
+"""Every kind of layer in PyTorch: a module that takes the outputs of the layers it reads. Parameters are registered in
+the order of the table."""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ from scaleproof.workloads.layers import (
 from scaleproof.workloads.networks import Layer
 from scaleproof.workloads.strips import Crossing, Strip, Way
 
-_ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {"relu": nn.ReLU, "relu6": nn.ReLU6, "tanh": lambda in_place: nn.Tanh()}
+_ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {
+    "relu": nn.ReLU,
+    "relu6": nn.ReLU6,
+    "tanh": lambda in_place: nn.Tanh(),
+}
 
 
 def module(layer: Layer, activation: Activation) -> nn.Module:
@@ -98,14 +103,23 @@ class _Recurrent(nn.Module):
         return torch.stack(states, 1) if self.every else states[-1]
 
 
-def _lstm(read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    enter, forget, new, leave = (seen + functional.linear(state, weight) for seen, weight in zip(read, weights, strict=True))
+def _lstm(
+    read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Tensor, cell: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    enter, forget, new, leave = (
+        seen + functional.linear(state, weight) for seen, weight in zip(read, weights, strict=True)
+    )
     cell = torch.sigmoid(forget) * cell + torch.sigmoid(enter) * torch.tanh(new)
     return torch.sigmoid(leave) * torch.tanh(cell), cell
 
 
-def _gru(read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    reset, update = (torch.sigmoid(seen + functional.linear(state, weight)) for seen, weight in zip(read[:2], weights[:2], strict=True))
+def _gru(
+    read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Tensor, cell: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    reset, update = (
+        torch.sigmoid(seen + functional.linear(state, weight))
+        for seen, weight in zip(read[:2], weights[:2], strict=True)
+    )
     new = torch.tanh(read[2] + functional.linear(reset * state, weights[2]))
     return update * state + (1 - update) * new, cell
 
@@ -113,15 +127,23 @@ def _gru(read: list[torch.Tensor], weights: list[nn.Parameter], state: torch.Ten
 def _conv(layer: Layer, spec: Conv) -> nn.Module:
     kernel = spec.kernel_on(layer.input_shape)
     features, maps = layer.weight_shape[:2]
-    (top, bottom), (left, right) = (pads(side, size, spec.stride, spec.pad) for side, size in zip(layer.input_shape[1:], kernel, strict=True))
+    (top, bottom), (left, right) = (
+        pads(side, size, spec.stride, spec.pad) for side, size in zip(layer.input_shape[1:], kernel, strict=True)
+    )
     padding = (top, left) if (top, left) == (bottom, right) else (0, 0)
     convolution = nn.Conv2d(maps, features, kernel, stride=spec.stride, padding=padding, bias=spec.bias)
-    return convolution if (top, left) == (bottom, right) else nn.Sequential(nn.ZeroPad2d((left, right, top, bottom)), convolution)
+    return (
+        convolution
+        if (top, left) == (bottom, right)
+        else nn.Sequential(nn.ZeroPad2d((left, right, top, bottom)), convolution)
+    )
 
 
 def _depthwise(layer: Layer, spec: Depthwise) -> nn.Module:
     maps, before, after = layer.input_shape[0], *pads(layer.input_shape[1], spec.kernel, spec.stride, spec.pad)
-    convolution = nn.Conv2d(maps, maps, spec.kernel, stride=spec.stride, padding=before if before == after else 0, groups=maps, bias=False)
+    convolution = nn.Conv2d(
+        maps, maps, spec.kernel, stride=spec.stride, padding=before if before == after else 0, groups=maps, bias=False
+    )
     return convolution if before == after else nn.Sequential(nn.ZeroPad2d((before, after, before, after)), convolution)
 
 
@@ -173,10 +195,18 @@ def _add(first: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
 
 
 _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
-    Conv: _conv, Depthwise: _depthwise, Norm: _Norm, Pool: _pool, Pick: _pick, Mean: _mean, Linear: _linear, Strip: _linear,
-    Recurrent: _Recurrent, Crossing: _crossing,
+    Conv: _conv,
+    Depthwise: _depthwise,
+    Norm: _Norm,
+    Pool: _pool,
+    Pick: _pick,
+    Mean: _mean,
+    Linear: _linear,
+    Strip: _linear,
+    Recurrent: _Recurrent,
+    Crossing: _crossing,
     Add: lambda layer, spec: _Function(_add),
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
     Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),
     Positions: lambda layer, spec: _Function(lambda x: x[:, spec.start : spec.stop]),
-}  # fmt: skip
+}

@@ -15,16 +15,25 @@ from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
 
 
 class TorchModel:
-    """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write; zeroing and accumulating take two of each.
-    With `births` (remote/allocation.py) gradients are born there instead, where torch can."""
+    """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write;
+    zeroing and accumulating take two of each. With `births` (remote/allocation.py) gradients are born there instead,
+    where torch can."""
 
-    def __init__(self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int) -> None:
+    def __init__(
+        self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
+    ) -> None:
         torch.set_num_threads(threads)
         self._module = module_of(network)
-        self._module.load_state_dict(dict(zip(self._module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True)
+        self._module.load_state_dict(
+            dict(zip(self._module.state_dict(), map(torch.from_numpy, values), strict=True)), assign=True
+        )
         self._parameters: list[torch.Tensor] = list(self._module.parameters())
         self._gradients: list[torch.Tensor] = []
-        self._stepped = [self._parameters, self._gradients, [torch.zeros_like(parameter) for parameter in self._parameters]]
+        self._stepped = [
+            self._parameters,
+            self._gradients,
+            [torch.zeros_like(parameter) for parameter in self._parameters],
+        ]
         self._learning_rate, self._momentum = learning_rate, momentum
         self._scale = 1.0
         self._loss = torch.zeros(())
@@ -53,17 +62,32 @@ class TorchModel:
             self._loss.backward()  # type: ignore[no-untyped-call]
 
     def update(self, only: Sequence[int] | None = None) -> None:
-        """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second of every launch."""
-        parameters, gradients, velocities = self._stepped if only is None else ([values[index] for index in only] for values in self._stepped)
+        """See Model. The kernel under torch.optim.SGD(fused=True): torch.optim itself imports torch._dynamo, a second
+        of every launch."""
+        parameters, gradients, velocities = (
+            self._stepped if only is None else ([values[index] for index in only] for values in self._stepped)
+        )
         torch._fused_sgd_(
-            parameters, gradients, velocities,
-            weight_decay=0.0, momentum=self._momentum, lr=self._learning_rate, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
-        )  # fmt: skip
+            parameters,
+            gradients,
+            velocities,
+            weight_decay=0.0,
+            momentum=self._momentum,
+            lr=self._learning_rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+        )
 
     def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """See PiecewiseModel."""
         pieces = [torch.from_numpy(piece) for piece in values]
-        self._stepped = [pieces, [torch.from_numpy(piece) for piece in gradients], [torch.zeros_like(piece) for piece in pieces]]
+        self._stepped = [
+            pieces,
+            [torch.from_numpy(piece) for piece in gradients],
+            [torch.zeros_like(piece) for piece in pieces],
+        ]
 
     def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
         """See Model."""
@@ -121,7 +145,8 @@ class Graph(nn.Module):
 
 
 def module_of(network: Network) -> Graph:
-    """The network as a module without memory (device meta): values come from data.py, so that both frameworks start from the same ones."""
+    """The network as a module without memory (device meta): values come from data.py, so that both frameworks start
+    from the same ones."""
     with torch.device("meta"):
         return Graph(network)
 
@@ -134,5 +159,7 @@ def logits(module: nn.Module, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def loss_of(module: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Mean softmax cross-entropy over samples (and positions), with that of an auxiliary head."""
-    main, *auxiliary = (nn.functional.cross_entropy(found.flatten(0, -2), labels.flatten()) for found in logits(module, inputs))
+    main, *auxiliary = (
+        nn.functional.cross_entropy(found.flatten(0, -2), labels.flatten()) for found in logits(module, inputs)
+    )
     return main + AUXILIARY_WEIGHT * auxiliary[0] if auxiliary else main

@@ -83,45 +83,106 @@ def compose(
     shared = {name: common(facts, name) for name in SHARED_FACTS}
     preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
     here = orders.case_here()
-    disturbed = disturbances(here, orders.address, watch, events, around.load, around.idle, network, below=around.site is None)
-    failure = failure_of(ended.cause) if ended.cause else silent_failure(here, orders.address, watch, events, preflight, network)
+    disturbed = disturbances(
+        here, orders.address, watch, events, around.load, around.idle, network, below=around.site is None
+    )
+    failure = (
+        failure_of(ended.cause)
+        if ended.cause
+        else silent_failure(here, orders.address, watch, events, preflight, network)
+    )
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
-    transport: dict[str, Any] = {"ranks": per_rank(watch, "transport"), "traffic": per_rank(watch, "traffic"), "interface": here.interface}
+    transport: dict[str, Any] = {
+        "ranks": per_rank(watch, "transport"),
+        "traffic": per_rank(watch, "traffic"),
+        "interface": here.interface,
+    }
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
     if case.fabric in ("guests", "netns"):
         transport["fabric"] = read_json(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
-    crowded = crowding(per_rank(watch, "pace"), per_rank(watch, "late"), watch.idle if around.site is None and case.fabric != "guests" else IdleTrace())
+    crowded = crowding(
+        per_rank(watch, "pace"),
+        per_rank(watch, "late"),
+        watch.idle if around.site is None and case.fabric != "guests" else IdleTrace(),
+    )
     if case.fabric == "guests":  # whose kernels tell of their own processors, not of this machine's
         crowded = replace(crowded, idle=None)
     if sleeps(case):
         disturbed += saturation(crowded)
-    crowded_out = around.site.oversubscribed(case.threads_per_rank) if around.site else case.ranks * case.threads_per_rank > usable_cores()
+    crowded_out = (
+        around.site.oversubscribed(case.threads_per_rank)
+        if around.site
+        else case.ranks * case.threads_per_rank > usable_cores()
+    )
     changing = {**around.load, "power_w": power_w(before, after, ended.wall_s), "crowding": asdict(crowded)}
     return Record(
-        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence=evidence,
-        oversubscribed=not sleeps(case) and crowded_out, status=status, failure=failure,
-        ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks], preflight=preflight, network=network,
-        checks=[Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]],
+        launch=orders.launch,
+        case_id=orders.case_id,
+        case=case,
+        size=orders.size,
+        plan_index=orders.plan_index,
+        seed=orders.seed,
+        evidence=evidence,
+        oversubscribed=not sleeps(case) and crowded_out,
+        status=status,
+        failure=failure,
+        ranks=[_rank_status(rank, watch, shared) for rank in watch.ranks],
+        preflight=preflight,
+        network=network,
+        checks=[
+            Check(rank=rank, **check) for rank, report in sorted(watch.reports.items()) for check in report["checks"]
+        ],
         clocks=[Clock(rank=rank, **found) for rank, found in enumerate(_clocks(watch)) if found],
-        inputs=[InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])],
-        warnings=[*warnings(around.preflight), *_warnings(ended), *link_warnings(transport.get("fabric")), *disturbed, *unequal_hosts(facts)],
-        code=code_version(), machine=around.machine, environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
-        transport=transport, started_at=around.started_at, wall_s=round(ended.wall_s, 4), command=command(case, orders, around.site),
-        artifacts=dict.fromkeys(_artifacts(watch), ""), stall=ended.stall, placement=around.site.placement() if around.site else None,
+        inputs=[
+            InputCheck(**found) for _, report in sorted(watch.reports.items()) for found in report.get("inputs", [])
+        ],
+        warnings=[
+            *warnings(around.preflight),
+            *_warnings(ended),
+            *link_warnings(transport.get("fabric")),
+            *disturbed,
+            *unequal_hosts(facts),
+        ],
+        code=code_version(),
+        machine=around.machine,
+        environment={**around.fixed, "load": changing, "libraries": shared["libraries"]},
+        transport=transport,
+        started_at=around.started_at,
+        wall_s=round(ended.wall_s, 4),
+        command=command(case, orders, around.site),
+        artifacts=dict.fromkeys(_artifacts(watch), ""),
+        stall=ended.stall,
+        placement=around.site.placement() if around.site else None,
         sniff=around.sniff,
-    )  # fmt: skip
+    )
 
 
 def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around: Surroundings) -> Record:
     """The record of a case that cannot run here."""
     failure = Failure(code="not_runnable", rank=-1, message=reason, step=-1, operation="", advice=advice)
     return Record(
-        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed,
+        launch=orders.launch,
+        case_id=orders.case_id,
+        case=case,
+        size=orders.size,
+        plan_index=orders.plan_index,
+        seed=orders.seed,
         evidence="simulated" if case.fabric == "simulated" else "measured",
-        oversubscribed=False, status="not_runnable", failure=failure, ranks=[], checks=[], warnings=[], code=code_version(case.fabric), machine=around.machine,
-        environment=around.fixed, transport={}, started_at=around.started_at, wall_s=0.0, command=command(case, orders),
-    )  # fmt: skip
+        oversubscribed=False,
+        status="not_runnable",
+        failure=failure,
+        ranks=[],
+        checks=[],
+        warnings=[],
+        code=code_version(case.fabric),
+        machine=around.machine,
+        environment=around.fixed,
+        transport={},
+        started_at=around.started_at,
+        wall_s=0.0,
+        command=command(case, orders),
+    )
 
 
 def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
@@ -129,10 +190,21 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
     wrong = failed(around.preflight)
     assert wrong is not None, "a launch is refused for a reason"
     # Without room for the records of all launches there is no use in trying them one by one: disk_full ends the run.
-    code: FailureCode = "disk_full" if wrong.code == "disk" else "node_lost" if wrong.code == "node_lost" else "preflight"
-    failure = Failure(code=code, rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice)
+    code: FailureCode = (
+        "disk_full" if wrong.code == "disk" else "node_lost" if wrong.code == "node_lost" else "preflight"
+    )
+    failure = Failure(
+        code=code, rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice
+    )
     record = not_started(case, orders, "", "", around)
-    return record.model_copy(update={"status": "failed", "failure": failure, "preflight": around.preflight, "warnings": warnings(around.preflight)})
+    return record.model_copy(
+        update={
+            "status": "failed",
+            "failure": failure,
+            "preflight": around.preflight,
+            "warnings": warnings(around.preflight),
+        }
+    )
 
 
 def command(case: AnyCase, orders: Orders, site: Site | None = None) -> list[str]:
@@ -144,7 +216,9 @@ def command(case: AnyCase, orders: Orders, site: Site | None = None) -> list[str
 def failure_of(sign: Sign) -> Failure:
     """A sign with advice; an exception's own code counts only when it is one of the record's."""
     code: Any = sign.code if sign.code in get_args(FailureCode) else "rank_raised"
-    return Failure(code=code, rank=sign.rank, message=sign.message, step=sign.step, operation=sign.operation, advice=ADVICE[code])
+    return Failure(
+        code=code, rank=sign.rank, message=sign.message, step=sign.step, operation=sign.operation, advice=ADVICE[code]
+    )
 
 
 def disk_full(error: OSError) -> bool:
@@ -155,27 +229,64 @@ def disk_full(error: OSError) -> bool:
 def _rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]]) -> RankStatus:
     """A rank that has not ended was ended by the supervisor."""
     end, report, line = watch.ends.get(rank), watch.reports.get(rank), watch.board.read(rank)
-    code: Any = report["code"] if report and report["code"] in get_args(FailureCode) else "rank_raised" if report and report["code"] else None
-    message = report["message"] if report else "" if end is None else f"killed by {signal_name(end['signal'])}" if end["signal"] else ""
-    facts = {key: value for key, value in (report or {"facts": {}})["facts"].items() if key not in ("traffic", "transport")}
+    code: Any = (
+        report["code"]
+        if report and report["code"] in get_args(FailureCode)
+        else "rank_raised"
+        if report and report["code"]
+        else None
+    )
+    message = (
+        report["message"]
+        if report
+        else ""
+        if end is None
+        else f"killed by {signal_name(end['signal'])}"
+        if end["signal"]
+        else ""
+    )
+    facts = {
+        key: value for key, value in (report or {"facts": {}})["facts"].items() if key not in ("traffic", "transport")
+    }
     facts |= {name: own(facts, name, values) for name, values in shared.items() if name in facts}
-    status: Any = "killed" if end is None or end["signal"] is not None else "ok" if report and report["status"] == "ok" and end["exit_code"] == 0 else "failed"
+    status: Any = (
+        "killed"
+        if end is None or end["signal"] is not None
+        else "ok"
+        if report and report["status"] == "ok" and end["exit_code"] == 0
+        else "failed"
+    )
     return RankStatus(
-        rank=rank, pid=watch.board.pid(rank), exit_code=end["exit_code"] if end else None, signal=end["signal"] if end else None, status=status,
-        code=code, message=message, step=line.step, operation=line.operation, facts=without_places(facts),
-    )  # fmt: skip
+        rank=rank,
+        pid=watch.board.pid(rank),
+        exit_code=end["exit_code"] if end else None,
+        signal=end["signal"] if end else None,
+        status=status,
+        code=code,
+        message=message,
+        step=line.step,
+        operation=line.operation,
+        facts=without_places(facts),
+    )
 
 
 def _clocks(watch: Watch) -> list[dict[str, Any] | None]:
     """Each rank's comparison with rank 0's clock, None where there was none."""
-    return [{name: found[name] for name in ("offset_ns", "uncertainty_ns")} if found else None for found in per_rank(watch, "clock")]
+    return [
+        {name: found[name] for name in ("offset_ns", "uncertainty_ns")} if found else None
+        for found in per_rank(watch, "clock")
+    ]
 
 
 def _warnings(ended: Ended) -> list[Warning]:
     found = []
     if ended.leftovers:
         message = f"the launch ended but left {', '.join(ended.leftovers)}; all was removed"
-        found.append(Warning(code="leftovers", message=message, advice="a library does not clean up after itself; see its rank logs"))
+        found.append(
+            Warning(
+                code="leftovers", message=message, advice="a library does not clean up after itself; see its rank logs"
+            )
+        )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Did the machine have cores enough for a launch? Ranks that only sleep and communicate may be more than the cores, but then nobody must wait for one."""
+"""Did the machine have cores enough for a launch? Ranks that only sleep and communicate may be more than the cores, but
+then nobody must wait for one."""
 
 from __future__ import annotations
 
@@ -16,29 +17,34 @@ IDLE = 0.10
 LATE = 0.05
 """By so much of their length passes may end late."""
 FULL = 0.05
-"""Share of the timed region that may lie in quarters of a second without IDLE: what a full machine delays meanwhile is at most that, the error that replay may
-have."""
+"""Share of the timed region that may lie in quarters of a second without IDLE: what a full machine delays meanwhile is
+at most that, the error that replay may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowding:
-    """Over the timed region, of the rank where it was worst; None where it was not readable, or too short for the kernel's ticks."""
+    """Over the timed region, of the rank where it was worst; None where it was not readable, or too short for the
+    kernel's ticks."""
 
     idle: float | None = None
     """Share of all cores' time that was idle."""
     queued: float | None = None
-    """Time for which a rank's threads waited for a core, over the timed region: shown only. A thread that is woken for every packet waits often, and when it
-    waits it finds more packets at once, so that no byte is later for it."""
+    """Time for which a rank's threads waited for a core, over the timed region: shown only. A thread that is woken for
+    every packet waits often, and when it waits it finds more packets at once, so that no byte is later for it."""
     late: float | None = None
     """Lateness of replayed passes over their length."""
     full: float | None = None
     """Share of the time in which less than IDLE was idle, by the supervisor's quarters of a second."""
     quota: float | None = None
-    """Time for which the supervisor's control group waited for its quota of processor time, over the timed region: idle cores may be barred to a container."""
+    """Time for which the supervisor's control group waited for its quota of processor time, over the timed region: idle
+    cores may be barred to a container."""
 
 
-def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None], trace: IdleTrace) -> Crowding:
-    """From what each rank saw at the start and the end of its timed region, how late its sleeps ended, and what the supervisor saw meanwhile."""
+def crowding(
+    paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[str, Any] | None], trace: IdleTrace
+) -> Crowding:
+    """From what each rank saw at the start and the end of its timed region, how late its sleeps ended, and what the
+    supervisor saw meanwhile."""
     idle, queued = [], []
     for pace in paces:
         start, end = (pace or {}).get("start") or {}, (pace or {}).get("end") or {}
@@ -49,10 +55,17 @@ def crowding(paces: Sequence[Mapping[str, Any] | None], lates: Sequence[Mapping[
         if lasted and waited is not None:
             queued.append(waited / lasted)
     late = [found["late_ns"] / found["planned_ns"] for found in lates if found and found["planned_ns"]]
-    regions = [(start["at_ns"], end["at_ns"]) for pace in paces if (start := (pace or {}).get("start")) and (end := (pace or {}).get("end"))]
+    regions = [
+        (start["at_ns"], end["at_ns"])
+        for pace in paces
+        if (start := (pace or {}).get("start")) and (end := (pace or {}).get("end"))
+    ]
     full = [share for region in regions if (share := trace.full_share(*region, IDLE)) is not None]
     quota = [share for region in regions if (share := trace.quota_share(*region)) is not None]
-    rounded = [None if not values else round(pick(values), 4) for values, pick in ((idle, min), (queued, max), (late, max), (full, max), (quota, max))]
+    rounded = [
+        None if not values else round(pick(values), 4)
+        for values, pick in ((idle, min), (queued, max), (late, max), (full, max), (quota, max))
+    ]
     return Crowding(*rounded)
 
 
@@ -62,15 +75,20 @@ def _between(start: Mapping[str, Any], end: Mapping[str, Any], name: str) -> int
 
 
 def saturation(found: Crowding) -> list[Warning]:
-    """One warning with all reasons, for a launch whose compute was replayed; none of its times counts then (core/record_schema.py: EXCLUDING)."""
+    """One warning with all reasons, for a launch whose compute was replayed; none of its times counts then
+    (core/record_schema.py: EXCLUDING)."""
     reasons = []
     if found.idle is not None and found.idle < IDLE:
         reasons.append(f"{found.idle:.0%} of the cores' time was idle, at least {IDLE:.0%} must be")
     if found.late is not None and found.late > LATE:
         reasons.append(f"replayed passes ended {found.late:.0%} of their length too late, at most {LATE:.0%} may be")
     if found.full is not None and found.full > FULL:
-        reasons.append(f"for {found.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so")
+        reasons.append(
+            f"for {found.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so"
+        )
     if found.quota is not None and found.quota > FULL:
-        reasons.append(f"for {found.quota:.0%} of the time it waited for the quota of its control group, at most {FULL:.0%} may be so")
+        reasons.append(
+            f"for {found.quota:.0%} of the time it waited for the quota of its control group, at most {FULL:.0%} may be so"
+        )
     advice = "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), end what else runs here, or raise a container's quota"
     return [Warning(code="saturated", message="; ".join(reasons), advice=advice)] if reasons else []

@@ -1,4 +1,5 @@
-"""What disturbed a launch: other work, a hypervisor, heat, a quota, a lower clock, foreign traffic. Each is a warning; the numbers stay, marked."""
+"""What disturbed a launch: other work, a hypervisor, heat, a quota, a lower clock, foreign traffic. Each is a warning;
+the numbers stay, marked."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ SHORT_S = 0.3
 
 
 def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below: bool = True) -> list[Warning]:
-    """From two readings of `record.pace.load`, around the whole launch. `below`: whether its processes are the reader's, so that others' can be told."""
+    """From two readings of `record.pace.load`, around the whole launch. `below`: whether its processes are the
+    reader's, so that others' can be told."""
     found = []
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:
@@ -35,10 +37,20 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below:
         if steal > STEAL:
             message = f"a hypervisor took {steal:.1%} of the processor time"
             found.append(_warning("stolen", message, "run on a host of your own, or compare only within a block"))
-        busy = ticks - (after["idle_ticks"] - before["idle_ticks"]) - ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0))
+        busy = (
+            ticks
+            - (after["idle_ticks"] - before["idle_ticks"])
+            - ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0))
+        )
         foreign = (busy - HZ * (after["own_cpu_s"] - before["own_cpu_s"])) / ticks
         if below and foreign > FOREIGN:
-            found.append(_warning("contended", f"other processes took {foreign:.0%} of the processor time", "end what else runs here and launch again"))
+            found.append(
+                _warning(
+                    "contended",
+                    f"other processes took {foreign:.0%} of the processor time",
+                    "end what else runs here and launch again",
+                )
+            )
     heat = (after.get("thermal_throttles") or 0) - (before.get("thermal_throttles") or 0)
     if heat > 0:
         message = f"the processor slowed itself down {heat} times because of heat (hottest sensor {after.get('temperature_c')} degrees Celsius)"
@@ -58,20 +70,28 @@ def rank_warnings(paces: Mapping[int, Mapping[str, Any]]) -> list[Warning]:
     found = []
     if slower:
         message = f"cores slowed down: {', '.join(slower)}"
-        found.append(_warning("frequency_dropped", message, "fix the frequency (governor `performance`), or warm up for longer"))
+        found.append(
+            _warning("frequency_dropped", message, "fix the frequency (governor `performance`), or warm up for longer")
+        )
     if waited:
         message = f"the control group's processor quota was used up: {', '.join(waited)}"
         found.append(_warning("throttled", message, "raise cpu.max of the container, or use fewer ranks or threads"))
     return found
 
 
-def network_warnings(case: AnyCase, network: Sequence[RankNetwork], path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:
-    """Traffic that is not the launch's, and traffic of the launch that nobody saw. `path`: the transport's; `idle`: bytes a second before the experiment."""
-    return [warning for part in carried(network) for warning in _of_namespace(case, part, path, messages, idle, seconds)]
+def network_warnings(
+    case: AnyCase, network: Sequence[RankNetwork], path: str, messages: int, idle: Mapping[str, float], seconds: float
+) -> list[Warning]:
+    """Traffic that is not the launch's, and traffic of the launch that nobody saw. `path`: the transport's; `idle`:
+    bytes a second before the experiment."""
+    return [
+        warning for part in carried(network) for warning in _of_namespace(case, part, path, messages, idle, seconds)
+    ]
 
 
 def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: str, interface: str) -> list[Warning]:
-    """Sockets that a transport opened elsewhere than on the requested interface's address. `bound`: rank to its `listening` and `connected` addresses."""
+    """Sockets that a transport opened elsewhere than on the requested interface's address. `bound`: rank to its
+    `listening` and `connected` addresses."""
     found = []
     for kind, advice in (
         ("listening", "others can reach it there"),
@@ -89,7 +109,11 @@ def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
     wrong = []
     network = network or {}
     for node, found in enumerate(network.get("found", [])):
-        set_here = {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]} if "link_delay_ms" in network else {}
+        set_here = (
+            {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]}
+            if "link_delay_ms" in network
+            else {}
+        )
         told = set_here | (found or {})
         wanted_ms, wanted_mbit, rtt_ms, mbit = (told.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit"))
         if "rtt_ms" in told and rtt_ms is None:
@@ -104,7 +128,9 @@ def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
     return [_warning(LINK, f"before the ranks started links gave: {'; '.join(wrong)}", advice)] if wrong else []
 
 
-def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float) -> list[Warning]:
+def _of_namespace(
+    case: AnyCase, part: Carried, path: str, messages: int, idle: Mapping[str, float], seconds: float
+) -> list[Warning]:
     asked = format_bytes(part.asked_bytes)
     if path == "shared memory":
         leak = background(part, None, idle, seconds) if part.asked_bytes else {}
@@ -114,7 +140,13 @@ def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: 
     found = []
     if path == "socket" and unseen(part, case.interface):
         message = f"no interface carried the {asked} asked; {case.interface!r} sent {format_bytes(part.sent_bytes.get(case.interface, 0))}"
-        found.append(_warning("unseen_traffic", message, "the library may use shared memory between ranks of one machine; look at its settings"))
+        found.append(
+            _warning(
+                "unseen_traffic",
+                message,
+                "the library may use shared memory between ranks of one machine; look at its settings",
+            )
+        )
     others = background(part, case.interface, idle, seconds)
     if case.fabric in NODES_OF_OWN:  # whatever stays on a node goes through its loopback, and all else are its links
         others = {} if case.fabric == "netns" else {name: count for name, count in others.items() if name != "lo"}
@@ -122,11 +154,15 @@ def _of_namespace(case: AnyCase, part: Carried, path: str, messages: int, idle: 
         others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
     if others:
         message = f"meanwhile other interfaces sent {_listed(others)} above idle"
-        found.append(_warning("contended_network", message, "other traffic shared the machine; run again when it is quiet"))
+        found.append(
+            _warning("contended_network", message, "other traffic shared the machine; run again when it is quiet")
+        )
     sends = case.transport is not None and registry.entry("transport", case.transport).point_to_point
     if path == "socket" and sends and (extra := shared(part, case.interface, messages)):
         message = f"{case.interface!r} sent {format_bytes(extra)} more than the launch can have"
-        found.append(_warning("contended_network", message, "other traffic used the same interface; run again when it is quiet"))
+        found.append(
+            _warning("contended_network", message, "other traffic used the same interface; run again when it is quiet")
+        )
     return found
 
 

@@ -1,4 +1,5 @@
-"""What all ranks of a launch must have in common, or must not: libraries, machines, seeds. Looked at when they have reported."""
+"""What all ranks of a launch must have in common, or must not: libraries, machines, seeds. Looked at when they have
+reported."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def agreement(facts: Facts) -> list[PreflightCheck]:
 
 
 def same_libraries(facts: Facts) -> PreflightCheck:
-    """A library or package on several ranks is the same build on each. One that only some ranks loaded is told, and no failure: roles differ."""
+    """A library or package on several ranks is the same build on each. One that only some ranks loaded is told, and no
+    failure: roles differ."""
     versions: dict[str, dict[int, str]] = {}
     for rank, found in facts.items():
         for name, version in {**found.get("packages", {}), **found.get("libraries", {})}.items():
@@ -31,20 +33,36 @@ def same_libraries(facts: Facts) -> PreflightCheck:
     if different:
         name, by_rank = min(different.items())
         message = f"{name} differs: " + "; ".join(f"rank {rank} {version}" for rank, version in _first_of_each(by_rank))
-        return _check("same_libraries", False, message, "install the same environment on every node; `ranks` in the record lists what each rank loaded")
+        return _check(
+            "same_libraries",
+            False,
+            message,
+            "install the same environment on every node; `ranks` in the record lists what each rank loaded",
+        )
     partly = sorted(name for name, by_rank in versions.items() if len(by_rank) < len(facts))
     more = f"; only some ranks loaded {', '.join(partly)}" if partly else ""
-    return _check("same_libraries", True, f"{len(versions)} libraries and packages in one version each on {len(facts)} ranks{more}")
+    return _check(
+        "same_libraries",
+        True,
+        f"{len(versions)} libraries and packages in one version each on {len(facts)} ranks{more}",
+    )
 
 
 def unequal_hosts(facts: Facts) -> list[Warning]:
-    """Kernel, processor, its features, Python, clock source or governor differ between ranks: no failure, but a step takes as long as the slowest node."""
+    """Kernel, processor, its features, Python, clock source or governor differ between ranks: no failure, but a step
+    takes as long as the slowest node."""
     found = []
     for name in _SAME_HOST:
         values = {rank: str(found.get("host", {}).get(name)) for rank, found in facts.items()}
         if len(set(values.values())) > 1:
             message = f"{name} differs: " + "; ".join(f"rank {rank} {value}" for rank, value in _first_of_each(values))
-            found.append(Warning(code="unequal_hosts", message=message, advice="choose nodes that are alike: a step takes as long as the slowest node"))
+            found.append(
+                Warning(
+                    code="unequal_hosts",
+                    message=message,
+                    advice="choose nodes that are alike: a step takes as long as the slowest node",
+                )
+            )
     return found
 
 
@@ -54,7 +72,9 @@ def seeds(facts: Facts) -> PreflightCheck:
     for name in _EQUAL_SEEDS:
         values = {rank: str(found.get(name)) for rank, found in logged.items()}
         if len(set(values.values())) > 1:
-            message = f"seed {name!r} must be equal and is " + "; ".join(f"{value} on rank {rank}" for rank, value in _first_of_each(values))
+            message = f"seed {name!r} must be equal and is " + "; ".join(
+                f"{value} on rank {rank}" for rank, value in _first_of_each(values)
+            )
             return _check("seeds", False, message, "start all ranks of a launch with one seed")
     distinct = []
     for name in _DISTINCT_SEEDS:
@@ -71,7 +91,15 @@ def seeds(facts: Facts) -> PreflightCheck:
 def common(facts: Facts, name: str) -> dict[str, Any]:
     """The entries of a mapping among the facts that all ranks have alike."""
     mappings = [found.get(name, {}) for found in facts.values()]
-    return {key: value for key, value in mappings[0].items() if all(key in other and other[key] == value for other in mappings)} if mappings else {}
+    return (
+        {
+            key: value
+            for key, value in mappings[0].items()
+            if all(key in other and other[key] == value for other in mappings)
+        }
+        if mappings
+        else {}
+    )
 
 
 def own(found: Mapping[str, Any], name: str, shared: Mapping[str, Any]) -> dict[str, Any]:

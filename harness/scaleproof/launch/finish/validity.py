@@ -1,4 +1,5 @@
-"""A launch whose ranks all ended well: did it measure anything, did its bytes travel where they should, and what disturbed it?"""
+"""A launch whose ranks all ended well: did it measure anything, did its bytes travel where they should, and what
+disturbed it?"""
 
 from __future__ import annotations
 
@@ -35,16 +36,36 @@ def network_of(watch: Watch) -> list[RankNetwork]:
         counters, facts = report.get("counters") or {}, report["facts"]
         if {"start", "end"} <= counters.keys():
             asked = facts.get("asked") or {}
-            nbytes = asked["end"] - asked["start"] if {"start", "end"} <= asked.keys() else (facts.get("traffic") or {}).get("nbytes", 0)
-            parts.append(RankNetwork(rank=rank, namespace=report["namespace"], asked_bytes=nbytes, before=counters["start"], after=counters["end"]))
+            nbytes = (
+                asked["end"] - asked["start"]
+                if {"start", "end"} <= asked.keys()
+                else (facts.get("traffic") or {}).get("nbytes", 0)
+            )
+            parts.append(
+                RankNetwork(
+                    rank=rank,
+                    namespace=report["namespace"],
+                    asked_bytes=nbytes,
+                    before=counters["start"],
+                    after=counters["end"],
+                )
+            )
     return parts
 
 
 def silent_failure(
-    case: AnyCase, address: str, watch: Watch, events: Mapping[int, np.ndarray], preflight: Sequence[PreflightCheck], network: Sequence[RankNetwork]
+    case: AnyCase,
+    address: str,
+    watch: Watch,
+    events: Mapping[int, np.ndarray],
+    preflight: Sequence[PreflightCheck],
+    network: Sequence[RankNetwork],
 ) -> Failure | None:
-    """Nothing measured, a check that failed, another interface than the requested one: reasons to fail that no rank saw. `address`: what ranks had to bind."""
-    if not any(len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()):
+    """Nothing measured, a check that failed, another interface than the requested one: reasons to fail that no rank
+    saw. `address`: what ranks had to bind."""
+    if not any(
+        len(rows) and bool(np.any(~rows["warmup"] & ~np.isin(rows["event"], MOMENTS))) for rows in events.values()
+    ):
         return _failure("empty_result", "no sample outside the warm-up")
     if (wrong := failed(preflight)) is not None:
         return _failure("preflight", f"{wrong.code}: {wrong.message}", wrong.advice)
@@ -57,7 +78,10 @@ def silent_failure(
         if carrier is not None and not (case.fabric in NODES_OF_OWN and carrier == LOOPBACK):
             moved, requested = part.sent_bytes[carrier], part.sent_bytes.get(case.interface, 0)
             asked = f"of the {format_bytes(part.asked_bytes)} asked"
-            return _failure("wrong_interface", f"{carrier!r} carried {format_bytes(moved)} {asked}, the requested {case.interface!r} {format_bytes(requested)}")
+            return _failure(
+                "wrong_interface",
+                f"{carrier!r} carried {format_bytes(moved)} {asked}, the requested {case.interface!r} {format_bytes(requested)}",
+            )
     return _wrong_address(case, address, watch)
 
 
@@ -71,17 +95,22 @@ def disturbances(
     network: Sequence[RankNetwork],
     below: bool = True,
 ) -> list[Warning]:
-    """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of each interface without us. `below`: see
-    machine_warnings."""
+    """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of
+    each interface without us. `below`: see machine_warnings."""
     messages = sum((found or {}).get("messages", 0) for found in per_rank(watch, "traffic"))
     moments = [int(row["start_ns"]) for rows in events.values() for row in rows[np.isin(rows["event"], MOMENTS)]]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     paces = {rank: pace for rank, pace in enumerate(per_rank(watch, "pace")) if pace}
     around = machine_warnings(load["before"], load["after"], below) if {"before", "after"} <= load.keys() else []
     bound = {
-        rank: {kind: [found for found in addresses if found != _address(watch, rank, address)] for kind, addresses in sockets.items()}
+        rank: {
+            kind: [found for found in addresses if found != _address(watch, rank, address)]
+            for kind, addresses in sockets.items()
+        }
         for rank, sockets in enumerate(per_rank(watch, "sockets"))
-        if sockets and _path(watch) == "socket" and case.fabric not in NODES_OF_OWN  # nobody else reaches those nodes, and their links are counted
+        if sockets
+        and _path(watch) == "socket"
+        and case.fabric not in NODES_OF_OWN  # nobody else reaches those nodes, and their links are counted
     }
     network_found = network_warnings(case, network, _path(watch), messages, idle, seconds)
     return [*around, *rank_warnings(paces), *network_found, *address_warnings(bound, address, case.interface)]
@@ -92,11 +121,16 @@ def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | 
     if case.program not in ("train", "collective") and case.ranks > case.nodes:
         return None
     for part in carried(network):
-        # A node of an allocation may have other ways than the interface asked for; all links of a node of namespaces are its network.
+        # A node of an allocation may have other ways than the interface asked for; all links of a node of namespaces
+        # are its network.
         if (moved := past_the_links(part, case.interface if case.fabric == "host" else None)) is not None:
             node, asked = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
             links = f"{case.interface!r} of {node}" if case.fabric == "host" else f"the links of {node}"
-            return _failure("wrong_interface", f"{links} carried {format_bytes(moved)} of the {asked} asked: bytes took another way", PAST_ADVICE)
+            return _failure(
+                "wrong_interface",
+                f"{links} carried {format_bytes(moved)} of the {asked} asked: bytes took another way",
+                PAST_ADVICE,
+            )
     return None
 
 
@@ -106,7 +140,10 @@ def _wrong_address(case: AnyCase, address: str, watch: Watch) -> Failure | None:
         connected = (bound or {}).get("connected", [])
         wanted = _address(watch, rank, address)
         if _path(watch) == "socket" and connected and wanted not in connected:
-            return _failure("wrong_interface", f"rank {rank}'s connections are bound to {', '.join(connected)}, not to {wanted} of {case.interface!r}")
+            return _failure(
+                "wrong_interface",
+                f"rank {rank}'s connections are bound to {', '.join(connected)}, not to {wanted} of {case.interface!r}",
+            )
     return None
 
 

@@ -27,8 +27,9 @@ SCRATCH = "scaleproof-"
 
 
 def scratch(launch: str) -> Path:
-    """Where a launch's processes and their libraries put temporary files; made before and removed after the launch, or by the next run.
-    A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes. A launch inside a rank of another has its own inside that one's."""
+    """Where a launch's processes and their libraries put temporary files; made before and removed after the launch, or
+    by the next run. A short path: Open MPI makes sockets inside it, whose names are limited to 107 bytes. A launch
+    inside a rank of another has its own inside that one's."""
     outer = os.environ.get(ENVIRONMENT, launch)
     return SHARED / f"{SCRATCH}{outer}" / (f"{SCRATCH}{launch}" if outer != launch else "")
 

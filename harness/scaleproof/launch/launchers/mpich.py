@@ -21,8 +21,10 @@ def options(ranks: int) -> list[str]:
 
 
 def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, over an interface; `started` says by what a node is reached."""
-    # It calls this Python with ssh's -x, which for Python concerns the first line of a file only, then with the words of EXTRA.
+    """The same on several nodes, each a host's name and its number of ranks, over an interface; `started` says by what
+    a node is reached."""
+    # It calls this Python with ssh's -x, which for Python concerns the first line of a file only, then with the words
+    # of EXTRA.
     reach = ["-launcher", "ssh", "-launcher-exec", sys.executable, "-rmk", "user", "-iface", interface]
     places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
     # Without -genvnone every node's processes would get the first node's variables in place of their own.
@@ -30,13 +32,14 @@ def options_over(hosts: Mapping[str, int], interface: str) -> list[str]:
 
 
 def started(options: list[str], words: list[str], agent: str = "") -> list[str]:
-    """mpiexec, and what each of its processes runs. `agent`: a module of ours that runs a command line on another node. A batch job may have words for its own
-    remote shell in EXTRA."""
+    """mpiexec, and what each of its processes runs. `agent`: a module of ours that runs a command line on another node.
+    A batch job may have words for its own remote shell in EXTRA."""
     return ["env", f"{EXTRA}={f'-m {agent}' if agent else ''}", str(home() / "bin" / "mpiexec"), *options, *words]
 
 
 def parent(folder: Path | str) -> list[str]:
-    """What starts one rank, in the Python beside mpiexec. A folder's name that begins with $ is a variable, which differs between nodes."""
+    """What starts one rank, in the Python beside mpiexec. A folder's name that begins with $ is a variable, which
+    differs between nodes."""
     words = [str(home() / "bin" / "python"), "-m", "scaleproof.rank.parent", str(folder), "--rank-from", STARTED]
     return ["/bin/sh", "-c", " ".join(["exec", *words, "--attended"])] if isinstance(folder, str) else words
 
@@ -46,9 +49,19 @@ class Mpich:
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """mpiexec tied to the supervisor's life; each of its processes forks the rank whose number it got."""
-        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *started(options(int(orders.case["ranks"])), parent(folder))]
+        return [
+            sys.executable,
+            "-m",
+            "scaleproof.rank.tie",
+            str(os.getpid()),
+            *started(options(int(orders.case["ranks"])), parent(folder)),
+        ]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """The path of the bytes."""
         case = orders.case
-        return between_nodes(case["interface"]) if case["fabric"] == "netns" and case["nodes"] > 1 else dict(ON_ONE_MACHINE)
+        return (
+            between_nodes(case["interface"])
+            if case["fabric"] == "netns" and case["nodes"] > 1
+            else dict(ON_ONE_MACHINE)
+        )

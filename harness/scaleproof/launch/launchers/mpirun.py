@@ -23,8 +23,14 @@ REACH = "scaleproof.fabric.netns.node_shell"
 
 
 def options_over(hosts: Mapping[str, int], interface: str, agent: str = REACH) -> list[str]:
-    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; module `agent` stands for the remote shell."""
-    daemons = {"plm": "ssh", "plm_ssh_agent": f"{sys.executable} -m {agent}", "plm_ssh_no_tree_spawn": "1", "prte_if_include": interface}
+    """The same on several nodes, each a host's name and its number of ranks, over TCP on an interface; module `agent`
+    stands for the remote shell."""
+    daemons = {
+        "plm": "ssh",
+        "plm_ssh_agent": f"{sys.executable} -m {agent}",
+        "plm_ssh_no_tree_spawn": "1",
+        "prte_if_include": interface,
+    }
     path = ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", interface]
     places = ",".join(f"{host}:{ranks}" for host, ranks in hosts.items())
     told = [word for name, value in daemons.items() for word in ("--prtemca", name, value)]
@@ -32,7 +38,8 @@ def options_over(hosts: Mapping[str, int], interface: str, agent: str = REACH) -
 
 
 def started(options: list[str], folder: Path | str) -> list[str]:
-    """mpirun, and what each of its processes runs. A folder's name that begins with $ is a variable, which differs between nodes."""
+    """mpirun, and what each of its processes runs. A folder's name that begins with $ is a variable, which differs
+    between nodes."""
     program = Path(sys.executable).parent / "mpirun"
     parent = [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
     if isinstance(folder, str):
@@ -45,7 +52,13 @@ class Mpirun:
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
         """mpirun tied to the supervisor's life; each of its processes forks the rank whose number it got."""
-        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *started(options(int(orders.case["ranks"]), scratch(orders.launch)), folder)]
+        return [
+            sys.executable,
+            "-m",
+            "scaleproof.rank.tie",
+            str(os.getpid()),
+            *started(options(int(orders.case["ranks"]), scratch(orders.launch)), folder),
+        ]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Root is allowed: containers and continuous integration run as root."""

@@ -1,4 +1,5 @@
-"""A launch over several nodes as one object for Kubernetes: an MPIJob or a PyTorchJob, rendered from the templates beside this file."""
+"""A launch over several nodes as one object for Kubernetes: an MPIJob or a PyTorchJob, rendered from the templates
+beside this file."""
 
 from __future__ import annotations
 
@@ -46,15 +47,20 @@ class Wanted:
 
 
 def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
-    """The object as YAML. SpecError for what Kubernetes would refuse, and for an experiment that does not run over nodes."""
+    """The object as YAML. SpecError for what Kubernetes would refuse, and for an experiment that does not run over
+    nodes."""
     chosen = suite.experiment(experiment).size(size)
     cases = [case for case in chosen.cases if case.fabric == _HOST]
     if not cases:
         fabrics = ", ".join(sorted({case.fabric for case in chosen.cases}))
-        raise SpecError(f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); it needs no nodes of a cluster")
+        raise SpecError(
+            f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); it needs no nodes of a cluster"
+        )
     name = wanted.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
     _check(wanted, name, chosen.allocation.constraint)
-    asked = replace(chosen, allocation=RequestForm(nodes=wanted.nodes, gpus=wanted.gpus).over(chosen.allocation)).request
+    asked = replace(
+        chosen, allocation=RequestForm(nodes=wanted.nodes, gpus=wanted.gpus).over(chosen.allocation)
+    ).request
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
@@ -62,12 +68,29 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    run = ["scaleproof", "run", suite.name, experiment, "--size", size, "--results", "/results", "--launcher", KINDS[wanted.kind], "--hosts"]
+    run = [
+        "scaleproof",
+        "run",
+        suite.name,
+        experiment,
+        "--size",
+        size,
+        "--results",
+        "/results",
+        "--launcher",
+        KINDS[wanted.kind],
+        "--hosts",
+    ]
     return environment.get_template(f"{wanted.kind}.yaml.j2").render(
-        name=name, wanted=wanted, title=f"{suite.name} {experiment} at size {size}", run=shlex.join(run), asked=asked,
+        name=name,
+        wanted=wanted,
+        title=f"{suite.name} {experiment} at size {size}",
+        run=shlex.join(run),
+        asked=asked,
         hosts=[f"{name}-master-0", *(f"{name}-worker-{number}" for number in range(asked.nodes - 1))],
-        cores=asked.tasks_per_node * asked.cpus_per_task, memory_gib=_memory_gib(cases),
-    )  # fmt: skip
+        cores=asked.tasks_per_node * asked.cpus_per_task,
+        memory_gib=_memory_gib(cases),
+    )
 
 
 def _memory_gib(cases: Sequence[AnyCase]) -> int:
@@ -76,15 +99,26 @@ def _memory_gib(cases: Sequence[AnyCase]) -> int:
 
 
 def _check(wanted: Wanted, name: str, kind: str | None) -> None:
-    for option, value in (("name", name), ("namespace", wanted.namespace), ("claim", wanted.claim), ("secret", wanted.secret)):
+    for option, value in (
+        ("name", name),
+        ("namespace", wanted.namespace),
+        ("claim", wanted.claim),
+        ("secret", wanted.secret),
+    ):
         if not _LABEL.match(value):
-            raise SpecError(f"--{option} {value!r}: Kubernetes takes lower-case letters, digits and '-' here, and begins and ends with a letter or digit")
+            raise SpecError(
+                f"--{option} {value!r}: Kubernetes takes lower-case letters, digits and '-' here, and begins and ends with a letter or digit"
+            )
     if len(name) > LONGEST_NAME:
-        raise SpecError(f"--name {name!r} has {len(name)} characters; with what is added to it a pod's name leaves room for {LONGEST_NAME}")
+        raise SpecError(
+            f"--name {name!r} has {len(name)} characters; with what is added to it a pod's name leaves room for {LONGEST_NAME}"
+        )
     if not _IMAGE.match(wanted.image):
         raise SpecError(f"--image {wanted.image!r} is no name of an image; write it like registry.example/scaleproof:1")
     if kind and not _VALUE.match(kind):
-        raise SpecError(f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, so letters, digits, '-', '_' and '.'")
+        raise SpecError(
+            f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, so letters, digits, '-', '_' and '.'"
+        )
     for option, number, least in (("nodes", wanted.nodes, 1), ("gpus", wanted.gpus, 0)):
         if number is not None and number < least:
             raise SpecError(f"--{option} {number}: at least {least}")

@@ -1,1 +1,2 @@
-"""Launches over the nodes of an allocation: what was given to run on, who starts an agent on each node, and what agents do (docs/clusters.md)."""
+"""Launches over the nodes of an allocation: what was given to run on, who starts an agent on each node, and what agents
+do (docs/clusters.md)."""

@@ -1,6 +1,8 @@
-"""`python -m scaleproof.launch.nodes.agent`: on one node of an allocation, answers the roll call, or has the ranks of a launch run there.
+"""`python -m scaleproof.launch.nodes.agent`: on one node of an allocation, answers the roll call, or has the ranks of a
+launch run there.
 
-What it is to do comes as one line of JSON on its input; when that ends, or the connection to the launch's keeper does, nobody is left to run ranks for."""
+What it is to do comes as one line of JSON on its input; when that ends, or the connection to the launch's keeper does,
+nobody is left to run ranks for."""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ class Agent:
     errands: Errands | None = None
 
     def run(self) -> int:
-        """From the connection to the keeper until the launch is over; whatever happens nothing of it stays on this node."""
+        """From the connection to the keeper until the launch is over; whatever happens nothing of it stays on this
+        node."""
         launch = str(self.header["launch"])
         scratch = node_scratch(launch, self.number)
         link = None
@@ -72,7 +75,9 @@ class Agent:
             owned(scratch)
             link = self._connect(launch)
             folder = scratch / "launch" if self.header["streamed"] else Path(self.header["folder"])
-            courier = Courier(folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number)
+            courier = Courier(
+                folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number
+            )
             threading.Thread(target=self._listen, args=(link, courier), name="listen", daemon=True).start()
             self.variables = self._variables(scratch, folder, courier.clock())
             if self.header["inner"] in start_ranks.BY_FIRST_NODE:
@@ -83,11 +88,17 @@ class Agent:
             while not self.over.wait(BEAT_S):
                 link.send("beat")
         except (LinkLost, Refused) as lost:
-            print(f"node {self.header['hosts'][self.number]}: the keeper of the launch: {lost}", file=sys.stderr, flush=True)
+            print(
+                f"node {self.header['hosts'][self.number]}: the keeper of the launch: {lost}",
+                file=sys.stderr,
+                flush=True,
+            )
         except OSError as error:  # no room, no program, no way to the keeper
             self.why = f"{type(error).__name__}: {error}"
             if link is None:
-                print(f"node {self.header['hosts'][self.number]}: {self._told_on_the_way()}", file=sys.stderr, flush=True)
+                print(
+                    f"node {self.header['hosts'][self.number]}: {self._told_on_the_way()}", file=sys.stderr, flush=True
+                )
                 self.code = UNABLE
         finally:
             left = clean_node(launch, self.number, LEAVE_S if self.code == 0 else 0.0)
@@ -153,7 +164,9 @@ class Agent:
                 link.send("beat")
                 beaten = time.monotonic()
         if self.over.is_set():
-            if process is not None:  # first, so that it does not tell how its ranks ended: they die with it, by our hand
+            if (
+                process is not None
+            ):  # first, so that it does not tell how its ranks ended: they die with it, by our hand
                 process.kill()
                 process.wait()
             return
@@ -175,8 +188,21 @@ class Agent:
 
     def _variables(self, scratch: Path, folder: Path, offset: int) -> dict[str, str]:
         launch, address = str(self.header["launch"]), str(self.header["addresses"][self.number])
-        own = {ENVIRONMENT: launch, AGENT: f"{launch}.{self.number}", NODE: str(self.number), ADDRESS: address, CLOCK: str(offset), "TMPDIR": str(scratch)}
-        return {**self.header["environment"], **kept(os.environ), **own, start_ranks.FOLDER: str(folder), PLACE: str(scratch / ERRANDS)}
+        own = {
+            ENVIRONMENT: launch,
+            AGENT: f"{launch}.{self.number}",
+            NODE: str(self.number),
+            ADDRESS: address,
+            CLOCK: str(offset),
+            "TMPDIR": str(scratch),
+        }
+        return {
+            **self.header["environment"],
+            **kept(os.environ),
+            **own,
+            start_ranks.FOLDER: str(folder),
+            PLACE: str(scratch / ERRANDS),
+        }
 
     def _tell_for_ranks(self, folder: Path) -> None:
         """Of ranks whose parent ended without a word of them."""
@@ -184,7 +210,14 @@ class Agent:
         for rank in self.header["ranks"][self.number]:
             if not (folder / f"exit-{rank}.json").exists():
                 message = f"node {host}: the parent ended with code {self.code} and did not tell how its ranks ended"
-                end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": "start_failed", "message": message}
+                end = {
+                    "pid": 0,
+                    "exit_code": None,
+                    "signal": int(signal.SIGKILL),
+                    "at_ns": time.monotonic_ns(),
+                    "code": "start_failed",
+                    "message": message,
+                }
                 write_json(folder / f"exit-{rank}.json", end)
 
 
@@ -201,11 +234,21 @@ def answer(header: dict[str, Any], number: int) -> None:
     """The roll call: one line on the output."""
     sweep()
     addresses = {
-        name: entry.address for name, entries in psutil.net_if_addrs().items() for entry in reversed(entries) if entry.family == socket.AF_INET
-    }  # fmt: skip
+        name: entry.address
+        for name, entries in psutil.net_if_addrs().items()
+        for entry in reversed(entries)
+        if entry.family == socket.AF_INET
+    }
     cores = sorted(os.sched_getaffinity(0))
     found = Answer(
-        header["hosts"][number], boot_id(), machine_id(), cores, addresses, _own(header["hosts"][number], addresses), code_digest(), sees(header, number)
+        header["hosts"][number],
+        boot_id(),
+        machine_id(),
+        cores,
+        addresses,
+        _own(header["hosts"][number], addresses),
+        code_digest(),
+        sees(header, number),
     )
     print(told(found, number), flush=True)
 

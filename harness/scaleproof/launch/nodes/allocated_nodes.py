@@ -38,7 +38,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where one launch stands: its nodes and the ranks on each, the interface that they bind and each node's address on it."""
+    """Where one launch stands: its nodes and the ranks on each, the interface that they bind and each node's address on
+    it."""
 
     allocation: Allocation
     nodes: tuple[Node, ...]
@@ -84,14 +85,25 @@ class Site:
         """For the record."""
         nodes = [
             PlacedNode(
-                name=node.name, address=address, switch=node.switch, machine=node.answer.machine, boot=node.answer.boot,
-                cores=len(node.answer.cores), ranks=list(ranks),
+                name=node.name,
+                address=address,
+                switch=node.switch,
+                machine=node.answer.machine,
+                boot=node.answer.boot,
+                cores=len(node.answer.cores),
+                ranks=list(ranks),
             )
             for node, address, ranks in zip(self.nodes, self.addresses, self.ranks, strict=True)
-        ]  # fmt: skip
+        ]
         given = self.allocation
         return Placement(
-            launcher=given.launcher, kind=given.kind, cluster=given.cluster, job=given.job, interface=self.interface, streamed=self.streamed, nodes=nodes
+            launcher=given.launcher,
+            kind=given.kind,
+            cluster=given.cluster,
+            job=given.job,
+            interface=self.interface,
+            streamed=self.streamed,
+            nodes=nodes,
         )
 
 
@@ -107,7 +119,8 @@ class Ground:
 
     @property
     def machine(self) -> str:
-        """Stands for this many nodes of these kinds on this cluster, so that a job that comes back on others like them goes on with its plan."""
+        """Stands for this many nodes of these kinds on this cluster, so that a job that comes back on others like them
+        goes on with its plan."""
         kinds = sorted(node.answer.machine for node in self.nodes)
         return hashlib.sha256("/".join([self.allocation.cluster, *kinds, str(len(kinds))]).encode()).hexdigest()[:12]
 
@@ -132,25 +145,39 @@ class Ground:
 
     def waits(self, case: AnyCase) -> bool:
         """Whether a case would stand here, were no node lost."""
-        return bool(self.lost) and case.fabric == HOST and isinstance(self.site(case), tuple) and isinstance(replace(self, lost=frozenset()).site(case), Site)
+        return (
+            bool(self.lost)
+            and case.fabric == HOST
+            and isinstance(self.site(case), tuple)
+            and isinstance(replace(self, lost=frozenset()).site(case), Site)
+        )
 
     def site(self, case: AnyCase) -> Site | tuple[str, str]:
-        """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one for memory that ends there: with another
-        number its launches would not be alike."""
+        """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one
+        for memory that ends there: with another number its launches would not be alike."""
         on_one = case.transport is not None and registry.entry("transport", case.transport).one_node
         count = 1 if on_one else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
         if len(living) < count:
-            return f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost", "start again with all nodes"
+            return (
+                f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost",
+                "start again with all nodes",
+            )
         ranks = [ranks_of(node, count, case.ranks) for node in range(count)]
         most = max(map(len, ranks))
         able = [node for node in living if node.slots >= most]
         if len(able) < count:
             slots = ", ".join(f"{node.name}:{node.slots}" for node in living)
-            return f"{case.ranks} ranks are {most} a node on {count} nodes, more than slots there are ({slots})", "ask for more nodes, or more tasks a node"
+            return (
+                f"{case.ranks} ranks are {most} a node on {count} nodes, more than slots there are ({slots})",
+                "ask for more nodes, or more tasks a node",
+            )
         interface = self.interface if case.interface == LOOPBACK and count > 1 else case.interface
         if without := [node.name for node in able[:count] if netdev(interface) not in node.answer.interfaces]:
-            return f"node {', '.join(without)} has no interface {interface!r} with an IPv4 address", "name another one with `interface:` or --interface"
+            return (
+                f"node {', '.join(without)} has no interface {interface!r} with an IPv4 address",
+                "name another one with `interface:` or --interface",
+            )
         return Site(self.allocation, tuple(able[:count]), tuple(map(tuple, ranks)), interface, self.machine)
 
 
@@ -172,12 +199,17 @@ def fits(case: AnyCase, ground: Ground | None) -> bool:
 
 def lost_node(record: Record) -> str:
     """The node whose loss ended a launch; empty where none did."""
-    found = _LOST.search(record.failure.message) if record.failure is not None and record.failure.code == "node_lost" else None
+    found = (
+        _LOST.search(record.failure.message)
+        if record.failure is not None and record.failure.code == "node_lost"
+        else None
+    )
     return found[1] if found else ""
 
 
 def taken_away(record: Record, ground: Ground | None) -> str:
-    """Why no launch can follow one that failed: Slurm is ending the job, so that its nodes are gone. Empty where that is not so."""
+    """Why no launch can follow one that failed: Slurm is ending the job, so that its nodes are gone. Empty where that
+    is not so."""
     job = ground.allocation.job if ground is not None else None
     state = slurm.taken_away(job.id) if job is not None and record.failure is not None else ""
     return f"Slurm ends job {job.id} ({state})" if job is not None and state else ""
@@ -191,7 +223,10 @@ def stands(site: Site | None) -> dict[str, Any]:
 def ground_of(allocation: Allocation, results: Path) -> Ground:
     """Call the roll; SpecError when a node does not answer, or they have no interface in common."""
     answers = call(allocation, results)
-    nodes = [Node(host.name, host.slots or len(answer.cores), host.switch, answer) for host, answer in zip(allocation.hosts, answers, strict=True)]
+    nodes = [
+        Node(host.name, host.slots or len(answer.cores), host.switch, answer)
+        for host, answer in zip(allocation.hosts, answers, strict=True)
+    ]
     return Ground(allocation, tuple(nodes), _interface(allocation.interface, nodes))
 
 
@@ -200,7 +235,9 @@ def _interface(asked: str, nodes: Sequence[Node]) -> str:
     chosen = next(iter(own.values()))
     if different := {name: found for name, found in own.items() if found != chosen or not found}:
         told = ", ".join(f"{name}: {found or 'none'}" for name, found in (own if chosen else different).items())
-        raise SpecError(f"nodes have the address of their name on different interfaces or none ({told}); name one that all have with --interface")
+        raise SpecError(
+            f"nodes have the address of their name on different interfaces or none ({told}); name one that all have with --interface"
+        )
     for node in nodes:
         if chosen not in node.answer.interfaces:
             known = ", ".join(f"{name} {address}" for name, address in node.answer.interfaces.items())
@@ -208,7 +245,9 @@ def _interface(asked: str, nodes: Sequence[Node]) -> str:
     addresses = [node.answer.interfaces[chosen] for node in nodes]
     shared = [node.answer.boot for node in nodes if addresses.count(node.answer.interfaces[chosen]) > 1]
     if len(set(shared)) > 1:
-        raise SpecError(f"{addresses[0]} is the address of several machines on {chosen!r}; name an interface by which they reach each other with --interface")
+        raise SpecError(
+            f"{addresses[0]} is the address of several machines on {chosen!r}; name an interface by which they reach each other with --interface"
+        )
     return chosen
 
 

@@ -16,7 +16,12 @@ from scaleproof.launch.nodes.ssh import is_here, remote_shell
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import nearest
 
-HOSTS, LAUNCHER, INTERFACE, RENDEZVOUS = "SCALEPROOF_HOSTS", "SCALEPROOF_LAUNCHER", "SCALEPROOF_INTERFACE", "SCALEPROOF_RENDEZVOUS"
+HOSTS, LAUNCHER, INTERFACE, RENDEZVOUS = (
+    "SCALEPROOF_HOSTS",
+    "SCALEPROOF_LAUNCHER",
+    "SCALEPROOF_INTERFACE",
+    "SCALEPROOF_RENDEZVOUS",
+)
 """Variables that stand for options of `scaleproof run`, so that a workflow's profile can set them."""
 LAUNCHERS = ("local", "srun", "ssh", "mpirun", "torchrun")
 RENDEZVOUSES = ("static", "c10d")
@@ -35,7 +40,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Nodes to run on. `starter` starts an agent on each of them; `inner` is how an agent starts its ranks where the case does not ask for mpirun."""
+    """Nodes to run on. `starter` starts an agent on each of them; `inner` is how an agent starts its ranks where the
+    case does not ask for mpirun."""
 
     kind: Literal["slurm", "hosts"]
     cluster: str
@@ -57,19 +63,30 @@ class Allocation:
 def options(allocation: Allocation) -> list[str]:
     """What a person adds to `scaleproof run` for the same nodes; inside a Slurm job its nodes are known."""
     hosts = ",".join(host.name if host.slots is None else f"{host.name}:{host.slots}" for host in allocation.hosts)
-    named = {"--hosts": hosts if allocation.kind == "hosts" else "", "--launcher": allocation.inner if allocation.inner != "fork" else ""}
-    named |= {"--interface": allocation.interface, "--rendezvous": allocation.rendezvous if allocation.inner == "torchrun" else ""}
+    named = {
+        "--hosts": hosts if allocation.kind == "hosts" else "",
+        "--launcher": allocation.inner if allocation.inner != "fork" else "",
+    }
+    named |= {
+        "--interface": allocation.interface,
+        "--rendezvous": allocation.rendezvous if allocation.inner == "torchrun" else "",
+    }
     return [word for option, value in named.items() if value for word in (option, value)]
 
 
 def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
-    """The allocation; None: this machine alone. An option goes before its variable, hosts before Slurm. SpecError for what cannot be."""
+    """The allocation; None: this machine alone. An option goes before its variable, hosts before Slurm. SpecError for
+    what cannot be."""
     launcher = _one_of(asked.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")
     named = asked.hosts or variables.get(HOSTS, "")
-    rendezvous = _one_of(asked.rendezvous or variables.get(RENDEZVOUS, ""), RENDEZVOUSES, "rendezvous of torchrun") or "static"
+    rendezvous = (
+        _one_of(asked.rendezvous or variables.get(RENDEZVOUS, ""), RENDEZVOUSES, "rendezvous of torchrun") or "static"
+    )
     if launcher == "local":
         if named:
-            raise SpecError(f"--hosts {named}: launcher 'local' starts ranks on this machine alone; leave one of both out")
+            raise SpecError(
+                f"--hosts {named}: launcher 'local' starts ranks on this machine alone; leave one of both out"
+            )
         return None
     inner: Inner = "mpirun" if launcher == "mpirun" else "torchrun" if launcher == "torchrun" else "fork"
     interface = asked.interface or variables.get(INTERFACE, "")
@@ -78,19 +95,42 @@ def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
     if named and launcher == "srun":
         raise SpecError(f"--hosts {named}: launcher 'srun' takes the nodes of the Slurm job; leave one of both out")
     if named:
-        _need(remote_shell()[0], "launcher ssh", "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH")
+        _need(
+            remote_shell()[0],
+            "launcher ssh",
+            "install an OpenSSH client, or name another remote shell with SCALEPROOF_SSH",
+        )
         return Allocation("hosts", "", host_list.parse(named), "ssh", inner, None, interface, rendezvous)
     job = slurm.job(variables)
     if job is None:
         if launcher:
-            where = "outside of a Slurm job (no SLURM_JOB_ID)" if launcher == "srun" else "without nodes: neither --hosts nor a Slurm job"
-            raise SpecError(f"launcher {launcher!r} {where}; start it by sbatch or salloc, or name nodes with --hosts a:4,b:4")
+            where = (
+                "outside of a Slurm job (no SLURM_JOB_ID)"
+                if launcher == "srun"
+                else "without nodes: neither --hosts nor a Slurm job"
+            )
+            raise SpecError(
+                f"launcher {launcher!r} {where}; start it by sbatch or salloc, or name nodes with --hosts a:4,b:4"
+            )
         return None
     found = slurm.hosts_of(job)
-    if len(found) == 1 and not launcher and (is_here(found[0].name) or variables.get("SLURMD_NODENAME") == found[0].name):
+    if (
+        len(found) == 1
+        and not launcher
+        and (is_here(found[0].name) or variables.get("SLURMD_NODENAME") == found[0].name)
+    ):
         return None  # this machine, which Slurm gave; salloc may stay on the login node
     _need("srun", "launcher srun", "install Slurm's client programs")
-    return Allocation("slurm", slurm.cluster(variables), found, "ssh" if launcher == "ssh" else "srun", inner, slurm.told(job), interface, rendezvous)
+    return Allocation(
+        "slurm",
+        slurm.cluster(variables),
+        found,
+        "ssh" if launcher == "ssh" else "srun",
+        inner,
+        slurm.told(job),
+        interface,
+        rendezvous,
+    )
 
 
 def _one_of(name: str, known: tuple[str, ...], what: str) -> str:

@@ -1,4 +1,5 @@
-"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, hears of all of them until the launch is over, and ends them.
+"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, hears of all of
+them until the launch is over, and ends them.
 
 Its life hangs on the supervisor's; the agents' lives hang on it."""
 
@@ -77,10 +78,20 @@ class Keeper:
         """Until all nodes have ended, one is lost, or the supervisor wants the end; the worst exit code."""
         orders = read_orders(self.folder)
         ranks = [tuple(some) for some in self.plan["ranks"]]
-        self.stations = [Station(number, name, Inbox(self.folder, number, ranks[number])) for number, name in enumerate(self.plan["hosts"])]
+        self.stations = [
+            Station(number, name, Inbox(self.folder, number, ranks[number]))
+            for number, name in enumerate(self.plan["hosts"])
+        ]
         with socket.create_server((self.plan["address"], 0), backlog=len(self.stations) + 8) as listener:
             threading.Thread(target=self._accept, args=(listener, orders.token, orders.launch), daemon=True).start()
-            self._start({"launch": orders.launch, "token": orders.token, "keeper": listener.getsockname()[:2], "folder": str(self.folder)})
+            self._start(
+                {
+                    "launch": orders.launch,
+                    "token": orders.token,
+                    "keeper": listener.getsockname()[:2],
+                    "folder": str(self.folder),
+                }
+            )
             self._watch()
             self._end()
         write_json(self.folder / LEFT, self.left)
@@ -90,7 +101,9 @@ class Keeper:
         header = json.dumps({**self.plan["header"], **told, "environment": carried(os.environ)}).encode() + b"\n"
         for index, (command, numbers) in enumerate(self.plan["starters"]):
             # It ends with the agents that it started, which end when this process does.
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=for_starter(command[0], os.environ), start_new_session=True)
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, env=for_starter(command[0], os.environ), start_new_session=True
+            )
             self.starters.append(process)
             for number in numbers:
                 self.stations[number].starter = index
@@ -106,7 +119,11 @@ class Keeper:
             self._look_at_starters(now)
             for station in self.stations:
                 if station.link is None and not station.over and now - started > START_S:
-                    self._lost(station, "start_failed", f"its agent did not call within {START_S:g} s; does a firewall bar the way to {self.plan['address']}?")
+                    self._lost(
+                        station,
+                        "start_failed",
+                        f"its agent did not call within {START_S:g} s; does a firewall bar the way to {self.plan['address']}?",
+                    )
             if all(station.code is not None or station.over for station in self.stations):
                 return
             if now - beaten > BEAT_S:
@@ -123,20 +140,39 @@ class Keeper:
             if process.poll() is None:
                 continue
             if now - self._ended_at.setdefault(index, now) > ENDED_S:
-                mine = [station for station in self.stations if station.starter == index and station.code is None and not station.over]
+                mine = [
+                    station
+                    for station in self.stations
+                    if station.starter == index and station.code is None and not station.over
+                ]
                 if mine and process.returncode == UNABLE and all(station.link is None for station in mine):
                     for station in mine:
-                        self._lost(station, "start_failed", self._last_words(station) or "its agent found no way to the launch; launcher.log says why")
+                        self._lost(
+                            station,
+                            "start_failed",
+                            self._last_words(station) or "its agent found no way to the launch; launcher.log says why",
+                        )
                 elif mine:
-                    self._not_there(mine, f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}")
+                    self._not_there(
+                        mine,
+                        f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}",
+                    )
 
     def _last_words(self, station: Station) -> str:
         """Of an agent that could not call: its standard error is the launch's log."""
         start = f"node {station.name}: "
-        return next((line.removeprefix(start) for line in reversed(_text(self.folder / "launcher.log").splitlines()) if line.startswith(start)), "")
+        return next(
+            (
+                line.removeprefix(start)
+                for line in reversed(_text(self.folder / "launcher.log").splitlines())
+                if line.startswith(start)
+            ),
+            "",
+        )
 
     def _not_there(self, stations: list[Station], how: str) -> None:
-        """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows which of them are down."""
+        """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows
+        which of them are down."""
         names = [station.name for station in stations]
         down = names if len(names) == 1 else {*slurm.down(names), *slurm.unreached(_text(self.folder / "launcher.log"))}
         for station in stations:
@@ -157,7 +193,14 @@ class Keeper:
         print(message, flush=True)
         for rank in station.inbox.ranks:
             if not (self.folder / f"exit-{rank}.json").exists():
-                end = {"pid": 0, "exit_code": None, "signal": int(signal.SIGKILL), "at_ns": time.monotonic_ns(), "code": code, "message": message}
+                end = {
+                    "pid": 0,
+                    "exit_code": None,
+                    "signal": int(signal.SIGKILL),
+                    "at_ns": time.monotonic_ns(),
+                    "code": code,
+                    "message": message,
+                }
                 write_json(self.folder / f"exit-{rank}.json", end | {"node": station.name})
 
     def _accept(self, listener: socket.socket, token: str, launch: str) -> None:
@@ -241,7 +284,9 @@ class Keeper:
 
     def _pass_on(self, station: Station, message: dict[str, Any]) -> None:
         """An errand to the agent of the node that it names."""
-        other = next((other for other in self.stations if plain(other.name) == message["host"] and other.link is not None), None)
+        other = next(
+            (other for other in self.stations if plain(other.name) == message["host"] and other.link is not None), None
+        )
         if other is not None and other.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
             with suppress(LinkLost):
                 other.link.send("errand", number=message["number"], asker=station.number, line=message["line"])

@@ -1,4 +1,5 @@
-"""The connection between a launch's keeper and the agent of a node: each proves that it knows the launch's token, then messages of JSON and raw bytes."""
+"""The connection between a launch's keeper and the agent of a node: each proves that it knows the launch's token, then
+messages of JSON and raw bytes."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 UNABLE = 3
-"""Exit code of an agent that never came to its keeper, and said why on its standard error; a remote shell that does not reach its host ends with 255."""
+"""Exit code of an agent that never came to its keeper, and said why on its standard error; a remote shell that does not
+reach its host ends with 255."""
 BEAT_S, LOST_S = 1.0, 10.0
-"""How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent (launch/watch/ranks.py): a node that is gone
-is the reason for its silent ranks."""
+"""How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent
+(launch/watch/ranks.py): a node that is gone is the reason for its silent ranks."""
 _HEAD = struct.Struct("<II")
 LONGEST_JSON, PIECE = 1 << 16, 1 << 20
 """Bytes of a message's JSON, and of the piece of a file behind it."""

@@ -26,7 +26,8 @@ from scaleproof.spec.errors import SpecError
 ANSWER_S = 60.0
 """How long a node may take to answer: a cold file system has to give Python first."""
 SEEN_S = 1.5
-"""A file system counts as shared where a node sees what is written here, and is seen here, within this; else files are sent."""
+"""A file system counts as shared where a node sees what is written here, and is seen here, within this; else files are
+sent."""
 MARK = "scaleproof-node "
 """Before an agent's answer on its output, where a node's shell may print things of its own."""
 STREAM = "SCALEPROOF_STREAM"
@@ -53,7 +54,14 @@ class Answer:
 def starters(allocation: Allocation, names: Sequence[str], launch: str) -> list[tuple[list[str], list[int]]]:
     """Commands that start an agent on each of these nodes, each with the numbers of those it starts."""
     paths = os.pathsep.join([str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    words = ["env", f"{ENVIRONMENT}={launch}", f"PYTHONPATH={paths}", sys.executable, "-m", "scaleproof.launch.nodes.agent"]
+    words = [
+        "env",
+        f"{ENVIRONMENT}={launch}",
+        f"PYTHONPATH={paths}",
+        sys.executable,
+        "-m",
+        "scaleproof.launch.nodes.agent",
+    ]
     if allocation.starter == "srun":
         assert allocation.job is not None
         return srun.commands(names, words, allocation.job.id)
@@ -72,7 +80,9 @@ def call(allocation: Allocation, results: Path) -> list[Answer]:
         found = _asked(allocation, names, asked, folder)
     for name, answer in found.items():
         if answer.code != code_digest():
-            raise SpecError(f"node {name} runs other code ({answer.code}, here {code_digest()}): install the same version of Scaleproof on every node")
+            raise SpecError(
+                f"node {name} runs other code ({answer.code}, here {code_digest()}): install the same version of Scaleproof on every node"
+            )
     return [found[name] for name in names]
 
 
@@ -84,7 +94,9 @@ def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path)
             out, errors = (folder / f".{kind}-{numbers[0]}" for kind in ("out", "errors"))
             with out.open("wb") as output, errors.open("wb") as error:
                 own = for_starter(command[0], os.environ)
-                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=error, env=own, start_new_session=True)
+                process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=output, stderr=error, env=own, start_new_session=True
+                )
             running.append((process, numbers, out, errors))
             _tell(process, asked)
         return _gathered(running, names, folder)
@@ -101,7 +113,9 @@ def _tell(process: subprocess.Popen[bytes], asked: bytes) -> None:
         process.stdin.flush()
 
 
-def _gathered(running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path]], names: list[str], folder: Path) -> dict[str, Answer]:
+def _gathered(
+    running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path]], names: list[str], folder: Path
+) -> dict[str, Answer]:
     until, found = time.monotonic() + ANSWER_S, dict[str, Answer]()
     while True:
         for process, numbers, out, errors in running:
@@ -109,7 +123,11 @@ def _gathered(running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path
             found |= _answers(out, names)
             silent = [names[number] for number in numbers if names[number] not in found]
             if silent and (ended or time.monotonic() > until):
-                why = _last(errors) or _last(out) or (f"it ended with code {process.returncode}" if ended else f"nothing within {ANSWER_S:g} s")
+                why = (
+                    _last(errors)
+                    or _last(out)
+                    or (f"it ended with code {process.returncode}" if ended else f"nothing within {ANSWER_S:g} s")
+                )
                 raise SpecError(f"node {', '.join(silent)} did not answer: {why}")
         if len(found) == len(names):
             return found

@@ -1,4 +1,5 @@
-"""On a node: brings to the supervisor what is written here, where no file system does. With a shared folder only clocks are compared."""
+"""On a node: brings to the supervisor what is written here, where no file system does. With a shared folder only clocks
+are compared."""
 
 from __future__ import annotations
 
@@ -70,10 +71,13 @@ class Courier:
         self._moved = time.monotonic()
 
     def tick(self) -> float:
-        """Send what is new while ranks run: keys, lines of the board, how processes fare, logs. Returns s until the next look."""
+        """Send what is new while ranks run: keys, lines of the board, how processes fare, logs. Returns s until the
+        next look."""
         if not self.streamed:
             return QUIET_S
-        ended = [rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")]  # before what these ranks wrote is looked for
+        ended = [
+            rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")
+        ]  # before what these ranks wrote is looked for
         for entry in os.scandir(self.folder / KEYS):
             name = f"{KEYS}/{entry.name}"
             if name not in self._given and name not in self._sent and not entry.name.startswith("."):
@@ -96,7 +100,12 @@ class Courier:
     def _deliver(self, ended: list[int]) -> None:
         """What ranks that have ended wrote, the word of their end after all else."""
         for name in sorted(entry.name for entry in os.scandir(self.folder) if entry.is_file()):
-            if name not in self._given and not name.startswith((".", "exit-")) and not name.endswith(".log") and name != STACKS:
+            if (
+                name not in self._given
+                and not name.startswith((".", "exit-"))
+                and not name.endswith(".log")
+                and name != STACKS
+            ):
                 self._send_changed(name)
         for rank in ended:
             self._send_line(rank)

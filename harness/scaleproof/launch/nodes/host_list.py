@@ -32,7 +32,9 @@ def parse(text: str) -> tuple[Host, ...]:
     else:
         entries, where = [entry.strip() for entry in text.split(",")], "--hosts: "
     if not entries or not all(entries):
-        raise SpecError(f"{where}{text!r} names no host, or has an empty place; write a:4,b:4, or the path of a file with one host a line")
+        raise SpecError(
+            f"{where}{text!r} names no host, or has an empty place; write a:4,b:4, or the path of a file with one host a line"
+        )
     found = tuple(_host(entry, where) for entry in entries)
     names = [host.name for host in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -46,5 +48,7 @@ def _host(entry: str, where: str) -> Host:
         raise SpecError(f"{where}{entry!r} is no host; write name:slots, as a:4")
     slots = match["slots"]
     if slots and (not slots.isdigit() or int(slots) == 0):
-        raise SpecError(f"{where}{entry!r}: {slots!r} is no number of slots; it counts the ranks that may stand there, at least 1")
+        raise SpecError(
+            f"{where}{entry!r}: {slots!r} is no number of slots; it counts the ranks that may stand there, at least 1"
+        )
     return Host(match["name"], int(slots) if slots else None)

@@ -30,7 +30,8 @@ class Inbox:
         self._size: dict[str, int] = {}
 
     def may(self, name: str) -> bool:
-        """Whether this node may write a file of this name: nothing of the supervisor's, nothing of another node's ranks."""
+        """Whether this node may write a file of this name: nothing of the supervisor's, nothing of another node's
+        ranks."""
         of_rank = _OF_RANK.fullmatch(name)
         if name.startswith("processes-"):
             return name == f"processes-{self.node}.json"

@@ -1,6 +1,8 @@
-"""`python -m scaleproof.launch.nodes.remote_command HOST LINE...`: runs a shell's command line on another node of the launch, by its agent; mpirun starts its daemons so.
+"""`python -m scaleproof.launch.nodes.remote_command HOST LINE...`: runs a shell's command line on another node of the
+launch, by its agent; mpirun starts its daemons so.
 
-No remote shell is needed for it: the caller asks the agent of its own node at a socket, that one the keeper, the keeper the other node's agent."""
+No remote shell is needed for it: the caller asks the agent of its own node at a socket, that one the keeper, the keeper
+the other node's agent."""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ class Errands:
 
     def run(self, message: Mapping[str, Any], variables: Mapping[str, str]) -> None:
         """One of another node, to its end; in a thread of its own."""
-        code = subprocess.run(["/bin/sh", "-c", str(message["line"])], env=dict(variables), stdin=subprocess.DEVNULL, check=False).returncode
+        code = subprocess.run(
+            ["/bin/sh", "-c", str(message["line"])], env=dict(variables), stdin=subprocess.DEVNULL, check=False
+        ).returncode
         with suppress(LinkLost):  # the launch is over
             self.link.send("errand_done", number=message["number"], asker=message["asker"], code=code & 255)
 

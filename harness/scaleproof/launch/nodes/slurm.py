@@ -1,4 +1,5 @@
-"""What Slurm says of the job that we run in. Only its number is taken from the environment: whoever started us may have removed all else."""
+"""What Slurm says of the job that we run in. Only its number is taken from the environment: whoever started us may have
+removed all else."""
 
 from __future__ import annotations
 
@@ -32,11 +33,14 @@ def job(variables: Mapping[str, str]) -> str | None:
 def told(line: str) -> Job:
     """For the record."""
     fields = _fields(line)
-    return Job(id=fields.get("JobId", ""), partition=fields.get("Partition", ""), restarts=int(fields.get("Restarts") or 0))
+    return Job(
+        id=fields.get("JobId", ""), partition=fields.get("Partition", ""), restarts=int(fields.get("Restarts") or 0)
+    )
 
 
 def hosts_of(line: str) -> tuple[Host, ...]:
-    """The job's nodes in Slurm's order. A node's slots: its tasks where the job says how many, at least the processors it has of the job."""
+    """The job's nodes in Slurm's order. A node's slots: its tasks where the job says how many, at least the processors
+    it has of the job."""
     fields = _fields(line)
     names = names_of(fields.get("NodeList", ""))
     if not names:
@@ -63,21 +67,29 @@ def names_of(nodes: str) -> list[str]:
 
 
 def switches_of(topology: str) -> dict[str, str]:
-    """Node to the switches above it, from the top, as `spine.leaf`; empty without a topology. `topology`: what `scontrol show topology` prints."""
+    """Node to the switches above it, from the top, as `spine.leaf`; empty without a topology. `topology`: what
+    `scontrol show topology` prints."""
     below: dict[str, set[str]] = {}
     for line in topology.splitlines():
         fields = _fields(line)
         if "SwitchName" in fields:
             below[fields["SwitchName"]] = set(names_of(fields.get("Nodes", "")))
     nodes = set().union(*below.values()) if below else set()
-    return {node: ".".join(sorted((name for name in below if node in below[name]), key=lambda name: (-len(below[name]), name))) for node in nodes}
+    return {
+        node: ".".join(
+            sorted((name for name in below if node in below[name]), key=lambda name: (-len(below[name]), name))
+        )
+        for node in nodes
+    }
 
 
 def down(names: Sequence[str]) -> list[str]:
     """Which of these nodes Slurm holds for down, or does not hear."""
     lines = _ask("scontrol", "show", "node", "-o", ",".join(names), fail=False).splitlines()
     states = {fields["NodeName"]: fields.get("State", "") for line in lines if "NodeName" in (fields := _fields(line))}
-    return [name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))]
+    return [
+        name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))
+    ]
 
 
 def unreached(said: str) -> list[str]:
@@ -86,8 +98,9 @@ def unreached(said: str) -> list[str]:
 
 
 def taken_away(number: str) -> str:
-    """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is over Slurm starts no step any more,
-    though it looks at time limits only every half minute and says RUNNING until then."""
+    """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is
+    over Slurm starts no step any more, though it looks at time limits only every half minute and says RUNNING until
+    then."""
     fields = _fields(_ask("scontrol", "show", "job", "-o", number, fail=False))
     state, end = fields.get("JobState", "RUNNING"), fields.get("EndTime", "Unknown")
     if state != "RUNNING":
@@ -103,7 +116,11 @@ def count(cpus: str) -> int:
 
 def scrubbed(variables: Mapping[str, str]) -> dict[str, str]:
     """An environment for srun, without what an outer step left in it."""
-    return {name: value for name, value in variables.items() if name in KEPT or not name.startswith(("SLURM", "SRUN_", "PMI", "SBATCH_"))}
+    return {
+        name: value
+        for name, value in variables.items()
+        if name in KEPT or not name.startswith(("SLURM", "SRUN_", "PMI", "SBATCH_"))
+    }
 
 
 def _fields(line: str) -> dict[str, str]:
@@ -112,7 +129,9 @@ def _fields(line: str) -> dict[str, str]:
 
 def _ask(*command: str, fail: bool = True) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ASK_S, env=scrubbed(os.environ))
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=ASK_S, env=scrubbed(os.environ)
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         if fail:
             raise SpecError(f"`{' '.join(command)}` gave no answer: {error}") from None

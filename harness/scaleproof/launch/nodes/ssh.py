@@ -10,9 +10,21 @@ from collections.abc import Sequence
 PROGRAM = "SCALEPROOF_SSH"
 """Another remote shell with its options; the host and one command line follow them."""
 OPTIONS = (
-    "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=3", "-o", "ServerAliveCountMax=3", "-o", "LogLevel=ERROR",
-    "-o", "ClearAllForwardings=yes",
-)  # fmt: skip
+    "-T",
+    "-x",
+    "-o",
+    "BatchMode=yes",
+    "-o",
+    "ConnectTimeout=15",
+    "-o",
+    "ServerAliveInterval=3",
+    "-o",
+    "ServerAliveCountMax=3",
+    "-o",
+    "LogLevel=ERROR",
+    "-o",
+    "ClearAllForwardings=yes",
+)
 
 
 def remote_shell() -> list[str]:
@@ -28,7 +40,9 @@ def commands(names: Sequence[str], words: Sequence[str]) -> list[tuple[list[str]
         told = [*words, "--node", str(number)]
         line = f"cd {shlex.quote(here)} 2>/dev/null; exec {shlex.join(told)}"
         # A login shell may be csh, which reads that line otherwise.
-        found.append((told if is_here(name) else [*remote_shell(), name, f"exec /bin/sh -c {shlex.quote(line)}"], [number]))
+        found.append(
+            (told if is_here(name) else [*remote_shell(), name, f"exec /bin/sh -c {shlex.quote(line)}"], [number])
+        )
     return found
 
 

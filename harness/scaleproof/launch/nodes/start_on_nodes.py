@@ -1,4 +1,5 @@
-"""Launches over the nodes of an allocation: from a launch's site to nodes.json, and to the keeper that starts the agents."""
+"""Launches over the nodes of an allocation: from a launch's site to nodes.json, and to the keeper that starts the
+agents."""
 
 from __future__ import annotations
 
@@ -28,15 +29,36 @@ class OverNodes:
         site, hosts = self.site, [node.name for node in self.site.nodes]
         inner = self.launcher if self.launcher in BY_FIRST_NODE else site.allocation.inner
         header = {
-            "hosts": hosts, "addresses": site.addresses, "ranks": site.ranks, "streamed": site.streamed, "inner": inner,
-            "interface": netdev(site.interface), "rendezvous": site.allocation.rendezvous, "world": int(orders.case["ranks"]),
-        }  # fmt: skip
-        write_json(folder / FILE, {
-            "hosts": hosts, "ranks": site.ranks, "address": address_towards(site.addresses[-1]), "header": header,
-            "starters": starters(site.allocation, hosts, orders.launch),
-            "files": sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"),
-        })  # fmt: skip
-        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), sys.executable, "-m", "scaleproof.launch.nodes.coordinator", str(folder)]
+            "hosts": hosts,
+            "addresses": site.addresses,
+            "ranks": site.ranks,
+            "streamed": site.streamed,
+            "inner": inner,
+            "interface": netdev(site.interface),
+            "rendezvous": site.allocation.rendezvous,
+            "world": int(orders.case["ranks"]),
+        }
+        write_json(
+            folder / FILE,
+            {
+                "hosts": hosts,
+                "ranks": site.ranks,
+                "address": address_towards(site.addresses[-1]),
+                "header": header,
+                "starters": starters(site.allocation, hosts, orders.launch),
+                "files": sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".log"),
+            },
+        )
+        return [
+            sys.executable,
+            "-m",
+            "scaleproof.rank.tie",
+            str(os.getpid()),
+            sys.executable,
+            "-m",
+            "scaleproof.launch.nodes.coordinator",
+            str(folder),
+        ]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """That of what starts the ranks."""

@@ -1,4 +1,5 @@
-"""How an agent starts the ranks of its node: by one parent that forks them, or by the processes of mpirun, mpiexec or torchrun, a parent for each."""
+"""How an agent starts the ranks of its node: by one parent that forks them, or by the processes of mpirun, mpiexec or
+torchrun, a parent for each."""
 
 from __future__ import annotations
 
@@ -29,9 +30,28 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
         return _by_mpi(header["inner"], hosts, header["interface"], scratch)
     if header["inner"] == "torchrun":
         # By the place on the node, not by torchrun's RANK: its elastic rendezvous numbers nodes as they come.
-        worker = ["scaleproof.rank.parent", str(folder), "--bind", "--attended", "--rank-from", "LOCAL_RANK", "--ranks", *mine]
+        worker = [
+            "scaleproof.rank.parent",
+            str(folder),
+            "--bind",
+            "--attended",
+            "--rank-from",
+            "LOCAL_RANK",
+            "--ranks",
+            *mine,
+        ]
         return torchrun(header["launch"], node, ranks, header["addresses"], port, header["rendezvous"], worker)
-    return [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--creator", str(os.getpid()), "--bind", "--ranks", *mine]
+    return [
+        sys.executable,
+        "-m",
+        "scaleproof.rank.parent",
+        str(folder),
+        "--creator",
+        str(os.getpid()),
+        "--bind",
+        "--ranks",
+        *mine,
+    ]
 
 
 def _by_mpi(library: str, hosts: Mapping[str, int], interface: str, scratch: Path) -> list[str]:
@@ -40,7 +60,9 @@ def _by_mpi(library: str, hosts: Mapping[str, int], interface: str, scratch: Pat
     if library == "mpich":
         told = mpich.options(one) if one else mpich.options_over(hosts, interface)
         return mpich.started(told, mpich.parent(f"${FOLDER}"), ERRAND)
-    return mpirun.started(mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, ERRAND), f"${FOLDER}")
+    return mpirun.started(
+        mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, ERRAND), f"${FOLDER}"
+    )
 
 
 def plain(host: str) -> str:

@@ -18,7 +18,9 @@ Obstacle = tuple[str, str]
 def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) -> Obstacle | None:
     """Why the case is not runnable on this machine, or on these nodes; None when nothing is known to stand against it."""
     if case.fabric == "simulated":
-        return None  # it takes no library, device or program of this machine; what a prediction lacks the simulator says
+        return (
+            None  # it takes no library, device or program of this machine; what a prediction lacks the simulator says
+        )
     for kind, name in named(case):
         found = registry.availability(kind, name, elsewhere=case.fabric == "guests")
         if not found.available:
@@ -44,7 +46,11 @@ def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) ->
 
 def named(case: AnyCase) -> list[tuple[registry.Kind, str]]:
     """The registered names that a case uses."""
-    names: list[tuple[registry.Kind, str]] = [("program", case.program), ("fabric", case.fabric), ("launcher", case.launcher)]
+    names: list[tuple[registry.Kind, str]] = [
+        ("program", case.program),
+        ("fabric", case.fabric),
+        ("launcher", case.launcher),
+    ]
     if case.transport is not None:
         names.append(("transport", case.transport))
     if isinstance(case, TrainCase):

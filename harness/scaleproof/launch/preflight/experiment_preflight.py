@@ -16,7 +16,8 @@ from scaleproof.launch.preflight.sniff_test import sniffed
 from scaleproof.spec.case import AnyCase
 
 VALID_S = 600.0
-"""Seconds for which the answers of one group of ranks, when nothing was wrong, also stand for the next experiment of the same process."""
+"""Seconds for which the answers of one group of ranks, when nothing was wrong, also stand for the next experiment of
+the same process."""
 _known: dict[tuple[Group, tuple[str, ...]], tuple[float, Told]] = {}
 
 
@@ -57,7 +58,10 @@ class Preflight:
         if isinstance(told, PreflightCheck):
             return [*self._whole, *own, told]
         limits = [found["limits"] for found in told.values()]
-        own += [machine.locked_memory(case, [limit["memlock"] for limit in limits]), machine.open_files(case, [limit["files"] for limit in limits])]
+        own += [
+            machine.locked_memory(case, [limit["memlock"] for limit in limits]),
+            machine.open_files(case, [limit["files"] for limit in limits]),
+        ]
         return [*self._whole, *own, *self._look_at_nodes(case), *judge(told)]
 
     def _machine(self, case: AnyCase) -> list[PreflightCheck]:
@@ -99,4 +103,8 @@ def failed(checks: Sequence[PreflightCheck]) -> PreflightCheck | None:
 
 def warnings(checks: Sequence[PreflightCheck]) -> list[Warning]:
     """Checks that passed or could not be made, and still have advice."""
-    return [Warning(code=check.code, message=check.message, advice=check.advice) for check in checks if check.passed is not False and check.advice]
+    return [
+        Warning(code=check.code, message=check.message, advice=check.advice)
+        for check in checks
+        if check.passed is not False and check.advice
+    ]

@@ -1,4 +1,5 @@
-"""Preflight of the machine, from the supervisor's side: room on the disk, memory, cores, locked memory, and what its interfaces move when idle."""
+"""Preflight of the machine, from the supervisor's side: room on the disk, memory, cores, locked memory, and what its
+interfaces move when idle."""
 
 from __future__ import annotations
 
@@ -34,24 +35,30 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
     existing = next(folder for folder in (results.absolute(), *results.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(existing).free
     needed = RECORD_BYTES * len(cases) + max((case.ranks for case in cases), default=0) * GROW * EVENT_DTYPE.itemsize
-    message = f"{format_bytes(free)} free for the results, about {format_bytes(needed)} needed for {len(cases)} launches"
+    message = (
+        f"{format_bytes(free)} free for the results, about {format_bytes(needed)} needed for {len(cases)} launches"
+    )
     advice = "free space on the file system of the results folder, or name another one with --results"
     return checked("disk", free >= needed, message, "" if free >= needed else advice)
 
 
 def memory(case: AnyCase, site: Site | None = None) -> PreflightCheck:
-    """The estimate of one launch against what the machine has (fails) and what is free (warns). On several nodes the part of the fullest one, as if it were
-    this machine, which is one of them or like them."""
+    """The estimate of one launch against what the machine has (fails) and what is free (warns). On several nodes the
+    part of the fullest one, as if it were this machine, which is one of them or like them."""
     needed, left = estimate(case, {}).nbytes, memory_left()
     if site is not None:
         needed = needed * max(map(len, site.ranks)) // case.ranks
     everything, free = memory_mib() << 20, meminfo("MemAvailable") << 20
     if left is not None:
         everything, free = min(everything, left), min(free, left)
-    message = f"a launch needs about {format_bytes(needed)}, {format_bytes(free)} of {format_bytes(everything)} are free"
+    message = (
+        f"a launch needs about {format_bytes(needed)}, {format_bytes(free)} of {format_bytes(everything)} are free"
+    )
     if needed > everything:
         return checked("memory", False, message, "choose a smaller size, fewer ranks or a smaller minibatch")
-    return checked("memory", True, message, "end what else uses memory here, or the kernel may end a rank" if needed > free else "")
+    return checked(
+        "memory", True, message, "end what else uses memory here, or the kernel may end a rank" if needed > free else ""
+    )
 
 
 def cores(case: AnyCase, site: Site | None = None) -> PreflightCheck:
@@ -62,7 +69,12 @@ def cores(case: AnyCase, site: Site | None = None) -> PreflightCheck:
     if site is not None:
         crowded = site.oversubscribed(case.threads_per_rank)
         message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {len(site.nodes)} nodes with {site.cores} cores in all"
-        return checked("oversubscribed", True, message, "times include waiting for a core: they count for no claim about scaling" if crowded else "")
+        return checked(
+            "oversubscribed",
+            True,
+            message,
+            "times include waiting for a core: they count for no claim about scaling" if crowded else "",
+        )
     wanted, usable = case.ranks * case.threads_per_rank, usable_cores()
     message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {usable:g} cores"
     advice = "times include waiting for a core: they count for no claim about scaling"
@@ -79,7 +91,9 @@ def locked_memory(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
     needed = estimate(case, {}).nbytes // case.ranks
     advice = "raise it: `ulimit -l unlimited`, LimitMEMLOCK in the service that starts the ranks, or --ulimit memlock=-1 of the container"
     enough = lowest < 0 or lowest >= needed
-    return checked("memlock", enough, f"{message}, about {format_bytes(needed)} needed per rank", "" if enough else advice)
+    return checked(
+        "memlock", enough, f"{message}, about {format_bytes(needed)} needed per rank", "" if enough else advice
+    )
 
 
 def open_files(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
@@ -91,7 +105,8 @@ def open_files(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
 
 
 def idle_traffic() -> tuple[PreflightCheck, dict[str, float]]:
-    """What interfaces send while nothing of ours runs, in bytes a second: measured for a moment, subtracted from what they send later."""
+    """What interfaces send while nothing of ours runs, in bytes a second: measured for a moment, subtracted from what
+    they send later."""
     before, started = read_counters(), time.monotonic()
     time.sleep(IDLE_S)
     after, seconds = read_counters(), time.monotonic() - started
@@ -102,7 +117,11 @@ def idle_traffic() -> tuple[PreflightCheck, dict[str, float]]:
 def idle_check(rates: Mapping[str, float]) -> PreflightCheck:
     """`rates`: bytes a second of each interface while nothing of ours ran."""
     busy = ", ".join(f"{name} {format_bytes(rate)}/s" for name, rate in rates.items() if rate)
-    advice = "other traffic uses this machine: measure when it is quiet" if any(rate > BUSY for rate in rates.values()) else ""
+    advice = (
+        "other traffic uses this machine: measure when it is quiet"
+        if any(rate > BUSY for rate in rates.values())
+        else ""
+    )
     return checked("idle_traffic", True, f"before the experiment interfaces sent {busy or 'nothing'}", advice)
 
 

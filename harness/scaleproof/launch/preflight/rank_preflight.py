@@ -1,4 +1,5 @@
-"""Preflight among the ranks: the experiment's own launcher starts as many ranks as it will, on its interface; what they tell is judged here."""
+"""Preflight among the ranks: the experiment's own launcher starts as many ranks as it will, on its interface; what they
+tell is judged here."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ class Group:
     @property
     def words(self) -> str:
         """For people."""
-        return f"{self.ranks} ranks by {self.launcher} on {self.interface}" + (f" of {self.nodes} nodes" if self.fabric == "guests" else "")
+        return f"{self.ranks} ranks by {self.launcher} on {self.interface}" + (
+            f" of {self.nodes} nodes" if self.fabric == "guests" else ""
+        )
 
 
 def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
@@ -58,28 +61,64 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
     for case in cases:
         key = (case.launcher, case.fabric, case.interface)
         known = found.get(key, Group(*key, 1))
-        found[key] = Group(*key, max(min(case.ranks, MOST_RANKS), known.ranks), max(min(case.nodes, MOST_RANKS), known.nodes), case.guest)
+        found[key] = Group(
+            *key,
+            max(min(case.ranks, MOST_RANKS), known.ranks),
+            max(min(case.nodes, MOST_RANKS), known.nodes),
+            case.guest,
+        )
     return found
 
 
 def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | PreflightCheck:
     """Start the ranks and let them look; a failed check when they did not come back."""
-    values = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "preflight", "entry": "preflight", "ranks": group.ranks}
-    case = parse_case({**values, "launcher": group.launcher, "fabric": group.fabric, "interface": group.interface, "nodes": group.nodes, "guest": group.guest})
+    values = {
+        "program": "own",
+        "suite": "preflight",
+        "experiment": "preflight",
+        "arm": "preflight",
+        "entry": "preflight",
+        "ranks": group.ranks,
+    }
+    case = parse_case(
+        {
+            **values,
+            "launcher": group.launcher,
+            "fabric": group.fabric,
+            "interface": group.interface,
+            "nodes": group.nodes,
+            "guest": group.guest,
+        }
+    )
     deadline_s = DEADLINE_S[group.guest if group.fabric == "guests" else "host"] + RANK_S * group.ranks
     facts = facts_of(case, _PROGRAMS, deadline_s, staging, site_of(case, ground))
     if isinstance(facts, Sign):
         return not_back(facts, "ranks", f"{group.words}: ")
-    return {rank: {**found["preflight"], "clock": found.get("clock"), "clock_error": found.get("clock_error")} for rank, found in facts.items()}
+    return {
+        rank: {**found["preflight"], "clock": found.get("clock"), "clock_error": found.get("clock_error")}
+        for rank, found in facts.items()
+    }
 
 
-def facts_of(case: AnyCase, programs: Path, deadline_s: float, staging: Path, site: Site | None) -> dict[int, dict[str, Any]] | Sign:
-    """Start the ranks of one of our own programs as those of a launch; what they left in their facts, or what went wrong. Nothing is recorded."""
+def facts_of(
+    case: AnyCase, programs: Path, deadline_s: float, staging: Path, site: Site | None
+) -> dict[int, dict[str, Any]] | Sign:
+    """Start the ranks of one of our own programs as those of a launch; what they left in their facts, or what went
+    wrong. Nothing is recorded."""
     address = site.addresses[0] if site else registry.load("fabric", case.fabric)(case.interface).address()
     orders = Orders(
-        launch=secrets.token_hex(8), case=case.model_dump(mode="json"), case_id=case.case_id, size=PREFLIGHT, plan_index=0, seed=0,
-        token=secrets.token_hex(16), address=address, deadline_s=deadline_s, programs=str(programs), **stands(site),
-    )  # fmt: skip
+        launch=secrets.token_hex(8),
+        case=case.model_dump(mode="json"),
+        case_id=case.case_id,
+        size=PREFLIGHT,
+        plan_index=0,
+        seed=0,
+        token=secrets.token_hex(16),
+        address=address,
+        deadline_s=deadline_s,
+        programs=str(programs),
+        **stands(site),
+    )
     folder = staging / orders.launch
     try:
         prepare(folder, orders)
@@ -105,10 +144,21 @@ def judge(told: Told) -> list[PreflightCheck]:
 
 
 def names(told: Told) -> PreflightCheck:
-    """`localhost` must resolve. A host name that does not is a warning: every transport here is told its address, but a library that is not cannot start."""
-    wrong = [(rank, name, said) for rank, found in told.items() for name, said in found["resolves"].items() if said.startswith("error")]
+    """`localhost` must resolve. A host name that does not is a warning: every transport here is told its address, but a
+    library that is not cannot start."""
+    wrong = [
+        (rank, name, said)
+        for rank, found in told.items()
+        for name, said in found["resolves"].items()
+        if said.startswith("error")
+    ]
     if any(name == "localhost" for _, name, _ in wrong):
-        return checked("names", False, f"localhost does not resolve on rank {wrong[0][0]} ({wrong[0][2]})", "add `127.0.0.1 localhost` to /etc/hosts")
+        return checked(
+            "names",
+            False,
+            f"localhost does not resolve on rank {wrong[0][0]} ({wrong[0][2]})",
+            "add `127.0.0.1 localhost` to /etc/hosts",
+        )
     if wrong:
         message = f"the host's own name does not resolve on ranks {', '.join(str(rank) for rank, _, _ in wrong)} ({wrong[0][2]})"
         return checked("names", True, message, "add the name to /etc/hosts, for libraries that look it up themselves")
@@ -121,8 +171,15 @@ def ports(told: Told) -> PreflightCheck:
     few = next(((rank, found) for rank, found in told.items() if found["port_error"]), None)
     if few is not None:
         message = f"rank {few[0]} got {few[1]['ports']} ports: {few[1]['port_error']}"
-        return checked("ports", False, message, "widen net.ipv4.ip_local_port_range, end what holds ports, or check that the interface's address is up")
-    return checked("ports", True, f"every rank could take {min(found['ports'] for found in told.values())} free ports at once")
+        return checked(
+            "ports",
+            False,
+            message,
+            "widen net.ipv4.ip_local_port_range, end what holds ports, or check that the interface's address is up",
+        )
+    return checked(
+        "ports", True, f"every rank could take {min(found['ports'] for found in told.values())} free ports at once"
+    )
 
 
 def pairs(told: Told) -> PreflightCheck:
@@ -131,25 +188,45 @@ def pairs(told: Told) -> PreflightCheck:
     if lost:
         rank, peer, why = lost[0]
         message = f"{len(lost)} pairs cannot connect, first rank {rank} to rank {peer}: {why}"
-        return checked("pairs", False, message, "look at firewall rules and routes of this interface, or name another one with `interface:`")
-    return checked("pairs", True, f"{sum(range(len(told)))} pairs of {len(told)} ranks connected and proved who they are")
+        return checked(
+            "pairs",
+            False,
+            message,
+            "look at firewall rules and routes of this interface, or name another one with `interface:`",
+        )
+    return checked(
+        "pairs", True, f"{sum(range(len(told)))} pairs of {len(told)} ranks connected and proved who they are"
+    )
 
 
 def clocks(told: Told) -> PreflightCheck:
-    """Ranks of one machine share a monotonic clock: their readings may not differ by more than the way between them. Other machines' offsets are measured."""
+    """Ranks of one machine share a monotonic clock: their readings may not differ by more than the way between them.
+    Other machines' offsets are measured."""
     home = told[min(told)]["host"] if told else ""
     errors = [f"rank {rank}: {found['clock_error']}" for rank, found in told.items() if found.get("clock_error")]
     if errors:
-        return checked("clock", None, f"clocks could not be compared: {errors[0]}", "times of different ranks may not be on one clock")
+        return checked(
+            "clock",
+            None,
+            f"clocks could not be compared: {errors[0]}",
+            "times of different ranks may not be on one clock",
+        )
     readings = {rank: found["clock"] for rank, found in told.items() if found.get("clock")}
     apart = {rank: clock for rank, clock in readings.items() if abs(clock["offset_ns"]) > clock["uncertainty_ns"]}
     here = [rank for rank in apart if told[rank]["host"] == home]
     if here:
         clock = readings[here[0]]
         message = f"rank {here[0]} is {clock['offset_ns']} ns from rank 0 on one machine, uncertain by {clock['uncertainty_ns']} ns"
-        return checked("clock", False, message, "ranks in time namespaces of their own, or a broken clock source; see the record's clocksource")
+        return checked(
+            "clock",
+            False,
+            message,
+            "ranks in time namespaces of their own, or a broken clock source; see the record's clocksource",
+        )
     if apart:
-        return checked("clock", True, f"clocks of {len(apart)} ranks on other machines differ; each launch measures the offset")
+        return checked(
+            "clock", True, f"clocks of {len(apart)} ranks on other machines differ; each launch measures the offset"
+        )
     return checked("clock", True, f"one monotonic clock for {max(len(readings), 1)} ranks")
 
 
@@ -164,4 +241,9 @@ def speed(told: Told) -> PreflightCheck:
     message = f"sniff test of one core a rank: median {middle:.1f} GFLOP/s, slowest rank {slowest}{where} with {found[slowest]:.1f}"
     # Of two ranks the median lies between them: there the faster one is the measure.
     slow = found[slowest] < SLOW * (middle if len(found) > 2 else max(found.values()))
-    return checked("speed", True, message, f"rank {slowest}'s core is slow: end what else runs there, or leave that node out" if slow else "")
+    return checked(
+        "speed",
+        True,
+        message,
+        f"rank {slowest}'s core is slow: end what else runs there, or leave that node out" if slow else "",
+    )

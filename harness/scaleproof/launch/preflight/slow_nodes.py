@@ -11,7 +11,8 @@ from scaleproof.core.record_schema import PreflightCheck, Sniff, Sniffed, Sniffe
 CODE = "slow_nodes"
 FEWEST = 3
 SHARES = {"copied": 0.2, "multiplied": 0.2, "rate": 0.2, "trip": 0.55}
-"""How far below the middle of all a figure must lie before it is called slow: twice as far as nodes alike were seen apart (docs/preflight.md)."""
+"""How far below the middle of all a figure must lie before it is called slow: twice as far as nodes alike were seen
+apart (docs/preflight.md)."""
 _NAMED = 6
 
 
@@ -52,8 +53,9 @@ class Slow:
 
 
 def slow(sniff: Sniff) -> list[Slow]:
-    """Nodes below the median of all by more than the figure's share, whose interval ends below the median of the nodes' lower ends. A node's link is the
-    better one of its two ways round the ring; a way between nodes that nothing else calls slow is named by both. Empty for fewer than three nodes."""
+    """Nodes below the median of all by more than the figure's share, whose interval ends below the median of the nodes'
+    lower ends. A node's link is the better one of its two ways round the ring; a way between nodes that nothing else
+    calls slow is named by both. Empty for fewer than three nodes."""
     if len(sniff.nodes) < FEWEST:
         return []
     found = list[Slow]()
@@ -70,7 +72,11 @@ def slow(sniff: Sniff) -> list[Slow]:
 
 def _of_nodes(nodes: Sequence[SniffedNode], figures: Sequence[Sniffed], kind: Kind) -> list[Slow]:
     middle = statistics.median(figure.value for figure in figures)
-    return [Slow(node.name, kind, figure.value, middle) for node, figure, low in zip(nodes, figures, _low(figures, kind), strict=True) if low]
+    return [
+        Slow(node.name, kind, figure.value, middle)
+        for node, figure, low in zip(nodes, figures, _low(figures, kind), strict=True)
+        if low
+    ]
 
 
 def _of_links(nodes: Sequence[SniffedNode], figures: Sequence[Sniffed], kind: Kind, known: set[str]) -> list[Slow]:
@@ -82,12 +88,19 @@ def _of_links(nodes: Sequence[SniffedNode], figures: Sequence[Sniffed], kind: Ki
     left = [(node, figure) for node, figure in zip(nodes, figures, strict=True) if not named & {node.name, node.next}]
     middle = statistics.median([figure.value for _, figure in left] or [0.0])
     low = _low([figure for _, figure in left], kind) if len(left) >= FEWEST else []
-    return of_nodes + [Slow(f"{node.name} to {node.next}", kind, figure.value, middle) for (node, figure), is_low in zip(left, low, strict=False) if is_low]
+    return of_nodes + [
+        Slow(f"{node.name} to {node.next}", kind, figure.value, middle)
+        for (node, figure), is_low in zip(left, low, strict=False)
+        if is_low
+    ]
 
 
 def _low(figures: Sequence[Sniffed], kind: Kind) -> list[bool]:
     """Which are; times count by how many there are in a second."""
-    ranges = [(1 / high, 1 / value, 1 / low) if kind.smaller else (low, value, high) for low, value, high in map(_range, figures)]
+    ranges = [
+        (1 / high, 1 / value, 1 / low) if kind.smaller else (low, value, high)
+        for low, value, high in map(_range, figures)
+    ]
     lower, middle = (statistics.median(each[place] for each in ranges) for place in (0, 1))
     return [value < (1 - SHARES[kind.name]) * middle and high < lower for _, value, high in ranges]
 
@@ -100,16 +113,22 @@ def _range(figure: Sniffed) -> tuple[float, float, float]:
 def check(sniff: Sniff) -> PreflightCheck:
     """For the records of the run: every figure's range, and by name what is slow."""
     found = slow(sniff)
-    ranges = ", ".join(_told(kind, sniff.nodes) for kind in KINDS if all(getattr(node, kind.name) for node in sniff.nodes))
+    ranges = ", ".join(
+        _told(kind, sniff.nodes) for kind in KINDS if all(getattr(node, kind.name) for node in sniff.nodes)
+    )
     few = f"; {FEWEST} nodes or more are needed to tell which one is slow" if len(sniff.nodes) < FEWEST else ""
     if not found:
         return PreflightCheck(code=CODE, passed=True, message=f"sniff test of {len(sniff.nodes)} nodes: {ranges}{few}")
-    said = "; ".join(each.words for each in found[:_NAMED]) + (f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else "")
+    said = "; ".join(each.words for each in found[:_NAMED]) + (
+        f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    )
     who = list(dict.fromkeys(each.who for each in found))
     names = ",".join(node.name for node in sniff.nodes if node.name in who)
     out = f", or leave it out ({f'sbatch --exclude={names}' if sniff.job else 'of the list of hosts'})" if names else ""
     advice = f"look at {', '.join(who)} (other work, heat, memory, cable){out}"
-    return PreflightCheck(code=CODE, passed=True, message=f"{said}; sniff test of {len(sniff.nodes)} nodes: {ranges}", advice=advice)
+    return PreflightCheck(
+        code=CODE, passed=True, message=f"{said}; sniff test of {len(sniff.nodes)} nodes: {ranges}", advice=advice
+    )
 
 
 def _told(kind: Kind, nodes: Sequence[SniffedNode]) -> str:

@@ -1,4 +1,5 @@
-"""The sniff test of an allocation's nodes before an experiment: one rank on each, started as those of the experiment; at most once an hour."""
+"""The sniff test of an allocation's nodes before an experiment: one rank on each, started as those of the experiment;
+at most once an hour."""
 
 from __future__ import annotations
 
@@ -42,14 +43,23 @@ def sniffed(ground: Ground, results: Path, staging: Path) -> Sniff | PreflightCh
     found = measured(one_rank_each(len(names)), names, staging, site)
     if isinstance(found, Sign):
         return not_back(found, CODE, "the nodes were not looked at: ", None)
-    sniff = Sniff(cluster=ground.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found)
+    sniff = Sniff(
+        cluster=ground.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found
+    )
     write_form(path, sniff)
     return sniff
 
 
 def one_rank_each(nodes: int, **fields: Any) -> AnyCase:
     """The case of a sniff test."""
-    own = {"program": "own", "suite": "preflight", "experiment": "preflight", "arm": "sniff", "entry": "sniff", "ranks": nodes}
+    own = {
+        "program": "own",
+        "suite": "preflight",
+        "experiment": "preflight",
+        "arm": "sniff",
+        "entry": "sniff",
+        "ranks": nodes,
+    }
     return parse_case({**own, **fields})
 
 
@@ -62,20 +72,32 @@ def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path
 def measured(case: AnyCase, names: Sequence[str], staging: Path, site: Site | None = None) -> list[SniffedNode] | Sign:
     """Start a rank on each of the named nodes and have them measure; what went wrong where they did not come back."""
     facts = facts_of(case, PROGRAMS, BASE_S + NODE_S * len(names), staging, site)
-    return facts if isinstance(facts, Sign) else [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
+    return (
+        facts if isinstance(facts, Sign) else [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
+    )
 
 
 def _node(names: Sequence[str], rank: int, found: Mapping[str, Any]) -> SniffedNode:
     return SniffedNode(
-        name=names[rank], boot=found["boot"], cores=found["cores"], copied=_figure(found["copied"]), multiplied=_figure(found["multiplied"]),
+        name=names[rank],
+        boot=found["boot"],
+        cores=found["cores"],
+        copied=_figure(found["copied"]),
+        multiplied=_figure(found["multiplied"]),
         next=names[(rank + 1) % len(names)] if "rate" in found else "",
-        rate=_figure(found["rate"]) if "rate" in found else None, trip=_figure(found["trip"]) if "trip" in found else None,
-    )  # fmt: skip
+        rate=_figure(found["rate"]) if "rate" in found else None,
+        trip=_figure(found["trip"]) if "trip" in found else None,
+    )
 
 
 def _figure(values: Sequence[float]) -> Sniffed:
     interval = median_interval(values)
-    return Sniffed(value=median(values), low=interval.low if interval else None, high=interval.high if interval else None, n=len(values))
+    return Sniffed(
+        value=median(values),
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        n=len(values),
+    )
 
 
 def young(path: Path) -> Sniff | None:

@@ -37,12 +37,20 @@ LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
 TERM_S = 0.3
 PADDING_MAX = 4096
 """Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a launch ended: the failed rank's sign (None: well), what its processes left behind, how long it took, and what all ranks did when it failed."""
+    """How a launch ended: the failed rank's sign (None: well), what its processes left behind, how long it took, and
+    what all ranks did when it failed."""
 
     cause: Sign | None
     leftovers: list[str]
@@ -54,8 +62,15 @@ def launch_environment(orders: Orders, launcher: Launcher, folder: Path) -> dict
     """Variables of every process of the launch."""
     threads = {name: str(orders.case["threads_per_rank"]) for name in THREAD_VARIABLES}
     paths = [str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    own = {ENVIRONMENT: orders.launch, "PYTHONHASHSEED": str(orders.seed % 2**32), "PYTHONPATH": os.pathsep.join(paths), PADDING: padding(orders.seed)}
-    own["TMPDIR"] = str(scratch(orders.launch))  # a rank ends without the exit handlers that would remove its libraries' files
+    own = {
+        ENVIRONMENT: orders.launch,
+        "PYTHONHASHSEED": str(orders.seed % 2**32),
+        "PYTHONPATH": os.pathsep.join(paths),
+        PADDING: padding(orders.seed),
+    }
+    own["TMPDIR"] = str(
+        scratch(orders.launch)
+    )  # a rank ends without the exit handlers that would remove its libraries' files
     return {**os.environ, **threads, **own, **launcher.environment(folder, orders)}
 
 
@@ -72,10 +87,20 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
         try:
             scratch(orders.launch).mkdir(mode=0o700)
             command = launcher.command(folder, orders)
-            process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
             cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
-            stall = stall_of(look_again(watch, seen), cause) if cause and any(watch.board.pid(rank) for rank in watch.ranks) else None
-            leftovers = [] if cause else _leave(process, LEAVE_NODES_S if orders.nodes or orders.case["fabric"] == "guests" else LEAVE_S)
+            stall = (
+                stall_of(look_again(watch, seen), cause)
+                if cause and any(watch.board.pid(rank) for rank in watch.ranks)
+                else None
+            )
+            leftovers = (
+                []
+                if cause
+                else _leave(process, LEAVE_NODES_S if orders.nodes or orders.case["fabric"] == "guests" else LEAVE_S)
+            )
         finally:
             with _uninterrupted():
                 if orders.nodes and process is not None:
@@ -117,7 +142,9 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float) -> tuple[Sign | None, list[Seen]]:
+def _until_end(
+    watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float
+) -> tuple[Sign | None, list[Seen]]:
     """The cause of failure and what the ranks did at the first sign of it; None when all ranks ended well."""
     first_sign, seen = 0.0, list[Seen]()
     with os.fdopen(os.pidfd_open(process.pid)) as ending:
@@ -146,7 +173,9 @@ def _launcher_gone(watch: Watch, code: int) -> Sign:
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with code {code}"
     started = any(watch.board.pid(rank) for rank in watch.ranks)
     # The ranks died with it, by the kernel's hand; none of them is to blame.
-    return watch.sign("rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended")
+    return watch.sign(
+        "rank_killed" if started and code < 0 else "start_failed", -1, f"the launcher {how} before its ranks had ended"
+    )
 
 
 def _nobody_failed(watch: Watch, code: str, message: str) -> tuple[Sign, list[Seen]]:

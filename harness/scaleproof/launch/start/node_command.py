@@ -1,4 +1,5 @@
-"""A command in every node of a network that is made for it, outside of any launch: how it is started, ended, and what it leaves."""
+"""A command in every node of a network that is made for it, outside of any launch: how it is started, ended, and what
+it leaves."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from scaleproof.paths import IMPORT_ROOT
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did on nodes: the worst exit code, each node's output, and the keeper's report (None when it left none)."""
+    """What a command did on nodes: the worst exit code, each node's output, and the keeper's report (None when it left
+    none)."""
 
     code: int
     output: list[str]
@@ -32,16 +34,27 @@ class Ran:
     """What the keeper said, and the consoles of nodes that said anything."""
 
 
-def run_on_nodes(nodes: int, prepare: Callable[[Path], None], keeper: Callable[[Path], list[str]], timeout_s: float, keep: Path | None) -> Ran:
-    """`prepare` writes the plan into the folder that nodes share (`keep`, else a temporary one), `keeper` is the command that runs it. Exit code 124: out of
-    time."""
+def run_on_nodes(
+    nodes: int,
+    prepare: Callable[[Path], None],
+    keeper: Callable[[Path], list[str]],
+    timeout_s: float,
+    keep: Path | None,
+) -> Ran:
+    """`prepare` writes the plan into the folder that nodes share (`keep`, else a temporary one), `keeper` is the
+    command that runs it. Exit code 124: out of time."""
     launch = secrets.token_hex(8)
     folder = Path(tempfile.mkdtemp(prefix="scaleproof-nodes-")) if keep is None else keep.resolve()
     try:
         scratch(launch).mkdir(mode=0o700)
         prepare(folder)
         paths = [str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        own = {ENVIRONMENT: launch, "TMPDIR": str(scratch(launch)), "PYTHONPATH": os.pathsep.join(paths), "SCALEPROOF_SHARED": str(folder)}
+        own = {
+            ENVIRONMENT: launch,
+            "TMPDIR": str(scratch(launch)),
+            "PYTHONPATH": os.pathsep.join(paths),
+            "SCALEPROOF_SHARED": str(folder),
+        }
         tied = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper(folder)]
         return _ran(folder, nodes, *_run(tied, {**os.environ, **own}, timeout_s))
     finally:
@@ -52,12 +65,18 @@ def run_on_nodes(nodes: int, prepare: Callable[[Path], None], keeper: Callable[[
 
 def one_per_node(command: Sequence[str] | Sequence[Sequence[str]], nodes: int) -> list[list[str]]:
     """The same command for every node, or those that are given."""
-    return [list(map(str, command))] * nodes if command and isinstance(command[0], str) else [list(map(str, each)) for each in command]
+    return (
+        [list(map(str, command))] * nodes
+        if command and isinstance(command[0], str)
+        else [list(map(str, each)) for each in command]
+    )
 
 
 def _run(command: list[str], variables: dict[str, str], timeout_s: float) -> tuple[int, str]:
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -71,7 +90,11 @@ def _run(command: list[str], variables: dict[str, str], timeout_s: float) -> tup
 
 def _ran(folder: Path, nodes: int, code: int, log: str) -> Ran:
     outputs = [_text(folder / f"node-{node}.out") for node in range(nodes)]
-    consoles = [f"console of node {node}:\n{said}" for node in range(nodes) if (said := _text(folder / f"node-{node}.console").strip())]
+    consoles = [
+        f"console of node {node}:\n{said}"
+        for node in range(nodes)
+        if (said := _text(folder / f"node-{node}.console").strip())
+    ]
     return Ran(code, outputs, read_json(folder / REPORT), "\n".join([log, *consoles]))
 
 

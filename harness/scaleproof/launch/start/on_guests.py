@@ -21,7 +21,8 @@ from scaleproof.spec import registry
 
 
 def launcher_of(fabric: str, launcher: str, site: Site | None = None) -> Launcher:
-    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the keeper, which starts them on every node."""
+    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the keeper, which starts
+    them on every node."""
     if site is not None:
         return OverNodes(site, launcher)
     on_nodes: dict[str, Launcher] = {"guests": InGuests(), "netns": InNamespaces(launcher)}
@@ -38,10 +39,14 @@ class InGuests:
         mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
         parent = [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--ranks"]
         GuestPlan(
-            nodes=nodes, commands=[[*parent, *map(str, some)] for some in mine], ranks=mine, kind=str(orders.case.get("guest", "uml")),
-            link_mbit=orders.case.get("link_mbit"), link_delay_ms=float(orders.case.get("link_delay_ms") or 0),
+            nodes=nodes,
+            commands=[[*parent, *map(str, some)] for some in mine],
+            ranks=mine,
+            kind=str(orders.case.get("guest", "uml")),
+            link_mbit=orders.case.get("link_mbit"),
+            link_delay_ms=float(orders.case.get("link_delay_ms") or 0),
             capture=orders.case.get("tracing") == "full",
-        ).write(folder)  # fmt: skip
+        ).write(folder)
         return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper_command(sys.executable, folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
@@ -49,12 +54,15 @@ class InGuests:
         return {}
 
 
-def run_in_guests(command: Sequence[str] | Sequence[Sequence[str]], *, timeout_s: float = 120.0, keep: Path | None = None, **plan: Any) -> Ran:
-    """Run a command in every node of a network of guests (or one command per node), in this working directory with this environment.
+def run_in_guests(
+    command: Sequence[str] | Sequence[Sequence[str]], *, timeout_s: float = 120.0, keep: Path | None = None, **plan: Any
+) -> Ran:
+    """Run a command in every node of a network of guests (or one command per node), in this working directory with this
+    environment.
 
-    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)), eth0 and rxe0; SCALEPROOF_SHARED is a folder that all nodes and
-    this machine share (`keep`, else a temporary one). `plan`: fields of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124:
-    out of time."""
+    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)), eth0 and rxe0;
+    SCALEPROOF_SHARED is a folder that all nodes and this machine share (`keep`, else a temporary one). `plan`: fields
+    of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124: out of time."""
     nodes = int(plan.pop("nodes", 1))
     planned = GuestPlan(nodes=nodes, commands=one_per_node(command, nodes), **plan)
     return run_on_nodes(nodes, planned.write, partial(keeper_command, sys.executable), timeout_s, keep)

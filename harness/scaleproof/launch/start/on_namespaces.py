@@ -1,4 +1,5 @@
-"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the keeper that builds its cluster."""
+"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the keeper that builds
+its cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
 class InNamespaces:
-    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun` and `mpich` run on the first node."""
+    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun`
+    and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
@@ -33,11 +35,20 @@ class InNamespaces:
         commands, module = list[list[str]](), "scaleproof.rank.nodes"
         if self.launcher != "local":
             hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
-            commands, module = [_started(self.launcher, hosts, case.interface, folder), *[[]] * (case.nodes - 1)], "scaleproof.fabric.netns.netns_coordinator"
+            commands, module = (
+                [_started(self.launcher, hosts, case.interface, folder), *[[]] * (case.nodes - 1)],
+                "scaleproof.fabric.netns.netns_coordinator",
+            )
         # Of a slowed second a node has a slowed second's part of its cores.
         quota = None if case.node_cores is None else case.node_cores / case.dilation
         NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
-        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper_command(sys.executable, module, folder)]
+        return [
+            sys.executable,
+            "-m",
+            "scaleproof.rank.tie",
+            str(os.getpid()),
+            *keeper_command(sys.executable, module, folder),
+        ]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """That of the launcher inside."""
@@ -53,12 +64,25 @@ def _started(launcher: str, hosts: dict[str, int], interface: str, folder: Path)
 
 
 def run_in_namespaces(
-    command: Sequence[str] | Sequence[Sequence[str]], cluster: Cluster, *, cores: float | None = None, timeout_s: float = 120.0, keep: Path | None = None
+    command: Sequence[str] | Sequence[Sequence[str]],
+    cluster: Cluster,
+    *,
+    cores: float | None = None,
+    timeout_s: float = 120.0,
+    keep: Path | None = None,
 ) -> Ran:
-    """Run a command in every node of a cluster (or one command per node), in this working directory with this environment.
+    """Run a command in every node of a cluster (or one command per node), in this working directory with this
+    environment.
 
-    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...; SCALEPROOF_SHARED is a folder that all nodes and
-    this machine share (`keep`, else a temporary one). Exit code 124: out of time."""
+    Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...;
+    SCALEPROOF_SHARED is a folder that all nodes and this machine share (`keep`, else a temporary one). Exit code 124:
+    out of time."""
     network_of(cluster)  # SpecError here rather than in the keeper
     plan = NamespacePlan(cluster, one_per_node(command, cluster.nodes), cores=cores)
-    return run_on_nodes(cluster.nodes, plan.write, lambda folder: keeper_command(sys.executable, "scaleproof.fabric.netns.netns_coordinator", folder), timeout_s, keep)
+    return run_on_nodes(
+        cluster.nodes,
+        plan.write,
+        lambda folder: keeper_command(sys.executable, "scaleproof.fabric.netns.netns_coordinator", folder),
+        timeout_s,
+        keep,
+    )

@@ -1,4 +1,5 @@
-"""What a launch whose compute is replayed needs of its supervisor: the profile, found before it starts, handed to its ranks, and told in its record."""
+"""What a launch whose compute is replayed needs of its supervisor: the profile, found before it starts, handed to its
+ranks, and told in its record."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def replays(case: AnyCase) -> bool:
 
 
 def sleeps(case: AnyCase) -> bool:
-    """Whether its ranks mostly wait, so that they may be more than the cores: replayed compute, or a suite's own program whose option `slept` says so."""
+    """Whether its ranks mostly wait, so that they may be more than the cores: replayed compute, or a suite's own
+    program whose option `slept` says so."""
     return replays(case) or (isinstance(case, OwnCase) and bool(case.options.get("slept")))
 
 
@@ -46,11 +48,19 @@ def hand_over(profile: Profile, folder: Path) -> None:
 
 
 def described(profile: Profile) -> dict[str, Any]:
-    """For the record, beside the file: whose times they are, how they were found, and what tells this profile from another one."""
+    """For the record, beside the file: whose times they are, how they were found, and what tells this profile from
+    another one."""
     return {
-        "sha256": digest(profile), "node": profile.node, "framework": profile.framework, "code": profile.code, "measured_at": profile.measured_at,
-        "taken": profile.taken, "forward_s": profile.forward_s, "backward_s": profile.backward_s, "update_s": profile.update_s.median,
-    }  # fmt: skip
+        "sha256": digest(profile),
+        "node": profile.node,
+        "framework": profile.framework,
+        "code": profile.code,
+        "measured_at": profile.measured_at,
+        "taken": profile.taken,
+        "forward_s": profile.forward_s,
+        "backward_s": profile.backward_s,
+        "update_s": profile.update_s.median,
+    }
 
 
 def digest(profile: Profile) -> str:
@@ -61,4 +71,6 @@ def digest(profile: Profile) -> str:
 def same_profile(record: Record, results: Path) -> bool:
     """Whether a launch replayed what it would replay now: with another profile a finished launch is none."""
     profile = profile_for(record.case, results)
-    return profile is None or (isinstance(profile, Profile) and record.environment.get("replay", {}).get("sha256") == digest(profile))
+    return profile is None or (
+        isinstance(profile, Profile) and record.environment.get("replay", {}).get("sha256") == digest(profile)
+    )

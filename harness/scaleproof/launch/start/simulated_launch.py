@@ -1,4 +1,5 @@
-"""Launches of fabric `simulated`: nothing starts, what a simulator foretells becomes the record. The simulator is an upper room and handed down."""
+"""Launches of fabric `simulated`: nothing starts, what a simulator foretells becomes the record. The simulator is an
+upper room and handed down."""
 
 from __future__ import annotations
 
@@ -58,19 +59,38 @@ def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -
     wanted = simulator.inputs(launch.case)
     version = (launch.plan_index, "ok", code_digest(FABRIC), machine_id())
     return any(
-        (record.plan_index, record.status, record.code.digest, record.machine) == version and record.transport.get("prediction", {}).get("inputs") == wanted
+        (record.plan_index, record.status, record.code.digest, record.machine) == version
+        and record.transport.get("prediction", {}).get("inputs") == wanted
         for record in store.records(launch.case.case_id)
     )
 
 
-def foretold(launch: PlannedLaunch, orders: Orders, simulator: Simulator, around: Surroundings) -> tuple[Record, pa.Table]:
+def foretold(
+    launch: PlannedLaunch, orders: Orders, simulator: Simulator, around: Surroundings
+) -> tuple[Record, pa.Table]:
     """The record of a prediction, with its samples."""
     started, case = time.monotonic(), launch.case
     found = simulator.foretell(launch)
     record = Record(
-        launch=orders.launch, case_id=orders.case_id, case=case, size=orders.size, plan_index=orders.plan_index, seed=orders.seed, evidence="simulated",
-        oversubscribed=False, status="ok", failure=None, ranks=[], checks=[], warnings=[], code=code_version(FABRIC), machine=machine_id(),
-        environment=around.fixed, transport={"prediction": found.facts}, started_at=around.started_at, wall_s=round(time.monotonic() - started, 4),
+        launch=orders.launch,
+        case_id=orders.case_id,
+        case=case,
+        size=orders.size,
+        plan_index=orders.plan_index,
+        seed=orders.seed,
+        evidence="simulated",
+        oversubscribed=False,
+        status="ok",
+        failure=None,
+        ranks=[],
+        checks=[],
+        warnings=[],
+        code=code_version(FABRIC),
+        machine=machine_id(),
+        environment=around.fixed,
+        transport={"prediction": found.facts},
+        started_at=around.started_at,
+        wall_s=round(time.monotonic() - started, 4),
         command=command(case, orders),
-    )  # fmt: skip
+    )
     return record, found.samples

@@ -1,4 +1,5 @@
-"""The flight recorder of a launch that failed: what every rank did at the first sign, whom it waited for, and which rank the others' waiting leads to."""
+"""The flight recorder of a launch that failed: what every rank did at the first sign, whom it waited for, and which
+rank the others' waiting leads to."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ NOBODY_FAILED = ("deadline", "stalled")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One rank as the supervisor saw it: its last words, s since they last changed, whether its process had ended, and its stacks."""
+    """One rank as the supervisor saw it: its last words, s since they last changed, whether its process had ended, and
+    its stacks."""
 
     rank: int
     line: Line
@@ -43,7 +45,8 @@ def look(watch: Watch) -> list[Seen]:
 
 
 def look_again(watch: Watch, seen: Sequence[Seen]) -> list[Seen]:
-    """What came later than the first sign: a rank may have come to wait since, or may have found that its peer was gone and have ended."""
+    """What came later than the first sign: a rank may have come to wait since, or may have found that its peer was gone
+    and have ended."""
     return [_later(watch, one) for one in seen]
 
 
@@ -79,11 +82,19 @@ def _doing(one: Seen) -> RankDoing:
     line = one.line
     waits_for = -1 if line.waits_for is None else line.waits_for
     operation = f"{line.doing}, inside the library" if line.waits_for == -1 else line.doing
-    return RankDoing(rank=one.rank, step=line.step, operation=operation, waits_for=waits_for, still_s=round(one.still_s, 3), stack=one.stack)
+    return RankDoing(
+        rank=one.rank,
+        step=line.step,
+        operation=operation,
+        waits_for=waits_for,
+        still_s=round(one.still_s, 3),
+        stack=one.stack,
+    )
 
 
 def first_silent(seen: Sequence[Seen], start: int = -1) -> tuple[int, str]:
-    """From `start`, else from the waiting rank that is furthest behind, follow who waits for whom; returns the rank where it ends, and why in words."""
+    """From `start`, else from the waiting rank that is furthest behind, follow who waits for whom; returns the rank
+    where it ends, and why in words."""
     by_rank = {one.rank: one for one in seen}
     living = [one for one in seen if not one.ended]
     waiting = [one for one in living if one.line.waits_for is not None]
@@ -104,7 +115,8 @@ def first_silent(seen: Sequence[Seen], start: int = -1) -> tuple[int, str]:
 
 
 def _waited_for(one: Seen, by_rank: dict[int, Seen]) -> Seen | None:
-    """The rank that this one's waiting leads to. A library does not say whom it waits for: a rank that is behind, else one that does not wait."""
+    """The rank that this one's waiting leads to. A library does not say whom it waits for: a rank that is behind, else
+    one that does not wait."""
     peer = one.line.waits_for
     if peer is None:
         return None
@@ -113,19 +125,26 @@ def _waited_for(one: Seen, by_rank: dict[int, Seen]) -> Seen | None:
     others = [other for other in by_rank.values() if other.rank != one.rank and not other.ended]
     behind = [other for other in others if other.progress < one.progress]
     free = [other for other in others if other.line.waits_for is None]
-    return min(behind or free, key=lambda other: (*other.progress, other.line.waits_for is not None, -other.still_s), default=None)
+    return min(
+        behind or free,
+        key=lambda other: (*other.progress, other.line.waits_for is not None, -other.still_s),
+        default=None,
+    )
 
 
 def _deadlock(cycle: list[Seen]) -> tuple[int, str]:
     links = ", ".join(
-        f"rank {one.rank} ({one.line.doing or 'nothing named'}) waits for rank {cycle[(index + 1) % len(cycle)].rank}" for index, one in enumerate(cycle)
+        f"rank {one.rank} ({one.line.doing or 'nothing named'}) waits for rank {cycle[(index + 1) % len(cycle)].rank}"
+        for index, one in enumerate(cycle)
     )
     return min(cycle, key=lambda one: one.order).rank, f"deadlock: {links}"
 
 
 def _chain(path: list[Seen]) -> str:
     last = path[-1]
-    words = ", ".join(f"rank {one.rank} waits for rank {following.rank}" for one, following in zip(path, path[1:], strict=False))
+    words = ", ".join(
+        f"rank {one.rank} waits for rank {following.rank}" for one, following in zip(path, path[1:], strict=False)
+    )
     if last.ended:
         end = f"rank {last.rank} had ended, its last words: {_state(last)}"
     elif last.line.waits_for is None:

@@ -1,5 +1,5 @@
-"""Idle time of all cores, and waiting for a quota, as they went while a launch ran, by quarters of a second: an average over whole steps hides an exchange that
-filled every core."""
+"""Idle time of all cores, and waiting for a quota, as they went while a launch ran, by quarters of a second: an average
+over whole steps hides an exchange that filled every core."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ WINDOW_S = 0.25
 
 
 class Look(NamedTuple):
-    """A moment of the monotonic clock; what /proc/stat said then of all cores; for how many microseconds this process's control group had waited for its quota:
-    the sum over cores, and the most it can be by the clock (None: the kernel does not tell)."""
+    """A moment of the monotonic clock; what /proc/stat said then of all cores; for how many microseconds this process's
+    control group had waited for its quota: the sum over cores, and the most it can be by the clock (None: the kernel
+    does not tell)."""
 
     at_ns: int
     ticks: int
@@ -37,10 +38,13 @@ class IdleTrace:
         found, waited = ticks(), throttled()
         total, idle = found["ticks"], found["idle_ticks"]
         if total is not None and idle is not None:
-            self.seen.append(Look(time.monotonic_ns(), total, idle, (waited["us"], waited["most_us"]) if waited else None))
+            self.seen.append(
+                Look(time.monotonic_ns(), total, idle, (waited["us"], waited["most_us"]) if waited else None)
+            )
 
     def full_share(self, start_ns: int, end_ns: int, least_idle: float) -> float | None:
-        """Share of a region's time that lies in windows in which less than `least_idle` of all cores' time was idle; None where no window lies in it."""
+        """Share of a region's time that lies in windows in which less than `least_idle` of all cores' time was idle;
+        None where no window lies in it."""
         inside, full = 0.0, 0.0
         for first, last, overlap in self._windows(start_ns, end_ns):
             if last.ticks > first.ticks:
@@ -49,8 +53,8 @@ class IdleTrace:
         return full / inside if inside else None
 
     def quota_share(self, start_ns: int, end_ns: int) -> float | None:
-        """Share of a region's time for which the control group waited for its quota, at most, by windows that lie in it in whole or part; None where the kernel
-        does not tell."""
+        """Share of a region's time for which the control group waited for its quota, at most, by windows that lie in it
+        in whole or part; None where the kernel does not tell."""
         inside, waited = 0.0, 0.0
         for first, last, overlap in self._windows(start_ns, end_ns):
             if first.waited_us is not None and last.waited_us is not None:

@@ -16,7 +16,8 @@ class Processes(Protocol):
     """Asked by rank, since a number of a process means nothing outside its kernel."""
 
     def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
-        """Letter of its state, and processor time in s, that of its polling threads left out; ('', 0) when it is gone or not known."""
+        """Letter of its state, and processor time in s, that of its polling threads left out; ('', 0) when it is gone
+        or not known."""
 
     def family_s(self, rank: int, pid: int) -> float:
         """Processor time in s of its descendants, where `state` has not counted them already."""

@@ -16,9 +16,11 @@ from scaleproof.launch.watch.rank_processes import Here, Processes
 LOOK_S = 0.25
 STOPPED_S = 1.5
 SILENT_S = 12.0
-"""A library may wait for a slow peer with the interpreter's lock held, while that one still imports: seconds on a machine with cold caches."""
+"""A library may wait for a slow peer with the interpreter's lock held, while that one still imports: seconds on a
+machine with cold caches."""
 BUSY = 0.05
-"""Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less."""
+"""Share of a core above which a process computes; threads that wait for the interpreter's lock poll for it with less.
+"""
 FAMILY_S = 4.0
 """A rank that has been idle for so long may let another program work for it."""
 _ABORTS = {signal.SIGABRT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP}
@@ -28,7 +30,8 @@ BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), message, what the rank was doing then."""
+    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), message, what the
+    rank was doing then."""
 
     code: str
     rank: int
@@ -40,21 +43,24 @@ class Sign:
 
     @property
     def is_first_hand(self) -> bool:
-        """Whether to wait only shortly for a better sign: no other rank's failure explains this one, or it came late already."""
+        """Whether to wait only shortly for a better sign: no other rank's failure explains this one, or it came late
+        already."""
         return self.weight()[0] < 3 or self.code == "rank_silent"
 
     def weight(self) -> tuple[int, int]:
         """Signs that cannot be the consequence of another rank's failure come first, then the earliest."""
         if self.code == "rank_killed":
             return (3 if self.signal in _ABORTS else 0), self.at_ns
-        # A node that is gone is no rank's doing, and what started the ranks of all nodes may end the others before anyone tells of it.
+        # A node that is gone is no rank's doing, and what started the ranks of all nodes may end the others before
+        # anyone tells of it.
         order = {"node_lost": -1, "rank_stopped": 1, "rank_exited": 4, "rank_silent": 6}
         return (5 if self.code in BLAMES_OTHERS else order.get(self.code, 2)), self.at_ns
 
 
 @dataclass(slots=True)
 class Life:
-    """When a rank last did something, by the monotonic clock in s: its line changed (`moved_at`); it computed or read from disk (`worked_at`)."""
+    """When a rank last did something, by the monotonic clock in s: its line changed (`moved_at`); it computed or read
+    from disk (`worked_at`)."""
 
     mark: bytes = b""
     moved_at: float = 0.0
@@ -126,7 +132,8 @@ class Watch:
         return max(now - max(life.moved_at, self.board.read(rank).moved_ns / 1e9), 0.0)
 
     def idle_s(self) -> float:
-        """For how long no rank has moved: every line has stayed as it is and no rank computed or read from disk, those apart that compute only to wait."""
+        """For how long no rank has moved: every line has stayed as it is and no rank computed or read from disk, those
+        apart that compute only to wait."""
         living = self.living()
         if len(living) + len(self.ends) < self.board.world_size:
             return 0.0
@@ -170,7 +177,9 @@ class Watch:
             # A library that computes while it holds the interpreter's lock stops the heartbeat but is not silent.
             silent_s = now - max(self.board.read(rank).beat_ns / 1e9, life.worked_at)
             if silent_s > SILENT_S:
-                self._signs.setdefault(rank, self.sign("rank_silent", rank, f"neither heartbeat nor processor time for {silent_s:.1f} s"))
+                self._signs.setdefault(
+                    rank, self.sign("rank_silent", rank, f"neither heartbeat nor processor time for {silent_s:.1f} s")
+                )
             return
         since = self._stopped_since.setdefault(rank, now)
         if now - since > STOPPED_S:
@@ -192,7 +201,9 @@ def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -
     if report is not None and report["status"] != "ok":
         return Sign(report["code"], rank, at, report["message"])
     if report is None or end["exit_code"] != 0:
-        return Sign("rank_exited", rank, at, f"exited with code {end['exit_code']}" + ("" if report else " and left no report"))
+        return Sign(
+            "rank_exited", rank, at, f"exited with code {end['exit_code']}" + ("" if report else " and left no report")
+        )
     return None
 
 

@@ -1,4 +1,5 @@
-"""Python stacks of ranks from outside: each writes its own with faulthandler; for one that cannot (stopped, signals blocked), py-spy reads its memory."""
+"""Python stacks of ranks from outside: each writes its own with faulthandler; for one that cannot (stopped, signals
+blocked), py-spy reads its memory."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from pathlib import Path
 from scaleproof.launch.watch.rank_processes import Processes
 
 ANSWER_S, ANSWER_NODES_S = 0.3, 1.0
-"""Time for faulthandler to write all threads; it needs microseconds once the process runs. On nodes the wish travels first."""
+"""Time for faulthandler to write all threads; it needs microseconds once the process runs. On nodes the wish travels
+first."""
 SETTLED_S = 0.03
 """A log that has not grown for so long holds the whole answer."""
 SPY_S = 1.5
@@ -32,12 +34,17 @@ _FRAME = re.compile(r"^  (File \"|<no Python frame>|\.\.\.)")
 
 
 def take(folder: Path, pids: dict[int, int], processes: Processes) -> dict[int, list[str]]:
-    """Stacks of the ranks whose processes are given, also added to their logs; a line that begins with `no stack` says why there is none. Takes 2 s at most."""
+    """Stacks of the ranks whose processes are given, also added to their logs; a line that begins with `no stack` says
+    why there is none. Takes 2 s at most."""
     stopped = {rank for rank, pid in pids.items() if processes.state(rank, pid, ())[0] in ("T", "t")}
     asked = processes.ask_for_stacks(folder)
     found = _from_themselves(folder, {rank: pid for rank, pid in pids.items() if rank not in stopped}, asked)
     missing = {rank: pid for rank, pid in pids.items() if not found.get(rank)}
-    unread = {rank: ([], "its node's memory is not read from outside") for rank in missing} if asked else _from_memory(missing)
+    unread = (
+        {rank: ([], "its node's memory is not read from outside") for rank in missing}
+        if asked
+        else _from_memory(missing)
+    )
     for rank, (lines, reason) in unread.items():
         why = "the process is stopped" if rank in stopped else f"no answer to SIGUSR1 within {ANSWER_S:g} s"
         if lines:
@@ -47,10 +54,17 @@ def take(folder: Path, pids: dict[int, int], processes: Processes) -> dict[int, 
 
 
 def last_words(log: Path) -> list[str]:
-    """Of a rank that has ended: the stacks that faulthandler wrote on a fatal signal, else the traceback that ended it, else nothing."""
+    """Of a rank that has ended: the stacks that faulthandler wrote on a fatal signal, else the traceback that ended it,
+    else nothing."""
     text = _read(log, max(_size(log) - TAIL, 0))
     start = text.rfind(TRACEBACK)
-    return parse_faulthandler(text[text.rfind(FATAL) :]) if FATAL in text else text[start:].splitlines()[:LINES] if start >= 0 else []
+    return (
+        parse_faulthandler(text[text.rfind(FATAL) :])
+        if FATAL in text
+        else text[start:].splitlines()[:LINES]
+        if start >= 0
+        else []
+    )
 
 
 def parse_faulthandler(text: str) -> list[str]:
@@ -66,12 +80,15 @@ def parse_faulthandler(text: str) -> list[str]:
 
 
 def parse_spy(text: str, main: int) -> list[str]:
-    """py-spy's JSON in faulthandler's words, the thread with the number `main` first; raises ValueError when it is none."""
+    """py-spy's JSON in faulthandler's words, the thread with the number `main` first; raises ValueError when it is
+    none."""
     found = []
     for thread in sorted(json.loads(text), key=lambda thread: thread["os_thread_id"] != main):
         name = f" {thread['thread_name']!r}" if thread["thread_name"] else ""
         found.append(f"Thread {thread['os_thread_id']}{name} (most recent call first):")
-        found += [f'  File "{frame["filename"]}", line {frame["line"]} in {frame["name"]}' for frame in thread["frames"]]
+        found += [
+            f'  File "{frame["filename"]}", line {frame["line"]} in {frame["name"]}' for frame in thread["frames"]
+        ]
     return found[:LINES]
 
 
@@ -107,7 +124,11 @@ def _from_memory(pids: dict[int, int]) -> dict[int, tuple[list[str], str]]:
 def _asked(program: str, pids: dict[int, int]) -> Iterator[dict[int, subprocess.Popen[str]]]:
     asked = {
         rank: subprocess.Popen(
-            [program, "dump", "--nonblocking", "--json", "--pid", str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [program, "dump", "--nonblocking", "--json", "--pid", str(pid)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for rank, pid in pids.items()
     }

@@ -24,16 +24,22 @@ class Curve:
 
 
 @styled
-def curves(label: str, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: str, over_time: bool) -> Markup:
+def curves(
+    label: str, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: str, over_time: bool
+) -> Markup:
     """One panel; `quantity` is the words of the y axis."""
     figure, axes = panel()
     titles: dict[str, str] = {}
     for place, (name, found) in enumerate(series.items()):
         look = looks[name]
         for index, curve in enumerate(found):
-            (line,) = axes.plot(curve.seconds if over_time else curve.steps, curve.values, "-", lw=0.6, alpha=0.4, color=look.colour)
+            (line,) = axes.plot(
+                curve.seconds if over_time else curve.steps, curve.values, "-", lw=0.6, alpha=0.4, color=look.colour
+            )
             line.set_gid(f"curve{place}x{index}")
-            titles[f"curve{place}x{index}"] = f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
+            titles[f"curve{place}x{index}"] = (
+                f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
+            )
         steps, seconds, values = median_curve(found)
         every = max(len(steps) // 6, 1)
         face = PAGE if any(curve.hollow for curve in found) else look.colour

@@ -1,4 +1,5 @@
-"""Individual launches as dots that say their value and lead to their page; hollow ones are no measurement at full speed."""
+"""Individual launches as dots that say their value and lead to their page; hollow ones are no measurement at full
+speed."""
 
 from __future__ import annotations
 
@@ -31,7 +32,15 @@ def draw(axes: Axes, dots: list[Dot], look: Look, titles: dict[str, str], size: 
         titles[group] = dot.words
 
 
-def median_mark(axes: Axes, x: float, y: float, ends: tuple[float | None, float | None], look: Look, hollow: bool, horizontal: bool = False) -> None:
+def median_mark(
+    axes: Axes,
+    x: float,
+    y: float,
+    ends: tuple[float | None, float | None],
+    look: Look,
+    hollow: bool,
+    horizontal: bool = False,
+) -> None:
     """The median with its interval, which may be missing; `horizontal`: values lie along x."""
     low, high = ends
     if low is not None and high is not None:

@@ -29,7 +29,8 @@ class FitPoint:
 
 @styled
 def fits(label: str, points: Sequence[FitPoint], look: Look, hollow: bool) -> Markup:
-    """Above: points with intervals, the first model as a solid line, a second one dashed. Below: (model - measured) / measured of both."""
+    """Above: points with intervals, the first model as a solid line, a second one dashed. Below: (model - measured) /
+    measured of both."""
     figure = Figure(figsize=(5.0, 4.6), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.6, 1))
     titles: dict[str, str] = {}
@@ -37,16 +38,38 @@ def fits(label: str, points: Sequence[FitPoint], look: Look, hollow: bool) -> Ma
     for place in range(len(points[0].models)):
         dashes = look.line if not place else (0, (4, 2))
         colour = look.colour if not place else MUTED
-        above.plot([one.nbytes for one in points], [one.models[place] * MICRO for one in points], ls=dashes, color=colour, lw=1.4)
+        above.plot(
+            [one.nbytes for one in points],
+            [one.models[place] * MICRO for one in points],
+            ls=dashes,
+            color=colour,
+            lw=1.4,
+        )
         below.plot(
-            [one.nbytes for one in points], [_error(one, place) for one in points], ls=dashes, color=colour, lw=1.4, marker="." if place else look.marker, ms=4
+            [one.nbytes for one in points],
+            [_error(one, place) for one in points],
+            ls=dashes,
+            color=colour,
+            lw=1.4,
+            marker="." if place else look.marker,
+            ms=4,
         )
     for index, one in enumerate(points):
         if one.low is not None and one.high is not None:
             above.plot([one.nbytes, one.nbytes], [one.low * MICRO, one.high * MICRO], "-", color=look.colour, lw=1.5)
-        (mark,) = above.plot(one.nbytes, one.measured * MICRO, look.marker, ms=5.5, mew=1.3, mec=look.colour, mfc=PAGE if hollow else look.colour)
+        (mark,) = above.plot(
+            one.nbytes,
+            one.measured * MICRO,
+            look.marker,
+            ms=5.5,
+            mew=1.3,
+            mec=look.colour,
+            mfc=PAGE if hollow else look.colour,
+        )
         mark.set_gid(f"fit{index}")
-        titles[f"fit{index}"] = f"{nbytes(one.nbytes)}: {significant(one.measured * MICRO)} µs measured, {significant(one.models[0] * MICRO)} µs by the line"
+        titles[f"fit{index}"] = (
+            f"{nbytes(one.nbytes)}: {significant(one.measured * MICRO)} µs measured, {significant(one.models[0] * MICRO)} µs by the line"
+        )
     below.axhline(0, color=MUTED, lw=0.8)
     below.set(xlabel="message size", ylabel="off by (%)")
     _axes(above, below, [one.nbytes for one in points])

@@ -26,7 +26,8 @@ _MARKS = {"worse": "v", "better": "^", "changed": "D", "different machines": "D"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One comparison: ratio, interval and floor (a share) may be missing; `change` gives colour and mark, `words` are shown when pointing at it."""
+    """One comparison: ratio, interval and floor (a share) may be missing; `change` gives colour and mark, `words` are
+    shown when pointing at it."""
 
     name: str
     ratio: float | None
@@ -47,13 +48,19 @@ def forest(label: str, lines: Sequence[Line]) -> Markup:
         colour, mark = _COLOURS.get(line.change, _PLAIN), _MARKS.get(line.change, "o")
         if line.floor:
             start = max(1 / (1 + line.floor), low)
-            axes.add_patch(Rectangle((start, place - 0.4), min(1 + line.floor, high) - start, 0.8, facecolor=GRID, edgecolor="none"))
+            axes.add_patch(
+                Rectangle(
+                    (start, place - 0.4), min(1 + line.floor, high) - start, 0.8, facecolor=GRID, edgecolor="none"
+                )
+            )
         if line.ratio is None:
             axes.text(1, place, "no ratio", color=MUTED, fontsize=8, ha="center", va="center")
             continue
         if line.low is not None and line.high is not None:
             axes.plot([line.low, line.high], [place, place], "-", marker="|", ms=8, mew=1.6, color=colour)
-        (dot,) = axes.plot(line.ratio, place, mark, ms=7, mew=1.5, mec=colour, mfc=PAGE if line.change == "inconclusive" else colour)
+        (dot,) = axes.plot(
+            line.ratio, place, mark, ms=7, mew=1.5, mec=colour, mfc=PAGE if line.change == "inconclusive" else colour
+        )
         dot.set_gid(f"line{place}")
         titles[f"line{place}"] = line.words
     axes.axvline(1, color=MUTED, lw=1)

@@ -15,7 +15,8 @@ from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, style
 from scaleproof.report.numbers import exact
 
 SIZES: dict[Evidence, float] = {"simulated": 4.5, "emulated": 9.0, "measured": 6.0}
-"""Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was only reckoned is small."""
+"""Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was
+only reckoned is small."""
 LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
 STAR = 11.0
 ASIDE = 0.25
@@ -31,7 +32,8 @@ MOST_TICKS = 9
 
 @dataclass(frozen=True, slots=True)
 class LevelPoint:
-    """One series at one number of ranks: value, interval (may be missing), words shown when pointing at it, and where it leads."""
+    """One series at one number of ranks: value, interval (may be missing), words shown when pointing at it, and where
+    it leads."""
 
     ranks: int
     value: float
@@ -63,11 +65,21 @@ class Published:
 
 
 @styled
-def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], published: Sequence[Published], quantity: str, speedup: bool) -> Markup:
-    """One panel over ranks (powers of 2). `speedup`: both axes logarithmic with the diagonal as ideal; else a share with 1 as ideal."""
+def levels(
+    label: str,
+    curves: Sequence[LevelCurve],
+    looks: dict[str, Look],
+    published: Sequence[Published],
+    quantity: str,
+    speedup: bool,
+) -> Markup:
+    """One panel over ranks (powers of 2). `speedup`: both axes logarithmic with the diagonal as ideal; else a share
+    with 1 as ideal."""
     figure, axes = panel(5.6, 3.8)
     titles: dict[str, str] = {}
-    counts = sorted({1} | {point.ranks for curve in curves for point in curve.points} | {point.ranks for point in published})
+    counts = sorted(
+        {1} | {point.ranks for curve in curves for point in curve.points} | {point.ranks for point in published}
+    )
     axes.set_xscale("log", base=2)
     if speedup:
         axes.set_yscale("log", base=2)
@@ -76,7 +88,9 @@ def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], pub
     for place, curve in sorted(enumerate(curves), key=lambda numbered: list(SIZES).index(numbered[1].level)):
         _draw(axes, curve, shifts[place], looks[curve.name], f"l{place}", titles)
     for place, point in enumerate(published):
-        (mark,) = axes.plot(point.ranks, point.value, "*", ms=STAR, mew=1.1, mec=INK, mfc=PAGE if point.recalled else INK, zorder=5)
+        (mark,) = axes.plot(
+            point.ranks, point.value, "*", ms=STAR, mew=1.1, mec=INK, mfc=PAGE if point.recalled else INK, zorder=5
+        )
         mark.set_gid(f"paper{place}")
         mark.set_url(point.href)
         titles[f"paper{place}"] = point.words
@@ -86,8 +100,8 @@ def levels(label: str, curves: Sequence[LevelCurve], looks: dict[str, Look], pub
 
 
 def _asides(curves: Sequence[LevelCurve]) -> list[float]:
-    """For each curve the factor that puts it beside other arms with one point at the same number of ranks; arms with more stay where they are, and levels of
-    one arm on each other."""
+    """For each curve the factor that puts it beside other arms with one point at the same number of ranks; arms with
+    more stay where they are, and levels of one arm on each other."""
     several = {curve.name for curve in curves if len(curve.points) > 1}
     alone: dict[int, list[str]] = {}
     for curve in curves:
@@ -101,24 +115,50 @@ def _asides(curves: Sequence[LevelCurve]) -> list[float]:
 def _draw(axes: Axes, curve: LevelCurve, shift: float, look: Look, group: str, titles: dict[str, str]) -> None:
     points = sorted(curve.points, key=lambda point: point.ranks)
     x, reckoned = [point.ranks * shift for point in points], curve.level == "simulated"
-    axes.plot(x, [point.value for point in points], ls=(0, (4, 2)) if reckoned else "-", color=look.colour, lw=LINES[curve.level])
-    bounds = [(point.ranks * shift, point.low, point.high) for point in points if point.low is not None and point.high is not None]
+    axes.plot(
+        x,
+        [point.value for point in points],
+        ls=(0, (4, 2)) if reckoned else "-",
+        color=look.colour,
+        lw=LINES[curve.level],
+    )
+    bounds = [
+        (point.ranks * shift, point.low, point.high)
+        for point in points
+        if point.low is not None and point.high is not None
+    ]
     if reckoned and len(bounds) > 1:
-        axes.fill_between([ranks for ranks, _, _ in bounds], [low for _, low, _ in bounds], [high for *_, high in bounds], color=look.colour, alpha=0.15, lw=0)
+        axes.fill_between(
+            [ranks for ranks, _, _ in bounds],
+            [low for _, low, _ in bounds],
+            [high for *_, high in bounds],
+            color=look.colour,
+            alpha=0.15,
+            lw=0,
+        )
     for place, point in enumerate(points):
         if point.low is not None and point.high is not None and not (reckoned and len(bounds) > 1):
-            axes.plot([x[place], x[place]], [point.low, point.high], "-", marker="_", ms=8, mew=1.5, lw=1.4, color=look.colour)
+            axes.plot(
+                [x[place], x[place]], [point.low, point.high], "-", marker="_", ms=8, mew=1.5, lw=1.4, color=look.colour
+            )
         face = PAGE if curve.hollow else look.colour
-        (mark,) = axes.plot(x[place], point.value, look.marker, ms=SIZES[curve.level], mew=1.4, mec=look.colour, mfc=face)
+        (mark,) = axes.plot(
+            x[place], point.value, look.marker, ms=SIZES[curve.level], mew=1.4, mec=look.colour, mfc=face
+        )
         mark.set_gid(f"{group}x{place}")
         mark.set_url(point.href)
         titles[f"{group}x{place}"] = point.words
 
 
-def _named(figure: Figure, axes: Axes, curves: Sequence[LevelCurve], shifts: Sequence[float], looks: dict[str, Look]) -> None:
+def _named(
+    figure: Figure, axes: Axes, curves: Sequence[LevelCurve], shifts: Sequence[float], looks: dict[str, Look]
+) -> None:
     """Arm and level of evidence behind the end of each curve, moved apart where they would lie on each other."""
     figure.draw_without_rendering()
-    ends = [(max(curve.points, key=lambda point: point.ranks), shift, curve) for curve, shift in zip(curves, shifts, strict=True)]
+    ends = [
+        (max(curve.points, key=lambda point: point.ranks), shift, curve)
+        for curve, shift in zip(curves, shifts, strict=True)
+    ]
     found = [(*axes.transData.transform((point.ranks * shift, point.value)), curve) for point, shift, curve in ends]
     placed: list[tuple[float, float]] = []
     for x, y, curve in sorted(found, key=lambda end: (-end[1], end[0])):
@@ -129,7 +169,14 @@ def _named(figure: Figure, axes: Axes, curves: Sequence[LevelCurve], shifts: Seq
         beside = max(place for place, *_ in found if abs(place - x) < CLOSE)
         words = f"{curve.name}, {curve.level}"
         behind = {"facecolor": PAGE, "alpha": 0.7, "linewidth": 0, "pad": 0.5}
-        axes.annotate(words, (beside + 8, at - 3), xycoords="figure pixels", fontsize=7.5, color=looks[curve.name].colour, bbox=behind)
+        axes.annotate(
+            words,
+            (beside + 8, at - 3),
+            xycoords="figure pixels",
+            fontsize=7.5,
+            color=looks[curve.name].colour,
+            bbox=behind,
+        )
 
 
 def _axes(axes: Axes, counts: list[int], quantity: str, speedup: bool) -> None:

@@ -1,4 +1,5 @@
-"""A prediction as a picture of its own: throughput and efficiency over nodes with their intervals, what a step is made of, and what binds it."""
+"""A prediction as a picture of its own: throughput and efficiency over nodes with their intervals, what a step is made
+of, and what binds it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ DPI = 144
 
 @dataclass(frozen=True, slots=True)
 class NodesPoint:
-    """One number of nodes: (value, low, high) of throughput in samples/s and of efficiency; shares of a step; what binds it."""
+    """One number of nodes: (value, low, high) of throughput in samples/s and of efficiency; shares of a step; what
+    binds it."""
 
     nodes: int
     throughput: tuple[float, float, float]
@@ -30,7 +32,8 @@ class NodesPoint:
 
 @dataclass(frozen=True, slots=True)
 class PredictionPicture:
-    """All that is drawn. `useful`: the most nodes with at least `least` efficiency, with its interval; 0: none. `more`: further ones were not looked at."""
+    """All that is drawn. `useful`: the most nodes with at least `least` efficiency, with its interval; 0: none. `more`:
+    further ones were not looked at."""
 
     title: str
     subtitle: str
@@ -59,7 +62,14 @@ def _throughput(axes: Axes, picture: PredictionPicture) -> None:
     nodes = [point.nodes for point in picture.points]
     colour = _colour()
     first = picture.points[0]
-    axes.plot(nodes, [first.throughput[0] * count / first.nodes for count in nodes], "--", color=light(MUTED), lw=1.1, label="ideal")
+    axes.plot(
+        nodes,
+        [first.throughput[0] * count / first.nodes for count in nodes],
+        "--",
+        color=light(MUTED),
+        lw=1.1,
+        label="ideal",
+    )
     _band(axes, nodes, [point.throughput for point in picture.points], colour)
     axes.set_yscale("log")
     axes.set_title("Throughput (samples/s) ↑", loc="left")
@@ -85,7 +95,15 @@ def _efficiency(axes: Axes, picture: PredictionPicture) -> None:
             ha="right" if left else "left",
             fontsize=9,
         )
-    axes.annotate(f"{picture.least:.0%}", (nodes[-1], picture.least), (0, 3), textcoords="offset points", ha="right", fontsize=8.5, color=light(MUTED))
+    axes.annotate(
+        f"{picture.least:.0%}",
+        (nodes[-1], picture.least),
+        (0, 3),
+        textcoords="offset points",
+        ha="right",
+        fontsize=8.5,
+        color=light(MUTED),
+    )
     axes.set_ylim(0, 1.08)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0%}"))
     axes.set_title("Efficiency (speed-up / nodes) ↑", loc="left")
@@ -96,9 +114,25 @@ def _step(axes: Axes, picture: PredictionPicture) -> None:
     places = range(len(picture.points))
     exposed = [point.exposed_share for point in picture.points]
     axes.bar(places, [1 - share for share in exposed], 0.72, color=light(part_colour(1)), label="computing")
-    axes.bar(places, exposed, 0.72, bottom=[1 - share for share in exposed], color=light(part_colour(3)), label="exposed communication")
+    axes.bar(
+        places,
+        exposed,
+        0.72,
+        bottom=[1 - share for share in exposed],
+        color=light(part_colour(3)),
+        label="exposed communication",
+    )
     for place, point in zip(places, picture.points, strict=True):
-        axes.annotate(point.binds, (place, 0.03), rotation=90, ha="center", va="bottom", fontsize=8.5, color="#ffffff", fontweight="bold")
+        axes.annotate(
+            point.binds,
+            (place, 0.03),
+            rotation=90,
+            ha="center",
+            va="bottom",
+            fontsize=8.5,
+            color="#ffffff",
+            fontweight="bold",
+        )
     axes.set_xticks(list(places), [str(point.nodes) for point in picture.points])
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 1)
@@ -109,8 +143,26 @@ def _step(axes: Axes, picture: PredictionPicture) -> None:
 
 
 def _band(axes: Axes, nodes: Sequence[int], values: Sequence[tuple[float, float, float]], colour: str) -> None:
-    axes.fill_between(nodes, [low for _, low, _ in values], [high for *_, high in values], color=colour, alpha=0.18, lw=0, label="interval")
-    axes.plot(nodes, [value for value, *_ in values], "-o", color=colour, ms=5, mfc="#ffffff", mew=1.4, lw=1.6, label="simulated")
+    axes.fill_between(
+        nodes,
+        [low for _, low, _ in values],
+        [high for *_, high in values],
+        color=colour,
+        alpha=0.18,
+        lw=0,
+        label="interval",
+    )
+    axes.plot(
+        nodes,
+        [value for value, *_ in values],
+        "-o",
+        color=colour,
+        ms=5,
+        mfc="#ffffff",
+        mew=1.4,
+        lw=1.6,
+        label="simulated",
+    )
 
 
 def _nodes(axes: Axes, nodes: Sequence[int]) -> None:

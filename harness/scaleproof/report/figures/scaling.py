@@ -35,7 +35,9 @@ def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], 
     return _lines(label, series, looks, ideal, counts) if len(counts) > 1 else _strip(label, series, looks)
 
 
-def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None, counts: list[int]) -> Markup:
+def _lines(
+    label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None, counts: list[int]
+) -> Markup:
     figure, axes = panel()
     titles: dict[str, str] = {}
     axes.set_xscale("log", base=2)
@@ -62,7 +64,8 @@ def _lines(label: str, series: dict[str, list[Point]], looks: dict[str, Look], i
 
 
 def _aside(name: str, ranks: int, series: dict[str, list[Point]]) -> float:
-    """Factor that puts an arm beside the others with this number of ranks. An arm that is there at several numbers stays on them, so that its line is true."""
+    """Factor that puts an arm beside the others with this number of ranks. An arm that is there at several numbers
+    stays on them, so that its line is true."""
     here = [other for other, points in series.items() if [point.ranks for point in points] == [ranks]]
     if name not in here:
         return 1.0

@@ -27,7 +27,9 @@ def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
             bar.set_gid(f"bar{place}x{index}")
             titles[f"bar{place}x{index}"] = f"{name}: {PARTS[index]} {significant(length)} ms"
             left += length
-        axes.annotate(significant(left), (left, place), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK)
+        axes.annotate(
+            significant(left), (left, place), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK
+        )
     axes.set_yticks(range(len(bars)), list(bars))
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, max(sum(parts) for parts in bars.values()) * 1.13)

@@ -1,4 +1,5 @@
-"""One look for all figures: colours that are variables of the page (so that they follow dark mode), markers that tell series apart without colour."""
+"""One look for all figures: colours that are variables of the page (so that they follow dark mode), markers that tell
+series apart without colour."""
 
 from __future__ import annotations
 
@@ -22,19 +23,39 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">")
 COLOURS = 8
 """Variables --s0 to --s7 of the style sheet."""
 TRANSPORTS = ("shm", "tcp", "grpc", "gloo", "mpi", "horovod")
-"""Colour and marker by place, the same on every page; further transports take the colours that these leave free on a page, in the order of their names."""
+"""Colour and marker by place, the same on every page; further transports take the colours that these leave free on a
+page, in the order of their names."""
 NONE = COLOURS - 1
 """Colour of arms without a transport."""
 INK, MUTED, GRID, PAGE = "#010101", "#020202", "#030303", "#040404"
 """Stand-ins that `svg` replaces by the page's variables."""
 _VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page"}
-_VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(COLOURS)} | {f"#0600{index:02x}": f"p{index}" for index in range(7)}
+_VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(COLOURS)} | {
+    f"#0600{index:02x}": f"p{index}" for index in range(7)
+}
 _STYLE: Any = {
-    "svg.fonttype": "none", "svg.hashsalt": "scaleproof", "font.size": 10, "axes.edgecolor": MUTED, "axes.labelcolor": MUTED, "text.color": INK,
-    "xtick.color": MUTED, "ytick.color": MUTED, "axes.grid": True, "grid.color": GRID, "grid.linewidth": 0.8, "axes.axisbelow": True,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.facecolor": "none", "figure.facecolor": "none", "savefig.facecolor": "none",
-    "lines.linewidth": 1.8, "hatch.linewidth": 0.8, "axes.titlesize": 10, "figure.dpi": 72,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "scaleproof",
+    "font.size": 10,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": MUTED,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "axes.grid": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "lines.linewidth": 1.8,
+    "hatch.linewidth": 0.8,
+    "axes.titlesize": 10,
+    "figure.dpi": 72,
+}
 
 
 styled = matplotlib.rc_context(_STYLE)
@@ -54,7 +75,10 @@ def light(stand_in: str) -> str:
 
 def printed() -> Any:
     """As `styled`, for figures that are files of their own: colours of the light page on white."""
-    return matplotlib.rc_context({name: light(value) if value in _VARIABLES else value for name, value in _STYLE.items()} | {"savefig.facecolor": "#ffffff"})
+    return matplotlib.rc_context(
+        {name: light(value) if value in _VARIABLES else value for name, value in _STYLE.items()}
+        | {"savefig.facecolor": "#ffffff"}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +105,12 @@ def looks(arms: dict[str, str | None]) -> dict[str, Look]:
     """A look per arm, given its transport."""
     others = sorted({transport for transport in arms.values() if transport and transport not in TRANSPORTS})
     known = [*TRANSPORTS, *others]
-    free = [place for place in range(NONE) if place >= len(TRANSPORTS) or TRANSPORTS[place] not in arms.values()] or list(range(NONE))
-    colours = dict(zip(TRANSPORTS, range(NONE), strict=False)) | {name: free[number % len(free)] for number, name in enumerate(others)}
+    free = [
+        place for place in range(NONE) if place >= len(TRANSPORTS) or TRANSPORTS[place] not in arms.values()
+    ] or list(range(NONE))
+    colours = dict(zip(TRANSPORTS, range(NONE), strict=False)) | {
+        name: free[number % len(free)] for number, name in enumerate(others)
+    }
     found: dict[str, Look] = {}
     seen: dict[str | None, int] = {}
     spare = iter(MARKERS[len(TRANSPORTS) + 1 :] * len(arms))
@@ -90,7 +118,13 @@ def looks(arms: dict[str, str | None]) -> dict[str, Look]:
         transport = arms[name]
         variant = seen[transport] = seen.get(transport, -1) + 1
         place = NONE if transport is None else colours[transport]
-        marker = next(spare) if variant else MARKERS[len(TRANSPORTS)] if transport is None else MARKERS[known.index(transport) % len(MARKERS)]
+        marker = (
+            next(spare)
+            if variant
+            else MARKERS[len(TRANSPORTS)]
+            if transport is None
+            else MARKERS[known.index(transport) % len(MARKERS)]
+        )
         found[name] = Look(name, place, marker, variant)
     return found
 
@@ -108,7 +142,8 @@ def panel(width: float = 5.0, height: float = 3.5) -> tuple[Figure, Axes]:
 
 
 def svg(figure: Figure, label: str, titles: dict[str, str] | None = None) -> Markup:
-    """Inline SVG without ids of its own but those it refers to. `titles`: group id of an artist to the words shown when pointing at it."""
+    """Inline SVG without ids of its own but those it refers to. `titles`: group id of an artist to the words shown when
+    pointing at it."""
     target = io.StringIO()
     FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = target.getvalue()
@@ -139,12 +174,18 @@ def _own_ids(text: str, prefix: str) -> str:
 
 
 _SHAPES = {
-    "o": '<circle cx="14" cy="7" r="4"/>', "s": '<path d="M10 3h8v8h-8z"/>', "^": '<path d="M14 2l5 9h-10z"/>',
+    "o": '<circle cx="14" cy="7" r="4"/>',
+    "s": '<path d="M10 3h8v8h-8z"/>',
+    "^": '<path d="M14 2l5 9h-10z"/>',
     "D": '<path d="M14 1.5l5.5 5.5-5.5 5.5-5.5-5.5z"/>',
-    "v": '<path d="M14 12l5-9h-10z"/>', "P": '<path d="M12.300 2h3.400v3.300h3.300v3.400h-3.300v3.300h-3.400v-3.300h-3.300v-3.400h3.300z"/>',
-    "X": '<path d="M10 5l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z"/>', "p": '<path d="M14 2l5 3.700-1.900 5.800h-6.200l-1.900-5.800z"/>',
-    "h": '<path d="M14 2l4.300 2.500v5l-4.300 2.500-4.300-2.500v-5z"/>', "<": '<path d="M9 7l9-5v10z"/>', ">": '<path d="M19 7l-9-5v10z"/>',
-}  # fmt: skip
+    "v": '<path d="M14 12l5-9h-10z"/>',
+    "P": '<path d="M12.300 2h3.400v3.300h3.300v3.400h-3.300v3.300h-3.400v-3.300h-3.300v-3.400h3.300z"/>',
+    "X": '<path d="M10 5l2-2 2 2 2-2 2 2-2 2 2 2-2 2-2-2-2 2-2-2 2-2z"/>',
+    "p": '<path d="M14 2l5 3.700-1.900 5.800h-6.200l-1.900-5.800z"/>',
+    "h": '<path d="M14 2l4.300 2.500v5l-4.300 2.500-4.300-2.500v-5z"/>',
+    "<": '<path d="M9 7l9-5v10z"/>',
+    ">": '<path d="M19 7l-9-5v10z"/>',
+}
 _DASHES = ("none", "5 2", "2 1.5", "6 2 1.5 2")
 
 
@@ -152,4 +193,6 @@ def key_mark(look: Look) -> Markup:
     """The line and marker of a series for the legend beside the panels."""
     colour, dashes = f"var(--s{look.place})", _DASHES[look.variant % 4]
     line = f'<path d="M1 7h26" stroke-width="1.8" stroke-dasharray="{dashes}"/>'
-    return Markup(f'<svg viewBox="0 0 28 14" aria-hidden="true" fill="{colour}" stroke="{colour}">{line}{_SHAPES[look.marker]}</svg>')
+    return Markup(
+        f'<svg viewBox="0 0 28 14" aria-hidden="true" fill="{colour}" stroke="{colour}">{line}{_SHAPES[look.marker]}</svg>'
+    )

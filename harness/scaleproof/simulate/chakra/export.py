@@ -15,31 +15,51 @@ from scaleproof.workloads.networks import Network, network_of
 from scaleproof.workloads.profile import Profile
 
 COLLECTIVES = {
-    "all_reduce": Collective.ALL_REDUCE, "all_gather": Collective.ALL_GATHER, "reduce_scatter": Collective.REDUCE_SCATTER, "broadcast": Collective.BROADCAST,
-}  # fmt: skip
+    "all_reduce": Collective.ALL_REDUCE,
+    "all_gather": Collective.ALL_GATHER,
+    "reduce_scatter": Collective.REDUCE_SCATTER,
+    "broadcast": Collective.BROADCAST,
+}
 CASE = "scaleproof_case"
-"""Attribute of the metadata with the case's canonical JSON: what the trace leaves to whoever replays it (links, transport, algorithm)."""
+"""Attribute of the metadata with the case's canonical JSON: what the trace leaves to whoever replays it (links,
+transport, algorithm)."""
 TO_SERVER, FROM_SERVER = 0, 1
 USUAL = {"communication": "thread", "channels": 1, "bucket_order": "ready", "forward_waits": "step"}
 """What a trace takes for granted of a case's calls."""
 
 
 def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> Trace:
-    """The case without dilation and shrink. `costs` say what a server's sums take; what messages take is left to the replay. SpecError where a transport
-    fuses tensors, since then what is exchanged follows from times."""
+    """The case without dilation and shrink. `costs` say what a server's sums take; what messages take is left to the
+    replay. SpecError where a transport fuses tensors, since then what is exchanged follows from times."""
     if case.fusion_mib is not None:
-        raise SpecError(f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows from times, not from the case")
+        raise SpecError(
+            f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows from times, not from the case"
+        )
     if beyond := [name for name, usual in USUAL.items() if getattr(case, name) != usual]:
-        raise SpecError(f"{beyond[0]} {getattr(case, beyond[0])}: a trace has nodes and what they wait for, and no place for it; leave it out")
+        raise SpecError(
+            f"{beyond[0]} {getattr(case, beyond[0])}: a trace has nodes and what they wait for, and no place for it; leave it out"
+        )
     plain = case.model_copy(update={"dilation": 1.0, "shrink": 1.0})
     network = network_of(plain)
     plan = exchange_plan(plain, network)
     items = step_program(plain, plan, profile)
-    groups = _groups(plain.ranks, plan.groups) if any(isinstance(item, Submit) and item.scope != "all" for item in items) else {}
+    groups = (
+        _groups(plain.ranks, plan.groups)
+        if any(isinstance(item, Submit) and item.scope != "all" for item in items)
+        else {}
+    )
     update_s = profile.update_s.median if profile else 0.0
-    ranks = tuple(_Rank(rank, plain, network, plan, groups, costs.gamma, update_s).nodes_of(items) for rank in range(plain.ranks))
+    ranks = tuple(
+        _Rank(rank, plain, network, plan, groups, costs.gamma, update_s).nodes_of(items) for rank in range(plain.ranks)
+    )
     named = {str(number): members for (_, number), members in groups.items()}
-    about = {"generator": "scaleproof", "workload": case.workload, "ranks": case.ranks, "minibatch": case.minibatch, CASE: plain.canonical()}
+    about = {
+        "generator": "scaleproof",
+        "workload": case.workload,
+        "ranks": case.ranks,
+        "minibatch": case.minibatch,
+        CASE: plain.canonical(),
+    }
     return Trace(ranks, named, about)
 
 
@@ -54,7 +74,8 @@ def _groups(ranks: int, count: int) -> dict[tuple[str, int], tuple[int, ...]]:
 
 @dataclass(slots=True)
 class _Rank:
-    """Nodes of one rank as they come. `_stream`: what the next piece of computing waits for; `_channel`: the last call, since one thread makes them all."""
+    """Nodes of one rank as they come. `_stream`: what the next piece of computing waits for; `_channel`: the last call,
+    since one thread makes them all."""
 
     rank: int
     case: TrainCase
@@ -81,7 +102,13 @@ class _Rank:
             elif isinstance(item, Submit):
                 self._submit(item)
             elif isinstance(item, Wait):
-                self._stream += [self._calls[item.number]] if item.number in self._calls else self._open if item.number is None else []
+                self._stream += (
+                    [self._calls[item.number]]
+                    if item.number in self._calls
+                    else self._open
+                    if item.number is None
+                    else []
+                )
             elif isinstance(item, Pushed):
                 self._push(item.index)
             elif isinstance(item, Served):
@@ -89,7 +116,8 @@ class _Rank:
         return tuple(self.nodes)
 
     def _pieces(self, items: Sequence[Item]) -> dict[str, list[tuple[str, int]]]:
-        """Names and FLOP of the pieces of both passes: a layer each, or two where the weights' gradients come before the input's."""
+        """Names and FLOP of the pieces of both passes: a layer each, or two where the weights' gradients come before
+        the input's."""
         layers, batch = self.network.layers, self.case.minibatch // self.case.ranks
         found = {"forward": [(f"forward {layer.name}", 2 * layer.mac * batch) for layer in layers]}
         whole = sum(isinstance(item, Compute) and item.event == "backward" for item in items) <= len(layers)
@@ -98,7 +126,9 @@ class _Rank:
         for layer in reversed(layers):
             inputs = 0 if layer is self.network.trainable[0] else layer.mac
             amounts = [2 * (layer.mac + inputs) * batch] if whole else [2 * layer.mac * batch, 2 * inputs * batch]
-            found["backward"] += [(f"backward {layer.name}{words}", amount) for words, amount in zip(parts, amounts, strict=True)]
+            found["backward"] += [
+                (f"backward {layer.name}{words}", amount) for words, amount in zip(parts, amounts, strict=True)
+            ]
         return found
 
     def _add(self, name: str, kind: Type, after: Sequence[int], **values: object) -> int:
@@ -109,14 +139,30 @@ class _Rank:
     def _submit(self, item: Submit) -> None:
         group = None
         if item.scope != "all":
-            group = next((str(number) for (scope, number), members in self.groups.items() if scope == item.scope and self.rank in members), None)
+            group = next(
+                (
+                    str(number)
+                    for (scope, number), members in self.groups.items()
+                    if scope == item.scope and self.rank in members
+                ),
+                None,
+            )
             if group is None:
                 return  # a group of one exchanges nothing
         after = [*self._stream, *self._channel]
         # What a rank puts in, as ASTRA-sim reads it: of an all-gather its own part.
-        sharers = (len(self.groups[item.scope, int(group)]) if group is not None else self.case.ranks) if item.operation == "all_gather" else 1
+        sharers = (
+            (len(self.groups[item.scope, int(group)]) if group is not None else self.case.ranks)
+            if item.operation == "all_gather"
+            else 1
+        )
         number = self._add(
-            f"{item.operation} {item.number}", Type.COMM_COLL, after, nbytes=round(item.nbytes / sharers), operation=COLLECTIVES[item.operation], group=group
+            f"{item.operation} {item.number}",
+            Type.COMM_COLL,
+            after,
+            nbytes=round(item.nbytes / sharers),
+            operation=COLLECTIVES[item.operation],
+            group=group,
         )
         self._channel, self._calls[item.number] = [number], number
         self._open.append(number)
@@ -128,7 +174,9 @@ class _Rank:
         """Between two ranks messages go one after the other."""
         lane = [self._lanes[self.rank, peer]] if (self.rank, peer) in self._lanes else []
         values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": 2 * index + way}
-        self._lanes[self.rank, peer] = self._add(f"send tensor {index} to rank {peer}", Type.COMM_SEND, [*after, *lane], **values)
+        self._lanes[self.rank, peer] = self._add(
+            f"send tensor {index} to rank {peer}", Type.COMM_SEND, [*after, *lane], **values
+        )
         return self._lanes[self.rank, peer]
 
     def _receive(self, peer: int, index: int, way: int) -> int:
@@ -142,13 +190,23 @@ class _Rank:
             self._open.append(self._send(owner, index, TO_SERVER, self._stream))
 
     def _served(self) -> None:
-        """As a server: each of its tensors in turn, once all its gradients are there and its own backward pass is over. Then as a worker."""
+        """As a server: each of its tensors in turn, once all its gradients are there and its own backward pass is over.
+        Then as a worker."""
         whole, others = sum(self.plan.parameters), [rank for rank in range(self.case.ranks) if rank != self.rank]
         for index in self._pushed:
             if self._owner(index) == self.rank:
                 came = [self._receive(worker, index, TO_SERVER) for worker in others]
-                seconds = self.gamma * self.plan.parameters[index] * len(others) + self.update_s * self.plan.parameters[index] / whole
-                self._stream = [self._add(f"sum and update tensor {index}", Type.COMP, [*self._stream, *came], seconds=seconds)]
+                seconds = (
+                    self.gamma * self.plan.parameters[index] * len(others)
+                    + self.update_s * self.plan.parameters[index] / whole
+                )
+                self._stream = [
+                    self._add(f"sum and update tensor {index}", Type.COMP, [*self._stream, *came], seconds=seconds)
+                ]
                 self._open += [self._send(worker, index, FROM_SERVER, self._stream) for worker in others]
-        came = [self._receive(self._owner(index), index, FROM_SERVER) for index in self._pushed if self._owner(index) != self.rank]
+        came = [
+            self._receive(self._owner(index), index, FROM_SERVER)
+            for index in self._pushed
+            if self._owner(index) != self.rank
+        ]
         self._stream += [*came, *self._open]

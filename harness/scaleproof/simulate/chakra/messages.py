@@ -29,7 +29,8 @@ def replay_messages(trace: Trace, network: Network, costs: MessageCosts, matchin
 
 
 class _Replay:
-    """`_missing`: what each node still waits for; `_behind`: who waits for it; `_stream`: computing in order; `_sends`, `_receives`: in the order of a key."""
+    """`_missing`: what each node still waits for; `_behind`: who waits for it; `_stream`: computing in order; `_sends`,
+    `_receives`: in the order of a key."""
 
     def __init__(self, trace: Trace, network: Network, costs: MessageCosts, matching: Matching) -> None:
         self._ranks, self._matching = len(trace.ranks), matching
@@ -56,7 +57,9 @@ class _Replay:
             for node in nodes:
                 if node.type in counts:
                     if not 0 <= node.peer < self._ranks:
-                        raise SpecError(f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} ranks")
+                        raise SpecError(
+                            f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} ranks"
+                        )
                     ends = (rank, node.peer) if node.type is Type.COMM_SEND else (node.peer, rank)
                     key: Key = (*ends, node.tag)
                     self._there[rank, node.id] = key, counts[node.type][key]
@@ -64,7 +67,9 @@ class _Replay:
         sends, receives = counts[Type.COMM_SEND], counts[Type.COMM_RECV]
         for key in sorted(sends.keys() | receives.keys()):
             if sends[key] != receives[key]:
-                raise SpecError(f"rank {key[0]} sends {sends[key]} messages with tag {key[2]} to rank {key[1]}, which receives {receives[key]}")
+                raise SpecError(
+                    f"rank {key[0]} sends {sends[key]} messages with tag {key[2]} to rank {key[1]}, which receives {receives[key]}"
+                )
 
     def run(self) -> np.ndarray:
         """When each rank is done."""
@@ -109,7 +114,9 @@ class _Replay:
         here.append((rank, node))
         if len(here) == 2:
             (source, destination, _), _ = self._there[rank, node.id]
-            self._fluid.message(source, destination, float(max(one.nbytes for _, one in here)), partial(self._arrived, here))
+            self._fluid.message(
+                source, destination, float(max(one.nbytes for _, one in here)), partial(self._arrived, here)
+            )
 
     def _arrived(self, ends: list[tuple[int, Node]]) -> None:
         for rank, node in ends:

@@ -1,4 +1,5 @@
-"""Replays a trace on a cluster: each rank computes in one stream, collectives run as their schedules of messages, sends and receives as flows."""
+"""Replays a trace on a cluster: each rank computes in one stream, collectives run as their schedules of messages, sends
+and receives as flows."""
 
 from __future__ import annotations
 
@@ -43,10 +44,12 @@ class Replayed:
 
 
 def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) -> Replayed:
-    """On one rank per node. Collectives that follow each other in a group go in the order of the file, one at a time on every rank. SpecError where ranks do
-    not fit together."""
+    """On one rank per node. Collectives that follow each other in a group go in the order of the file, one at a time on
+    every rank. SpecError where ranks do not fit together."""
     if len(trace.ranks) != cluster.nodes:
-        raise SpecError(f"the trace has {len(trace.ranks)} ranks, cluster {cluster.name!r} was made for {cluster.nodes} nodes")
+        raise SpecError(
+            f"the trace has {len(trace.ranks)} ranks, cluster {cluster.name!r} was made for {cluster.nodes} nodes"
+        )
     computed = np.array([sum(node.seconds for node in nodes if node.computes) for nodes in trace.ranks])
     count = sum(len(nodes) for nodes in trace.ranks)
     network, nodes = Network(cluster, costs.goodput), list(range(cluster.nodes))
@@ -95,14 +98,19 @@ class Matching:
         if len(set(counts.values())) > 1:
             few, many = min(counts, key=lambda rank: counts[rank]), max(counts, key=lambda rank: counts[rank])
             raise SpecError(f"collectives of {words}: rank {few} has {counts[few]}, rank {many} has {counts[many]}")
-        return [self._shared(words, members, {rank: by_rank[rank][number] for rank in members}) for number in range(counts[members[0]])]
+        return [
+            self._shared(words, members, {rank: by_rank[rank][number] for rank in members})
+            for number in range(counts[members[0]])
+        ]
 
     def _shared(self, words: str, members: tuple[int, ...], nodes: dict[int, Node]) -> Shared:
         first = nodes[members[0]]
         for rank, node in nodes.items():
             if (node.operation, node.nbytes) != (first.operation, first.nbytes):
                 said = [
-                    f"{one.operation.name} of {one.nbytes} bytes (rank {at})" for at, one in ((members[0], first), (rank, node)) if one.operation is not None
+                    f"{one.operation.name} of {one.nbytes} bytes (rank {at})"
+                    for at, one in ((members[0], first), (rank, node))
+                    if one.operation is not None
                 ]
                 raise SpecError(f"a collective of {words} is {' and '.join(said)} at once")
         assert first.operation is not None
@@ -110,14 +118,18 @@ class Matching:
             return Shared(nodes, self._pattern("all_reduce", members), BARRIER_BYTES)
         if first.operation not in OPERATIONS:
             known = ", ".join(operation.name for operation in OPERATIONS)
-            raise SpecError(f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; {known} and BARRIER are")
+            raise SpecError(
+                f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; {known} and BARRIER are"
+            )
         parts = len(members) if first.operation is Collective.ALL_GATHER else 1
         return Shared(nodes, self._pattern(OPERATIONS[first.operation], members), float(first.nbytes * parts))
 
     def _pattern(self, operation: str, members: tuple[int, ...]) -> Pattern:
         if (operation, members) not in self._patterns:
             whole = pattern_of(self._algorithm, operation, len(members))  # type: ignore[arg-type]
-            self._patterns[operation, members] = whole if len(members) == self._ranks else grouped(whole, (members,), self._ranks)
+            self._patterns[operation, members] = (
+                whole if len(members) == self._ranks else grouped(whole, (members,), self._ranks)
+            )
         return self._patterns[operation, members]
 
 
@@ -137,12 +149,16 @@ class _Stream:
 
 
 class _InCalls:
-    """A trace whose ranks meet in collectives only: everyone computes as far as it can, then the next collectives that all their ranks have come to run."""
+    """A trace whose ranks meet in collectives only: everyone computes as far as it can, then the next collectives that
+    all their ranks have come to run."""
 
     def __init__(self, trace: Trace, exchange: Exchange, matching: Matching) -> None:
         self._exchange, self._matching = exchange, matching
         orders = [in_order(nodes) for nodes in trace.ranks]
-        self._ranks = [_Stream(deque(node for node in order if node.computes), deque(node for node in order if not node.computes)) for order in orders]
+        self._ranks = [
+            _Stream(deque(node for node in order if node.computes), deque(node for node in order if not node.computes))
+            for order in orders
+        ]
 
     def run(self) -> np.ndarray:
         """When each rank is done."""
@@ -158,7 +174,9 @@ class _InCalls:
                     self._compute(stream)
         for rank, stream in enumerate(self._ranks):
             if left := [*stream.queue, *stream.calls]:
-                raise SpecError(f"node {left[0].id} of rank {rank} ({left[0].name}) never starts: ranks wait for each other's collectives in a circle")
+                raise SpecError(
+                    f"node {left[0].id} of rank {rank} ({left[0].name}) never starts: ranks wait for each other's collectives in a circle"
+                )
         return np.array([max([stream.at, *stream.done.values()]) for stream in self._ranks])
 
     def _compute(self, stream: _Stream) -> None:
@@ -174,7 +192,10 @@ class _InCalls:
             if since[rank] is None:
                 continue
             shared = self._matching.of[rank, stream.calls[0].id]
-            there = all(since[member] is not None and self._ranks[member].calls[0] is node for member, node in shared.nodes.items())
+            there = all(
+                since[member] is not None and self._ranks[member].calls[0] is node
+                for member, node in shared.nodes.items()
+            )
             if there and rank == min(shared.nodes):
                 times = np.zeros(len(self._ranks))
                 for member in shared.nodes:

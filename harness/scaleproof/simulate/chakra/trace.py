@@ -1,4 +1,5 @@
-"""A training step as Chakra has it: a graph of computing, collectives, sends and receives for every rank, in a folder with a file each."""
+"""A training step as Chakra has it: a graph of computing, collectives, sends and receives for every rank, in a folder
+with a file each."""
 
 from __future__ import annotations
 
@@ -15,11 +16,15 @@ from scaleproof.spec.case import Operation
 from scaleproof.spec.errors import SpecError
 
 GROUPS = "comm_groups.json"
-"""Members of the groups that collectives name, as ASTRA-sim reads them: {"1": [0, 1], ...}; a collective without a group is of all ranks."""
+"""Members of the groups that collectives name, as ASTRA-sim reads them: {"1": [0, 1], ...}; a collective without a
+group is of all ranks."""
 OPERATIONS: dict[Collective, Operation] = {
-    Collective.ALL_REDUCE: "all_reduce", Collective.ALL_GATHER: "all_gather", Collective.REDUCE_SCATTER: "reduce_scatter",
-    Collective.REDUCE_SCATTER_BLOCK: "reduce_scatter", Collective.BROADCAST: "broadcast",
-}  # fmt: skip
+    Collective.ALL_REDUCE: "all_reduce",
+    Collective.ALL_GATHER: "all_gather",
+    Collective.REDUCE_SCATTER: "reduce_scatter",
+    Collective.REDUCE_SCATTER_BLOCK: "reduce_scatter",
+    Collective.BROADCAST: "broadcast",
+}
 _FILE = re.compile(r"(.+)\.([0-9]+)\.et$")
 MICRO = 1e-6
 MOST_RANKS = 16_384
@@ -27,9 +32,10 @@ MOST_RANKS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One piece of work of one rank. `after`: ids of what must be done before. `nbytes`: that a rank puts into a collective (of an all-gather its part), or of
-    a message; `peer` and `tag`: of a send or a receive; `group`: of a collective, None: all ranks. Nodes that are no communication take `seconds` of the
-    rank's one stream of computing, in the order of the file as far as `after` allows."""
+    """One piece of work of one rank. `after`: ids of what must be done before. `nbytes`: that a rank puts into a
+    collective (of an all-gather its part), or of a message; `peer` and `tag`: of a send or a receive; `group`: of a
+    collective, None: all ranks. Nodes that are no communication take `seconds` of the rank's one stream of computing,
+    in the order of the file as far as `after` allows."""
 
     id: int
     name: str
@@ -59,8 +65,8 @@ class Trace:
 
 
 def write_trace(folder: Path, prefix: str, trace: Trace) -> list[Path]:
-    """`<prefix>.<rank>.et` for every rank, and comm_groups.json where there are groups. Times become whole microseconds, as the format has them: a rank's
-    end to end is kept, so that no error adds up."""
+    """`<prefix>.<rank>.et` for every rank, and comm_groups.json where there are groups. Times become whole
+    microseconds, as the format has them: a rank's end to end is kept, so that no error adds up."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for rank, nodes in enumerate(trace.ranks):
@@ -81,7 +87,13 @@ def _encoded(nodes: Sequence[Node]) -> Iterator[Any]:
     spent = 0.0
     for node in nodes:
         before, spent = round(spent / MICRO), spent + node.seconds
-        found = kind(id=node.id, name=node.name, type=int(node.type), data_deps=node.after, duration_micros=round(spent / MICRO) - before)
+        found = kind(
+            id=node.id,
+            name=node.name,
+            type=int(node.type),
+            data_deps=node.after,
+            duration_micros=round(spent / MICRO) - before,
+        )
         set_attribute(found, "is_cpu_op", "bool", False)
         if node.computes:
             set_attribute(found, "num_ops", "int64", node.flop)
@@ -110,7 +122,9 @@ def read_trace(folder: Path) -> Trace:
         _check(path, ranks[-1])
     groups = _groups(folder, len(ranks))
     for path, rank_nodes in zip(paths, ranks, strict=True):
-        named = next((node for node in rank_nodes if node.group is not None and node.group not in groups and groups), None)
+        named = next(
+            (node for node in rank_nodes if node.group is not None and node.group not in groups and groups), None
+        )
         if named is not None:
             raise SpecError(f"{path}: node {named.id} is of group {named.group!r}, which {GROUPS} does not have")
     return Trace(tuple(ranks), groups, about)
@@ -129,7 +143,9 @@ def _files(folder: Path) -> list[Path]:
     if not found:
         raise SpecError(f"{folder}: no trace in it; files are named <name>.<rank>.et")
     if len(prefixes) > 1:
-        raise SpecError(f"{folder}: traces of {len(prefixes)} names ({', '.join(sorted(prefixes)[:3])}); give a folder with one of them")
+        raise SpecError(
+            f"{folder}: traces of {len(prefixes)} names ({', '.join(sorted(prefixes)[:3])}); give a folder with one of them"
+        )
     if len(found) > MOST_RANKS:
         raise SpecError(f"{folder}: {len(found)} ranks; {MOST_RANKS} are replayed at most")
     missing = next((rank for rank in range(len(found)) if rank not in found), None)
@@ -159,7 +175,10 @@ def _node(path: Path, message: Any, rank: int) -> Node:
         kind = Type(message.type)
     except ValueError:
         kind = Type.COMP  # storage, batch and checkpoint nodes of later schemas: they take their time
-    number = {name: _whole(what, found, name) for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")}
+    number = {
+        name: _whole(what, found, name)
+        for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")
+    }
     operation = None
     if kind is Type.COMM_COLL:
         if number["comm_type"] not in {int(known) for known in Collective}:
@@ -170,10 +189,18 @@ def _node(path: Path, message: Any, rank: int) -> Node:
         raise SpecError(f"{what} sends from rank {number['comm_src']}, but this is the file of rank {rank}")
     communicates = kind in (Type.COMM_COLL, Type.COMM_SEND, Type.COMM_RECV)
     return Node(
-        int(message.id), message.name, kind, (*message.data_deps, *message.ctrl_deps), message.duration_micros * MICRO, number["num_ops"],
-        number["comm_size"] if communicates else number["tensor_size"], operation, found.get("pg_name") or None,
-        number["comm_dst"] if sends else number["comm_src"], number["comm_tag"],
-    )  # fmt: skip
+        int(message.id),
+        message.name,
+        kind,
+        (*message.data_deps, *message.ctrl_deps),
+        message.duration_micros * MICRO,
+        number["num_ops"],
+        number["comm_size"] if communicates else number["tensor_size"],
+        operation,
+        found.get("pg_name") or None,
+        number["comm_dst"] if sends else number["comm_src"],
+        number["comm_tag"],
+    )
 
 
 def _whole(what: str, found: Mapping[str, Any], name: str) -> int:

@@ -1,7 +1,10 @@
-"""Chakra's messages as protobuf, and files of them: each message behind its length as a varint, first the metadata, then a node each.
+"""Chakra's messages as protobuf, and files of them: each message behind its length as a varint, first the metadata,
+then a node each.
 
-Field numbers and types are those of `schema/protobuf/et_def.proto` of mlcommons/chakra (commit 6dc63e147b9d115286626cc122459e44d9d08401, Apache-2.0), schema
-0.0.4; only fields that are read or written here are declared, others are skipped by protobuf. Integers are written in the kinds that the feeders of Chakra and
+Field numbers and types are those of `schema/protobuf/et_def.proto` of mlcommons/chakra (commit
+6dc63e147b9d115286626cc122459e44d9d08401, Apache-2.0), schema
+0.0.4; only fields that are read or written here are declared, others are skipped by protobuf. Integers are written in
+the kinds that the feeders of Chakra and
 ASTRA-sim read (src/feeder/et_feeder_node.cpp).
 """
 
@@ -20,14 +23,40 @@ MOST_MESSAGE, MOST_NODES, MOST_FILE = 16 << 20, 2_000_000, 1 << 30
 """Bytes of a message, nodes of a file, bytes of a file: more is no trace of a training step."""
 _PACKAGE = "ChakraProtoMsg"
 _KINDS = {
-    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7, "bool": 8, "string": 9, "bytes": 12, "uint32": 13,
-    "sfixed32": 15, "sfixed64": 16, "sint32": 17, "sint64": 18,
-}  # fmt: skip
+    "double": 1,
+    "float": 2,
+    "int64": 3,
+    "uint64": 4,
+    "int32": 5,
+    "fixed64": 6,
+    "fixed32": 7,
+    "bool": 8,
+    "string": 9,
+    "bytes": 12,
+    "uint32": 13,
+    "sfixed32": 15,
+    "sfixed64": 16,
+    "sint32": 17,
+    "sint64": 18,
+}
 """Numbers of FieldDescriptorProto.Type."""
 _VALUES = {
-    "double": 3, "float": 5, "int32": 7, "int64": 9, "uint32": 11, "uint64": 13, "sint32": 15, "sint64": 17, "fixed32": 19, "fixed64": 21, "sfixed32": 23,
-    "sfixed64": 25, "bool": 27, "string": 29, "bytes": 31,
-}  # fmt: skip
+    "double": 3,
+    "float": 5,
+    "int32": 7,
+    "int64": 9,
+    "uint32": 11,
+    "uint64": 13,
+    "sint32": 15,
+    "sint64": 17,
+    "fixed32": 19,
+    "fixed64": 21,
+    "sfixed32": 23,
+    "sfixed64": 25,
+    "bool": 27,
+    "string": 29,
+    "bytes": 31,
+}
 """Field numbers of an attribute's value, `<kind>_val`, one of them."""
 
 
@@ -74,14 +103,22 @@ def messages() -> tuple[Any, Any]:
     _field(metadata, "version", 1, "string")
     _attributes(metadata, 2)
     node = file.message_type.add(name="Node")
-    for name, number, kind in (("id", 1, "uint64"), ("name", 2, "string"), ("type", 3, "int32"), ("duration_micros", 7, "uint64")):
+    for name, number, kind in (
+        ("id", 1, "uint64"),
+        ("name", 2, "string"),
+        ("type", 3, "int32"),
+        ("duration_micros", 7, "uint64"),
+    ):
         _field(node, name, number, kind)
     for name, number in (("ctrl_deps", 4), ("data_deps", 5)):
         _field(node, name, number, "uint64").label = 3
     _attributes(node, 10)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    found = [message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in ("GlobalMetadata", "Node")]
+    found = [
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in ("GlobalMetadata", "Node")
+    ]
     return found[0], found[1]
 
 
@@ -125,7 +162,9 @@ def read(path: Path) -> tuple[Any, list[Any]]:
         try:
             message.ParseFromString(content)
         except DecodeError as error:
-            raise SpecError(f"{path}: message {number} is no Chakra {'node' if number else 'metadata'}: {error}") from None
+            raise SpecError(
+                f"{path}: message {number} is no Chakra {'node' if number else 'metadata'}: {error}"
+            ) from None
         found.append(message)
         if number > MOST_NODES:
             raise SpecError(f"{path}: more than {MOST_NODES} nodes")

@@ -1,4 +1,5 @@
-"""What Horovod's two back ends share: its collectives, its bindings for torch and TensorFlow, tensor fusion. How ranks join is each one's own."""
+"""What Horovod's two back ends share: its collectives, its bindings for torch and TensorFlow, tensor fusion. How ranks
+join is each one's own."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 POLL_S = 50e-6
 """Horovod's own wait spins, which takes the core from a peer when ranks are as many as cores."""
 NAMES = 8
-"""Calls of the same kind, type and size that may be under way: Horovod keys a call by its name, and negotiates a new one about twice as long as a known one."""
+"""Calls of the same kind, type and size that may be under way: Horovod keys a call by its name, and negotiates a new
+one about twice as long as a known one."""
 FUSED_NAMES = 4096
 """The same where tensors are fused: a network has many of one size, and all of them are handed over at once."""
 CYCLE_MS = 1
@@ -31,11 +33,13 @@ CYCLE_MS = 1
 MIB = 1 << 20
 PEER_IS_GONE = ("has been shut down", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
 BEGUN = '"ph": "B", "name": "{}"'
-"""How Horovod's timeline says that something began for a tensor; only one that shares its all-reduce with others is copied into the fusion buffer."""
+"""How Horovod's timeline says that something began for a tensor; only one that shares its all-reduce with others is
+copied into the fusion buffer."""
 
 
 class Binding(Protocol):
-    """What this transport needs of Horovod's binding for one framework. `then` gets the result as an array when the call is done."""
+    """What this transport needs of Horovod's binding for one framework. `then` gets the result as an array when the
+    call is done."""
 
     dtypes: frozenset[str]
     library: str
@@ -77,14 +81,22 @@ class HorovodTransport(ABC):
         self._closed = False
         dtypes, library = self._binding.dtypes, self._binding.library
         self.capabilities = Capabilities(
-            point_to_point=False, one_sided=False, collective=True, dtypes=dtypes, progress="background", path=self._path(), library=library
+            point_to_point=False,
+            one_sided=False,
+            collective=True,
+            dtypes=dtypes,
+            progress="background",
+            path=self._path(),
+            library=library,
         )
         self._timeline = self._set_up(context)
         before = set(os.listdir("/proc/self/task"))
         self._join(context, self._binding)
         # Horovod looks for work every millisecond, which takes a fifth of a core and more.
         context.post.polls([int(thread) for thread in set(os.listdir("/proc/self/task")) - before])
-        self._facts: dict[str, Any] = {name: value for name, value in sorted(os.environ.items()) if name.startswith("HOROVOD_")}
+        self._facts: dict[str, Any] = {
+            name: value for name, value in sorted(os.environ.items()) if name.startswith("HOROVOD_")
+        }
         context.facts["horovod"] = self._facts
 
     @abstractmethod
@@ -106,24 +118,39 @@ class HorovodTransport(ABC):
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
-        return self._start("all_reduce", buffer, buffer.nbytes, lambda name: self._binding.all_reduce(buffer, operation, name, _into(buffer)))
+        return self._start(
+            "all_reduce",
+            buffer,
+            buffer.nbytes,
+            lambda name: self._binding.all_reduce(buffer, operation, name, _into(buffer)),
+        )
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
-        """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part, because Horovod's own harms the process (docs)."""
+        """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part, because Horovod's own harms
+        the process (docs)."""
 
         def keep(result: Array) -> None:
             np.copyto(target, result[self.rank * target.size : (self.rank + 1) * target.size])
 
-        return self._start("reduce_scatter", source, source.nbytes, lambda name: self._binding.all_reduce(source.copy(), "sum", name, keep))
+        return self._start(
+            "reduce_scatter",
+            source,
+            source.nbytes,
+            lambda name: self._binding.all_reduce(source.copy(), "sum", name, keep),
+        )
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather; one copy more than the others, out of the array that Horovod allocates."""
-        return self._start("all_gather", source, source.nbytes, lambda name: self._binding.all_gather(source, name, _into(target)))
+        return self._start(
+            "all_gather", source, source.nbytes, lambda name: self._binding.all_gather(source, name, _into(target))
+        )
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast; only the root counts its bytes."""
         nbytes = buffer.nbytes if self.rank == root else 0
-        return self._start(f"broadcast.{root}", buffer, nbytes, lambda name: self._binding.broadcast(buffer, root, name, _into(buffer)))
+        return self._start(
+            f"broadcast.{root}", buffer, nbytes, lambda name: self._binding.broadcast(buffer, root, name, _into(buffer))
+        )
 
     def barrier(self) -> None:
         """See Transport.barrier; an all-reduce of one number."""
@@ -151,7 +178,9 @@ class HorovodTransport(ABC):
 
     def _start(self, kind: str, buffer: Array, nbytes: int, call: Callable[[str], Handle]) -> Handle:
         if buffer.dtype.name not in self.capabilities.dtypes:
-            raise TransportError(f"horovod does not take {buffer.dtype.name}; it takes {', '.join(sorted(self.capabilities.dtypes))}")
+            raise TransportError(
+                f"horovod does not take {buffer.dtype.name}; it takes {', '.join(sorted(self.capabilities.dtypes))}"
+            )
         self.traffic.count(nbytes)
         if buffer.size == 0:
             return Done()
@@ -169,7 +198,8 @@ class HorovodTransport(ABC):
 
 
 class _Waited:
-    """Handle of a call that may be fused with others. It is open until its caller waits for it, so that all ranks count alike whatever they see done."""
+    """Handle of a call that may be fused with others. It is open until its caller waits for it, so that all ranks count
+    alike whatever they see done."""
 
     def __init__(self, transport: HorovodTransport, handle: Handle) -> None:
         self._transport, self._handle = transport, handle
@@ -213,7 +243,9 @@ class TorchBinding:
 
     def broadcast(self, buffer: Array, root: int, name: str, then: Callable[[Array], None]) -> Handle:
         """See Binding."""
-        return self._started(self._hvd.broadcast_async_(self._torch.from_numpy(buffer), root_rank=root, name=name), then)
+        return self._started(
+            self._hvd.broadcast_async_(self._torch.from_numpy(buffer), root_rank=root, name=name), then
+        )
 
     def _started(self, handle: int, then: Callable[[Array], None]) -> Handle:
         return _TorchCall(self._post, self._hvd, handle, then)
@@ -308,4 +340,7 @@ def translated() -> Iterator[None]:
 def fused_tensors(timeline: Path) -> dict[str, int]:
     """From Horovod's timeline of rank 0: tensors that were all-reduced, and how many of them in company."""
     text = timeline.read_text()
-    return {"tensors": text.count(BEGUN.format("ALLREDUCE")), "fused": text.count(BEGUN.format("MEMCPY_IN_FUSION_BUFFER"))}
+    return {
+        "tensors": text.count(BEGUN.format("ALLREDUCE")),
+        "fused": text.count(BEGUN.format("MEMCPY_IN_FUSION_BUFFER")),
+    }

@@ -1,4 +1,5 @@
-"""Horovod over Gloo, without ssh: rank 0 serves its rendezvous while the ranks join. The binding (torch or TensorFlow) follows the case's framework."""
+"""Horovod over Gloo, without ssh: rank 0 serves its rendezvous while the ranks join. The binding (torch or TensorFlow)
+follows the case's framework."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ JOIN_S = 60
 
 
 class Horovod(HorovodTransport):
-    """All ranks are one host to Horovod, also those of several nodes: that of rank 0. The rendezvous server lives only until all have joined."""
+    """All ranks are one host to Horovod, also those of several nodes: that of rank 0. The rendezvous server lives only
+    until all have joined."""
 
     OPERATIONS = "Gloo"
 
@@ -52,7 +54,8 @@ class Horovod(HorovodTransport):
 
 @contextmanager
 def _served(context: RankContext) -> Iterator[tuple[str, int]]:
-    """Address and port of the rendezvous server, which is rank 0's. Horovod's own starter binds every interface; this one binds the fabric's."""
+    """Address and port of the rendezvous server, which is rank 0's. Horovod's own starter binds every interface; this
+    one binds the fabric's."""
     if context.rank != 0:
         host, port = context.rendezvous.get("horovod.server")
         yield host, port
@@ -63,7 +66,9 @@ def _served(context: RankContext) -> Iterator[tuple[str, int]]:
     server = RendezvousHTTPServer((context.address, 0), RendezvousHandler, 0)
     server.daemon_threads = True
     server.init(get_host_assignments(parse_hosts(f"{context.address}:{context.world_size}"), context.world_size))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="horovod rendezvous", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="horovod rendezvous", daemon=True
+    )
     thread.start()
     try:
         context.rendezvous.put("horovod.server", [context.address, server.server_address[1]])

@@ -34,9 +34,12 @@ class HorovodMpi(HorovodTransport):
             binding.init()
         context.post.go_on()
         if (place := binding.place()) != (self.rank, self.world_size):
-            raise TransportError(f"Horovod counts this rank as {place[0]} of {place[1]}, the launch as {self.rank} of {self.world_size}")
+            raise TransportError(
+                f"Horovod counts this rank as {place[0]} of {place[1]}, the launch as {self.rank} of {self.world_size}"
+            )
 
     def close(self) -> None:
-        """See Transport.close; a rank that leaves because of an error skips it: MPI's end would wait for all ranks, and mpirun ends them."""
+        """See Transport.close; a rank that leaves because of an error skips it: MPI's end would wait for all ranks, and
+        mpirun ends them."""
         if sys.exc_info()[0] is None:
             super().close()

@@ -24,9 +24,11 @@ ADDRESSES = 64 << 40
 
 
 class Arena:
-    """Every rank's memory, mapped here: `memory[r]` are rank r's bytes. Sparse: only what is touched takes memory, and nothing has a name.
+    """Every rank's memory, mapped here: `memory[r]` are rank r's bytes. Sparse: only what is touched takes memory, and
+    nothing has a name.
 
-    The mapping comes from memfd_create and is reached through /proc/<pid>/fd, so the kernel frees it when the last rank is gone, however it ends.
+    The mapping comes from memfd_create and is reached through /proc/<pid>/fd, so the kernel frees it when the last rank
+    is gone, however it ends.
     """
 
     def __init__(self, context: RankContext) -> None:
@@ -35,11 +37,15 @@ class Arena:
         descriptor = os.memfd_create("scaleproof", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, self.nbytes)
-            known = context.rendezvous.exchange("shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _place()])
+            known = context.rendezvous.exchange(
+                "shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _place()]
+            )
             self.pids = [pid for pid, _, _ in known]
             far = [(rank, place.partition("/")[0]) for rank, (_, _, place) in enumerate(known) if place != _place()]
             if far:
-                raise TransportError(f"shared memory ends at the node: rank {far[0][0]} stands on {far[0][1]}, rank {context.rank} on {socket.gethostname()}")
+                raise TransportError(
+                    f"shared memory ends at the node: rank {far[0][0]} stands on {far[0][1]}, rank {context.rank} on {socket.gethostname()}"
+                )
             self._maps = [self._open(pid, fd) for pid, fd, _ in known]
             context.rendezvous.exchange("shm.mapped", context.rank, context.world_size, True)
         finally:

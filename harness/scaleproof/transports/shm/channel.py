@@ -1,4 +1,5 @@
-"""Messages through shared memory: descriptors that the receiver follows, and staging slots for bytes that lie outside of the shared memory."""
+"""Messages through shared memory: descriptors that the receiver follows, and staging slots for bytes that lie outside
+of the shared memory."""
 
 from __future__ import annotations
 
@@ -17,13 +18,15 @@ SLOT_BYTES = 256 << 10
 REDUCE_BYTES = 256 << 10
 """Bytes that a receiver reduces in one go."""
 PIECE_BYTES = 128 << 20
-"""Bytes that a receiver copies before it tells that they move: on a machine that is short of memory 1 GiB can take longer than a rank may stand still."""
+"""Bytes that a receiver copies before it tells that they move: on a machine that is short of memory 1 GiB can take
+longer than a rank may stand still."""
 HALF_BYTES = 2 * LINE + RING * 16 + SLOTS * SLOT_BYTES
 """What one rank's memory holds for one peer: its head, its tail for the other direction, descriptors, slots."""
 
 
 class Channel:
-    """One direction between two ranks. `here` is the sender's half (head, descriptors, slots), `there` the receiver's (tail)."""
+    """One direction between two ranks. `here` is the sender's half (head, descriptors, slots), `there` the receiver's
+    (tail)."""
 
     def __init__(self, arena: Arena, source: int, here: int, destination: int, there: int) -> None:
         self.source_words, self.destination_words = arena.words[source], arena.words[destination]
@@ -85,9 +88,17 @@ class Pending:
 
 
 class Send(Pending):
-    """Publishes one packet when the bytes lie in the shared memory (done when pulled), else one per slot (done when staged)."""
+    """Publishes one packet when the bytes lie in the shared memory (done when pulled), else one per slot (done when
+    staged)."""
 
-    def __init__(self, channel: Channel, buffer: Array, offset: int | None, drive: Callable[[], None], block: Callable[[Callable[[], bool]], None]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        buffer: Array,
+        offset: int | None,
+        drive: Callable[[], None],
+        block: Callable[[Callable[[], bool]], None],
+    ) -> None:
         super().__init__(drive, block)
         self._channel = channel
         self._bytes = as_bytes(buffer)
@@ -126,7 +137,14 @@ class Send(Pending):
 class Receive(Pending):
     """Copies or reduces packets into a buffer until it is full."""
 
-    def __init__(self, channel: Channel, buffer: Array, ufunc: np.ufunc | None, drive: Callable[[], None], block: Callable[[Callable[[], bool]], None]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        buffer: Array,
+        ufunc: np.ufunc | None,
+        drive: Callable[[], None],
+        block: Callable[[Callable[[], bool]], None],
+    ) -> None:
         super().__init__(drive, block)
         self._channel = channel
         self._dtype = buffer.dtype
@@ -146,7 +164,9 @@ class Receive(Pending):
                 packet, self._taken = packet[self._taken :], 0
             target = self._bytes[self._position : self._position + packet.size]
             if target.size != packet.size:
-                raise TransportError(f"a message holds more than the {self._bytes.size} bytes that its receiver expects")
+                raise TransportError(
+                    f"a message holds more than the {self._bytes.size} bytes that its receiver expects"
+                )
             self._take(target, packet)
             channel.consume(tail)
             tail += 1

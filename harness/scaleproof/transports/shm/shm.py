@@ -1,10 +1,13 @@
-"""Our own shared memory: one-sided writes and reads into regions of other ranks, and flags to poll (the device interface of xue2019).
+"""Our own shared memory: one-sided writes and reads into regions of other ranks, and flags to poll (the device
+interface of xue2019).
 
-Send and receive stand on it: the sender publishes descriptors (place, size) in its own memory, the receiver pulls the bytes and acknowledges. Bytes of a
-buffer from `allocate` are pulled where they lie; others go through staging slots, chunk by chunk.
+Send and receive stand on it: the sender publishes descriptors (place, size) in its own memory, the receiver pulls the
+bytes and acknowledges. Bytes of a buffer from `allocate` are pulled where they lie; others go through staging slots,
+chunk by chunk.
 
-Memory order: on x86-64 stores become visible in program order and loads are done in program order (TSO), an aligned 8-byte store is atomic, and memcpy
-ends streaming stores with a fence. So bytes written before a counter is published are there for whoever has seen the counter.
+Memory order: on x86-64 stores become visible in program order and loads are done in program order (TSO), an aligned
+8-byte store is atomic, and memcpy ends streaming stores with a fence. So bytes written before a counter is published
+are there for whoever has seen the counter.
 """
 
 from __future__ import annotations
@@ -30,14 +33,22 @@ from scaleproof.transports.shm.channel import HALF_BYTES, Channel, Receive, Send
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+DTYPES = frozenset(
+    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
 
 
 class SharedMemory:
     """Ranks of one machine and one process-id namespace. The caller drives progress inside `wait` and `test`."""
 
     capabilities = Capabilities(
-        point_to_point=True, one_sided=True, collective=False, dtypes=DTYPES, progress="caller", path="shared memory", library="scaleproof shm"
+        point_to_point=True,
+        one_sided=True,
+        collective=False,
+        dtypes=DTYPES,
+        progress="caller",
+        path="shared memory",
+        library="scaleproof shm",
     )
 
     def __init__(self, context: RankContext, arena: Arena) -> None:
@@ -63,7 +74,8 @@ class SharedMemory:
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
-        """Map every rank's memory; raises TransportError where the memory order above does not hold or a peer cannot be reached."""
+        """Map every rank's memory; raises TransportError where the memory order above does not hold or a peer cannot be
+        reached."""
         if platform.machine() != "x86_64":
             raise TransportError(f"transport shm needs an x86-64 processor, this is {platform.machine()}")
         return cls(context, Arena(context))
@@ -103,7 +115,9 @@ class SharedMemory:
         starts = self._exchange_offset(f"region-{self._regions}", memory)
         self._regions += 1
         self._registered[starts[self.rank] + self.world_size * LINE] = memory
-        return _MappedRegion(self.rank, starts[self.rank] + self.world_size * LINE, nbytes, memory[self.world_size * LINE :], starts)
+        return _MappedRegion(
+            self.rank, starts[self.rank] + self.world_size * LINE, nbytes, memory[self.world_size * LINE :], starts
+        )
 
     def deregister(self, region: Region) -> None:
         """See OneSided.deregister; the memory goes with the last array in it."""
@@ -114,7 +128,9 @@ class SharedMemory:
         """See OneSided.remote; `local` is the peer's memory, mapped here."""
         assert isinstance(region, _MappedRegion)
         offset = region.starts[peer] + self.world_size * LINE
-        return _MappedRegion(peer, offset, region.nbytes, self.arena.memory[peer][offset : offset + region.nbytes], region.starts)
+        return _MappedRegion(
+            peer, offset, region.nbytes, self.arena.memory[peer][offset : offset + region.nbytes], region.starts
+        )
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write."""
@@ -137,7 +153,8 @@ class SharedMemory:
         return self.arena.words[region.rank][self._flag(region, writer)]
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """See OneSided.write_flagged: memcpy promises no order within itself, so the value is a store of its own behind it."""
+        """See OneSided.write_flagged: memcpy promises no order within itself, so the value is a store of its own behind
+        it."""
         nbytes = source.nbytes
         self.traffic.count(nbytes + 8)
         place = self._part(target, offset, nbytes + 8)
@@ -192,7 +209,9 @@ class SharedMemory:
     def _part(self, region: Region, offset: int, nbytes: int) -> Array:
         assert region.local is not None
         if offset < 0 or offset + nbytes > region.nbytes:
-            raise TransportError(f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes")
+            raise TransportError(
+                f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes"
+            )
         return region.local[offset : offset + nbytes]
 
     def _flag(self, region: Region, writer: int) -> int:

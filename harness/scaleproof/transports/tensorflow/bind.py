@@ -1,5 +1,6 @@
-"""Binds TensorFlow's server to one address. Its gRPC server always asks for every interface (grpc_server_lib.cc adds "0.0.0.0:PORT"), and whoever reaches
-it may run any graph. While the server starts, the entry for `bind` in the procedure linkage table of TensorFlow's libraries points here."""
+"""Binds TensorFlow's server to one address. Its gRPC server always asks for every interface (grpc_server_lib.cc adds
+"0.0.0.0:PORT"), and whoever reaches it may run any graph. While the server starts, the entry for `bind` in the
+procedure linkage table of TensorFlow's libraries points here."""
 
 from __future__ import annotations
 
@@ -29,18 +30,27 @@ _SPECIFIC = {socket.AF_INET: (4, 4), socket.AF_INET6: (8, 16)}
 
 @contextmanager
 def bound_to(address: str, port: int) -> Iterator[None]:
-    """Within the block a `bind` of `port` on every interface becomes one on `address`; TransportError when the libraries do not look as expected."""
+    """Within the block a `bind` of `port` on every interface becomes one on `address`; TransportError when the
+    libraries do not look as expected."""
     plain = _BIND(("bind", ctypes.CDLL(None, use_errno=True)))
 
     def bind(descriptor: int, place: int, length: int) -> int:
         specific = _specific(ctypes.string_at(place, length), address, port)
-        return int(plain(descriptor, ctypes.cast(ctypes.create_string_buffer(specific, len(specific)), ctypes.c_void_p), len(specific)))
+        return int(
+            plain(
+                descriptor,
+                ctypes.cast(ctypes.create_string_buffer(specific, len(specific)), ctypes.c_void_p),
+                len(specific),
+            )
+        )
 
     replacement = _BIND(bind)
     pointer = ctypes.cast(replacement, ctypes.c_void_p).value or 0
     slots = [slot for path, base in _libraries() for slot in _slots(path, base, b"bind\0")]
     if not slots:
-        raise TransportError("cannot find where TensorFlow's libraries call `bind`; their server would listen on every interface")
+        raise TransportError(
+            "cannot find where TensorFlow's libraries call `bind`; their server would listen on every interface"
+        )
     before = [(slot, slot.value) for slot in slots]
     try:
         for slot in slots:
@@ -76,7 +86,8 @@ def _libraries() -> list[tuple[str, int]]:
 
 
 def _slots(path: str, base: int, name: bytes) -> list[ctypes.c_uint64]:
-    """The entries through which a loaded 64-bit ELF library calls a function of another one (ELF-64 Object File Format, version 1.5)."""
+    """The entries through which a loaded 64-bit ELF library calls a function of another one (ELF-64 Object File Format,
+    version 1.5)."""
     with open(path, "rb") as file:
         head = file.read(64)
         (table,), (entry, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
@@ -96,5 +107,7 @@ def _slots(path: str, base: int, name: bytes) -> list[ctypes.c_uint64]:
     symbols = calls["info"] >> 32
     strings = view(_STRTAB, tags[_STRSZ], np.uint8)
     starts = view(_SYMTAB, (int(symbols.max()) + 1) * _SYMBOL.itemsize, _SYMBOL)["name"][symbols]
-    wanted = np.all([strings[np.minimum(starts + place, len(strings) - 1)] == letter for place, letter in enumerate(name)], axis=0)
+    wanted = np.all(
+        [strings[np.minimum(starts + place, len(strings) - 1)] == letter for place, letter in enumerate(name)], axis=0
+    )
     return [ctypes.c_uint64.from_address(base + int(offset)) for offset in calls["offset"][wanted]]

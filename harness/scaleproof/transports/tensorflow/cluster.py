@@ -1,4 +1,5 @@
-"""One gRPC server of TensorFlow per rank: what all ways to start one share. Addresses, proxies, how errors are named, how its sockets end."""
+"""One gRPC server of TensorFlow per rank: what all ways to start one share. Addresses, proxies, how errors are named,
+how its sockets end."""
 
 from __future__ import annotations
 
@@ -25,19 +26,27 @@ OVERHEAD = 4096
 GRACE_S = 2.0
 """How long `close` waits for peers that may still be taking something from this rank."""
 PEER_IS_GONE = (
-    "Socket closed", "Connection reset", "Connection refused", "Broken pipe", "failed to connect", "Unable to find a context_id", "UNAVAILABLE",
+    "Socket closed",
+    "Connection reset",
+    "Connection refused",
+    "Broken pipe",
+    "failed to connect",
+    "Unable to find a context_id",
+    "UNAVAILABLE",
     "CoordinationService/Heartbeat",
-)  # fmt: skip
+)
 TOO_LARGE = "exceeds the 2GB protobuf limit"
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told otherwise."""
+"""Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told
+otherwise."""
 _TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
 _WHERE = re.compile(r"Graph execution error|=+$|\d+ root error|(\w+: )?From /job:|Detected at node|Node:|\s|$")
 """Lines that say where a graph failed, not why."""
 
 
 class Cluster(ABC):
-    """This rank's server, and what all ranks agreed on. Needs TensorFlow 2; raises TransportError when a port or a peer is not there."""
+    """This rank's server, and what all ranks agreed on. Needs TensorFlow 2; raises TransportError when a port or a peer
+    is not there."""
 
     def __init__(self, context: RankContext) -> None:
         for name in PROXIES:
@@ -51,15 +60,28 @@ class Cluster(ABC):
         self._joined, self._closed = False, False
         self._before = set(_sockets())
         with _reserved(context.address) as port:
-            places = [str(place) for place in context.rendezvous.exchange("tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}")]
+            places = [
+                str(place)
+                for place in context.rendezvous.exchange(
+                    "tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}"
+                )
+            ]
             with bound_to(context.address, port), self.calling():
                 self._serve(self.tf.train.ClusterSpec({JOB: places}))
         self._check_bound(context.address, port)
         # A server asks every other one of the cluster for its devices, for ever.
         context.rendezvous.exchange("tensorflow.started", self.rank, self.world_size, True)
         self._joined = True
-        variables = {name: value for name, value in sorted(os.environ.items()) if name.startswith(("GRPC_", "TF_GRPC", "TF_NUM_"))}
-        context.facts["tuning"] = {"message_limit_bytes": LIMIT, "intra_op_threads": self.threads, "variables": variables} | self._tuning()
+        variables = {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(("GRPC_", "TF_GRPC", "TF_NUM_"))
+        }
+        context.facts["tuning"] = {
+            "message_limit_bytes": LIMIT,
+            "intra_op_threads": self.threads,
+            "variables": variables,
+        } | self._tuning()
 
     @abstractmethod
     def _serve(self, places: Any) -> None:
@@ -74,14 +96,17 @@ class Cluster(ABC):
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """A call of TensorFlow: its errors become PeerLost or TransportError. It names the cause of an OpError in its text only."""
+        """A call of TensorFlow: its errors become PeerLost or TransportError. It names the cause of an OpError in its
+        text only."""
         errors = self.tf.errors
         try:
             yield
         except errors.OpError as error:
             text = error.message.strip()
             first = next((line for line in text.splitlines() if not _WHERE.match(line)), type(error).__name__)
-            if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(words in text for words in PEER_IS_GONE):
+            if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(
+                words in text for words in PEER_IS_GONE
+            ):
                 self._joined = False
                 task = _TASK.search(text)
                 raise PeerLost(int(task.group(1)) if task else -1, first) from error
@@ -90,7 +115,8 @@ class Cluster(ABC):
             raise TransportError(first) from error
 
     def close(self) -> None:
-        """Idempotent. TensorFlow can shut no server down: the kernel ends its sockets, upon which gRPC closes the listening one and peers see the end."""
+        """Idempotent. TensorFlow can shut no server down: the kernel ends its sockets, upon which gRPC closes the
+        listening one and peers see the end."""
         if self._closed:
             return
         self._closed = True
@@ -109,7 +135,8 @@ class Cluster(ABC):
         return [descriptor for identity, descriptor in _sockets().items() if identity not in self._before]
 
     def _all(self, stage: str) -> bool:
-        """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a peer has taken it."""
+        """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a
+        peer has taken it."""
         deadline = time.monotonic() + GRACE_S
         self._rendezvous.put(f"tensorflow.{stage}.{self.rank}", True)
         for peer in range(self.world_size):
@@ -123,17 +150,23 @@ class Cluster(ABC):
         elsewhere = set[str]()
         for descriptor in self._opened():
             with socket.socket(fileno=os.dup(descriptor)) as opened:
-                if opened.family in (socket.AF_INET, socket.AF_INET6) and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                if opened.family in (socket.AF_INET, socket.AF_INET6) and opened.getsockopt(
+                    socket.SOL_SOCKET, socket.SO_ACCEPTCONN
+                ):
                     elsewhere.add(opened.getsockname()[0].removeprefix("::ffff:"))
         if elsewhere != {address}:
             self.close()
-            raise TransportError(f"TensorFlow's server listens on {', '.join(sorted(elsewhere)) or 'nothing'}, not on {address}:{port} only")
+            raise TransportError(
+                f"TensorFlow's server listens on {', '.join(sorted(elsewhere)) or 'nothing'}, not on {address}:{port} only"
+            )
 
 
 def check_size(nbytes: int) -> None:
     """A tensor travels in one message: refuse one that gRPC would, before it is tried."""
     if nbytes > LIMIT - OVERHEAD:
-        raise MessageTooLarge(f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, which takes {LIMIT}")
+        raise MessageTooLarge(
+            f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, which takes {LIMIT}"
+        )
 
 
 @contextmanager
@@ -147,7 +180,8 @@ def ignored(*kinds: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def _reserved(address: str) -> Iterator[int]:
-    """A port that nobody else is given while the block lasts: bound but not listening, so a server of this process may take it."""
+    """A port that nobody else is given while the block lasts: bound but not listening, so a server of this process may
+    take it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

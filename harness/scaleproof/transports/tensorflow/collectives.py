@@ -1,4 +1,5 @@
-"""Collectives of TensorFlow's runtime: blocking calls that a thread makes one after the other. What a call is made of belongs to the transport."""
+"""Collectives of TensorFlow's runtime: blocking calls that a thread makes one after the other. What a call is made of
+belongs to the transport."""
 
 from __future__ import annotations
 
@@ -35,9 +36,17 @@ class TensorflowCollectives(ABC):
         self._cluster = cluster
         library = f"tensorflow {cluster.tf.__version__} gRPC runtime"
         self.capabilities = Capabilities(
-            point_to_point=sends, one_sided=False, collective=True, dtypes=DTYPES, progress="background", path="socket", library=library
+            point_to_point=sends,
+            one_sided=False,
+            collective=True,
+            dtypes=DTYPES,
+            progress="background",
+            path="socket",
+            library=library,
         )
-        self._threads = {name: ThreadPoolExecutor(1, thread_name_prefix=f"tensorflow {name}") for name in ("collectives", *queues)}
+        self._threads = {
+            name: ThreadPoolExecutor(1, thread_name_prefix=f"tensorflow {name}") for name in ("collectives", *queues)
+        }
         self._closed = False
         try:
             self._set_up(context)
@@ -64,17 +73,21 @@ class TensorflowCollectives(ABC):
         """See Collectives.broadcast. Only the root counts its bytes."""
 
     def allocate(self, nbytes: int) -> Array:
-        """Plain memory: TensorFlow registers none. Aligned as TensorFlow wants it, so that a buffer is fed without a copy."""
+        """Plain memory: TensorFlow registers none. Aligned as TensorFlow wants it, so that a buffer is fed without a
+        copy."""
         memory = np.empty(nbytes + 64, np.uint8)
         start = -memory.ctypes.data % 64
         return memory[start : start + nbytes]
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
         """See Collectives.all_reduce."""
-        return self._start("all_reduce", buffer, buffer.nbytes, lambda: self._collective(operation, buffer), into(buffer))
+        return self._start(
+            "all_reduce", buffer, buffer.nbytes, lambda: self._collective(operation, buffer), into(buffer)
+        )
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
-        """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part: TensorFlow has no other ring over gRPC."""
+        """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part: TensorFlow has no other ring
+        over gRPC."""
 
         def keep(result: Array) -> None:
             np.copyto(target, result[self.rank * target.size : (self.rank + 1) * target.size])
@@ -83,7 +96,9 @@ class TensorflowCollectives(ABC):
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
-        return self._start("all_gather", source, source.nbytes, lambda: self._collective("gather", source), into(target))
+        return self._start(
+            "all_gather", source, source.nbytes, lambda: self._collective("gather", source), into(target)
+        )
 
     def barrier(self) -> None:
         """See Transport.barrier; an all-reduce of one number."""
@@ -99,7 +114,9 @@ class TensorflowCollectives(ABC):
         for threads in self._threads.values():
             threads.shutdown(cancel_futures=True)
 
-    def _start(self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], then: Callable[[Array], None]) -> Handle:
+    def _start(
+        self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], then: Callable[[Array], None]
+    ) -> Handle:
         """`call` in the thread of collectives, `then` with its result in that of the caller."""
         self._check(buffer)
         self.traffic.count(nbytes)
@@ -123,7 +140,8 @@ class TensorflowCollectives(ABC):
 
 
 class Call:
-    """Handle of a call that one of the transport's threads makes; its result goes to its place in the thread of the caller. `peer` -1: a collective."""
+    """Handle of a call that one of the transport's threads makes; its result goes to its place in the thread of the
+    caller. `peer` -1: a collective."""
 
     def __init__(self, post: Post, future: Future[Any], then: Callable[[Any], None], peer: int = -1) -> None:
         self._post, self._then, self._peer = post, then, peer

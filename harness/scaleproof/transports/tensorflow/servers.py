@@ -1,14 +1,16 @@
-"""TensorFlow's own distributed runtime: one gRPC server per rank, and sessions on them. What its graphs exchange goes by its RecvTensor and RecvBuf calls.
+"""TensorFlow's own distributed runtime: one gRPC server per rank, and sessions on them. What its graphs exchange goes
+by its RecvTensor and RecvBuf calls.
 
 A tensor sent between two servers, as xue2019 and awan2019 measure it:
 
     servers = Servers(context)                            # on every rank, after the fork
     tensor = HeldTensor(servers, owner=0)                 # on every rank, the same calls in the same order
-    if context.rank == 0:
-        tensor.put(np.ones(elements, np.float32))         # the tensor lies in the memory of rank 0's server; another size any time
-    context.rendezvous.exchange(f"put.{elements}", context.rank, context.world_size, True)
-    if context.rank == 1:
-        found = tensor.reduce_max()                       # time this: one RecvTensor from rank 0, reduce_max on rank 1's device
+if context.rank == 0:
+        tensor.put(np.ones(elements, np.float32))         # the tensor lies in the memory of rank 0's server; another
+        size any time
+context.rendezvous.exchange(f"put.{elements}", context.rank, context.world_size, True) if context.rank == 1:
+        found = tensor.reduce_max()                       # time this: one RecvTensor from rank 0, reduce_max on rank
+        1's device
         assert (tensor.pull() == 1).all()                 # the content, outside of the timed region
     servers.close()                                       # waits a little for peers that still take something
 """
@@ -25,7 +27,8 @@ from scaleproof.transports.base import Array
 from scaleproof.transports.tensorflow.cluster import JOB, Cluster, check_size, ignored
 
 CHUNK = 4 << 20
-"""Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time (docs/transports/tensorflow-grpc.md)."""
+"""Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time
+(docs/transports/tensorflow-grpc.md)."""
 
 
 class Servers(Cluster):
@@ -34,14 +37,17 @@ class Servers(Cluster):
     def _serve(self, places: Any) -> None:
         self._sessions = list[Any]()
         self.config = self._configure()
-        self._server = self.tf.distribute.Server(places, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config)
+        self._server = self.tf.distribute.Server(
+            places, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config
+        )
 
     def device(self, rank: int) -> str:
         """Name of a rank's device in every graph of the cluster."""
         return f"/job:{JOB}/replica:0/task:{rank}/device:CPU:0"
 
     def session(self, graph: Any) -> Any:
-        """A session on the own server's master; `graph` is complete, since every change would be sent to all servers again."""
+        """A session on the own server's master; `graph` is complete, since every change would be sent to all servers
+        again."""
         with self.calling():
             session = self.tf.compat.v1.Session(self._server.target, graph=graph, config=self.config)
         self._sessions.append(session)
@@ -63,13 +69,16 @@ class Servers(Cluster):
         config = self.config
         inter_op = config.inter_op_parallelism_threads or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
         return {
-            "recv_buf_max_chunk_bytes": config.experimental.recv_buf_max_chunk, "num_channels_per_target": config.rpc_options.num_channels_per_target or 1,
-            "compression": config.rpc_options.compression_algorithm or "none", "inter_op_threads": inter_op or "as many as cores",
-        }  # fmt: skip
+            "recv_buf_max_chunk_bytes": config.experimental.recv_buf_max_chunk,
+            "num_channels_per_target": config.rpc_options.num_channels_per_target or 1,
+            "compression": config.rpc_options.compression_algorithm or "none",
+            "inter_op_threads": inter_op or "as many as cores",
+        }
 
 
 class HeldTensor:
-    """A float32 tensor in the memory of one rank's server, that any rank pulls into its own device. See the module's text for its use."""
+    """A float32 tensor in the memory of one rank's server, that any rank pulls into its own device. See the module's
+    text for its use."""
 
     def __init__(self, servers: Servers, owner: int, name: str = "held") -> None:
         tf = servers.tf
@@ -77,7 +86,9 @@ class HeldTensor:
         graph = tf.Graph()
         with graph.as_default():
             with tf.device(servers.device(owner)):
-                variable = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=tf.TensorShape(None), shared_name=name, container="")
+                variable = tf.raw_ops.VarHandleOp(
+                    dtype=tf.float32, shape=tf.TensorShape(None), shared_name=name, container=""
+                )
                 read = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
                 given = tf.compat.v1.placeholder(tf.float32, [None])
                 put = tf.raw_ops.AssignVariableOp(resource=variable, value=tf.identity(given), validate_shape=False)
@@ -89,7 +100,8 @@ class HeldTensor:
         self._pull, self._largest = session.make_callable(pulled), session.make_callable(largest)
 
     def put(self, values: Array) -> None:
-        """On the owner: hold these values (flat float32). MessageTooLarge before anything is tried when no RecvTensor could carry them."""
+        """On the owner: hold these values (flat float32). MessageTooLarge before anything is tried when no RecvTensor
+        could carry them."""
         if self._servers.rank != self._owner:
             raise TransportError(f"rank {self._servers.rank} cannot put into a tensor that rank {self._owner} holds")
         check_size(values.nbytes)

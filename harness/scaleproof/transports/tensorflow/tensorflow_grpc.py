@@ -22,7 +22,8 @@ GROUP = 1
 
 
 class TensorflowGrpc(TensorflowCollectives):
-    """The kernels and the settings of MultiWorkerMirroredStrategy with CommunicationImplementation.RING, called one by one."""
+    """The kernels and the settings of MultiWorkerMirroredStrategy with CommunicationImplementation.RING, called one by
+    one."""
 
     NAME = "tensorflow-grpc"
 
@@ -31,7 +32,12 @@ class TensorflowGrpc(TensorflowCollectives):
         self._instances: dict[str, int] = {}
         self._peers = [peer for peer in range(context.world_size) if peer != context.rank]
         # One thread per peer and direction keeps the order of messages.
-        super().__init__(context, self.servers, [f"{direction}.{peer}" for peer in self._peers for direction in ("send", "recv")], sends=True)
+        super().__init__(
+            context,
+            self.servers,
+            [f"{direction}.{peer}" for peer in self._peers for direction in ("send", "recv")],
+            sends=True,
+        )
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
@@ -45,7 +51,8 @@ class TensorflowGrpc(TensorflowCollectives):
         return self._calls.collective(kind, buffer, self._instance(kind, buffer))
 
     def _instance(self, kind: str, buffer: Array) -> int:
-        """One per operation, type and size, the same on every rank since all call in the same order; TensorFlow keeps each for ever."""
+        """One per operation, type and size, the same on every rank since all call in the same order; TensorFlow keeps
+        each for ever."""
         return self._instances.setdefault(f"{kind}.{buffer.dtype.name}.{buffer.size}", len(self._instances))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
@@ -53,17 +60,22 @@ class TensorflowGrpc(TensorflowCollectives):
         mine = self.rank == root
 
         def call() -> Array | None:
-            return self._calls.collective("broadcast.send" if mine else "broadcast.recv", buffer, self._instance(f"broadcast.{root}", buffer))
+            return self._calls.collective(
+                "broadcast.send" if mine else "broadcast.recv", buffer, self._instance(f"broadcast.{root}", buffer)
+            )
 
         return self._start("broadcast", buffer, buffer.nbytes if mine else 0, call, nothing if mine else into(buffer))
 
     def send(self, buffer: Array, peer: int) -> Handle:
-        """See PointToPoint.send; done when the bytes lie in the queue on the own server, from where the peer takes them."""
+        """See PointToPoint.send; done when the bytes lie in the queue on the own server, from where the peer takes
+        them."""
         data = as_bytes(buffer)
         check_size(data.nbytes)
         self.traffic.count(data.nbytes)
         # A copy: TensorFlow would go on reading the caller's memory until the peer took it.
-        return Call(self._post, self._submit(f"send.{peer}", lambda: self._calls.enqueue(peer, data.copy())), nothing, peer)
+        return Call(
+            self._post, self._submit(f"send.{peer}", lambda: self._calls.enqueue(peer, data.copy())), nothing, peer
+        )
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
@@ -88,7 +100,10 @@ class _Calls:
         with graph.as_default():
             with tf.device(servers.device(servers.rank)):
                 for dtype in sorted(DTYPES):
-                    nodes |= {f"{kind}.{dtype}": made for kind, made in self._collectives(tf, tf.dtypes.as_dtype(dtype)).items()}
+                    nodes |= {
+                        f"{kind}.{dtype}": made
+                        for kind, made in self._collectives(tf, tf.dtypes.as_dtype(dtype)).items()
+                    }
             for peer in peers:
                 nodes |= self._messages(tf, servers, peer)
         session = servers.session(graph)
@@ -113,16 +128,28 @@ class _Calls:
             return result
 
     def _collectives(self, tf: Any, dtype: Any) -> dict[str, tuple[Any, list[Any]]]:
-        given, count, instance = (tf.compat.v1.placeholder(*kind) for kind in ((dtype, [None]), (tf.int32, [1]), (tf.int32, [])))
-        common = {"group_size": self._world_size, "group_key": GROUP, "instance_key": instance, "communication_hint": "ring"}
+        given, count, instance = (
+            tf.compat.v1.placeholder(*kind) for kind in ((dtype, [None]), (tf.int32, [1]), (tf.int32, []))
+        )
+        common = {
+            "group_size": self._world_size,
+            "group_key": GROUP,
+            "instance_key": instance,
+            "communication_hint": "ring",
+        }
         found: dict[str, tuple[Any, list[Any]]] = {}
         for operation, merge in MERGES.items():
-            reduced = tf.raw_ops.CollectiveReduceV2(input=given, merge_op=merge, final_op="Id", ordering_token=[], **common)
+            reduced = tf.raw_ops.CollectiveReduceV2(
+                input=given, merge_op=merge, final_op="Id", ordering_token=[], **common
+            )
             found[operation] = (reduced, [given, instance])
         found["gather"] = (tf.raw_ops.CollectiveGatherV2(input=given, ordering_token=[], **common), [given, instance])
         if self._world_size > 1:
             found["broadcast.send"] = (tf.raw_ops.CollectiveBcastSendV2(input=given, **common).op, [given, instance])
-            found["broadcast.recv"] = (tf.raw_ops.CollectiveBcastRecvV2(T=dtype, shape=count, **common), [count, instance])
+            found["broadcast.recv"] = (
+                tf.raw_ops.CollectiveBcastRecvV2(T=dtype, shape=count, **common),
+                [count, instance],
+            )
         return found
 
     @staticmethod

@@ -1,4 +1,5 @@
-"""tf.distribute.MultiWorkerMirroredStrategy with a worker per rank and RING over gRPC: what its replicas do with gradients, called from any program."""
+"""tf.distribute.MultiWorkerMirroredStrategy with a worker per rank and RING over gRPC: what its replicas do with
+gradients, called from any program."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ DEFAULT_CHUNK = 4096
 
 
 class TensorflowMirrored(TensorflowCollectives):
-    """Collectives only. With `fusion_mib` all calls that are under way go into one all-reduce of the replica context, which packs them as the class does."""
+    """Collectives only. With `fusion_mib` all calls that are under way go into one all-reduce of the replica context,
+    which packs them as the class does."""
 
     NAME = "tensorflow-mirrored"
 
@@ -59,7 +61,8 @@ class TensorflowMirrored(TensorflowCollectives):
         return self._held[-1]
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
-        """See TensorflowCollectives.broadcast; an all-reduce of the root's bits and zeros: the class broadcasts from worker 0 only, to new variables."""
+        """See TensorflowCollectives.broadcast; an all-reduce of the root's bits and zeros: the class broadcasts from
+        worker 0 only, to new variables."""
         words = np.zeros(-(-buffer.nbytes // WORD.itemsize), WORD)
         if self.rank == root:
             words.view(np.uint8)[: buffer.nbytes] = as_bytes(buffer)
@@ -67,11 +70,14 @@ class TensorflowMirrored(TensorflowCollectives):
         def take(result: Array) -> None:
             np.copyto(as_bytes(buffer), result.view(np.uint8)[: buffer.nbytes])
 
-        return self._start("broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._collective("sum", words), take)
+        return self._start(
+            "broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._collective("sum", words), take
+        )
 
     def flush(self) -> None:
         """Start the all-reduce of what was held back."""
-        # In the network's order, as a training loop has gradients; the class turns it round. Strategies hand over the last layer first.
+        # In the network's order, as a training loop has gradients; the class turns it round. Strategies hand over the
+        # last layer first.
         held, self._held = self._held[::-1], []
         if not held:
             return
@@ -92,7 +98,9 @@ class TensorflowMirrored(TensorflowCollectives):
         for each in held:
             each.call = shared
 
-    def _start(self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], then: Callable[[Array], None]) -> Handle:
+    def _start(
+        self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], then: Callable[[Array], None]
+    ) -> Handle:
         self.flush()
         return super()._start(name, buffer, nbytes, call, then)
 
@@ -126,11 +134,15 @@ class Workers(Cluster):
         super().__init__(context)
 
     def call(self, kind: Collective, buffers: Sequence[Array], fixed: bool) -> list[Array]:
-        """One call of all replicas; blocks. Sizes are `fixed` where the class must know them, which packs by size, at the cost of a function each."""
+        """One call of all replicas; blocks. Sizes are `fixed` where the class must know them, which packs by size, at
+        the cost of a function each."""
         with self.calling():
             function = self._function(kind, buffers, fixed)
             # A view of the tensor's memory.
-            return [np.asarray(memoryview(result)) for result in function(*(self.tf.convert_to_tensor(buffer) for buffer in buffers))]
+            return [
+                np.asarray(memoryview(result))
+                for result in function(*(self.tf.convert_to_tensor(buffer) for buffer in buffers))
+            ]
 
     def all_reduces(self, kind: Collective, buffers: Sequence[Array]) -> int:
         """How many collectives the class made of tensors of these sizes."""
@@ -142,17 +154,26 @@ class Workers(Cluster):
         # As the models set it; cannot be changed once the context is there.
         tf.config.threading.set_intra_op_parallelism_threads(self.threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(places, task_type=JOB, task_id=self.rank, rpc_layer="grpc")
-        options = tf.distribute.experimental.CommunicationOptions(
-            bytes_per_pack=self._bytes_per_pack, implementation=tf.distribute.experimental.CommunicationImplementation.RING
+        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+            places, task_type=JOB, task_id=self.rank, rpc_layer="grpc"
         )
-        self._strategy = tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver, communication_options=options)
+        options = tf.distribute.experimental.CommunicationOptions(
+            bytes_per_pack=self._bytes_per_pack,
+            implementation=tf.distribute.experimental.CommunicationImplementation.RING,
+        )
+        self._strategy = tf.distribute.MultiWorkerMirroredStrategy(
+            cluster_resolver=resolver, communication_options=options
+        )
 
     def _tuning(self) -> dict[str, Any]:
         return {
-            "recv_buf_max_chunk_bytes": DEFAULT_CHUNK, "num_channels_per_target": 1, "compression": "none", "inter_op_threads": 1,
-            "implementation": "RING", "bytes_per_pack": self._bytes_per_pack or "all of a call",
-        }  # fmt: skip
+            "recv_buf_max_chunk_bytes": DEFAULT_CHUNK,
+            "num_channels_per_target": 1,
+            "compression": "none",
+            "inter_op_threads": 1,
+            "implementation": "RING",
+            "bytes_per_pack": self._bytes_per_pack or "all of a call",
+        }
 
     def _function(self, kind: Collective, buffers: Sequence[Array], fixed: bool) -> Any:
         """Compiled once for each kind and number of tensors, and for each size if `fixed`."""
@@ -164,7 +185,8 @@ class Workers(Cluster):
         return self._functions[kind, sizes]
 
     def _replica(self, kind: Collective, values: Sequence[Any]) -> list[Any]:
-        """What each worker's replica does. The class looks at the device of what it is given, which an argument has none of: hence `identity`."""
+        """What each worker's replica does. The class looks at the device of what it is given, which an argument has
+        none of: hence `identity`."""
         tf = self.tf
         replica, own = tf.distribute.get_replica_context(), [tf.identity(value) for value in values]
         if kind == "sum":
@@ -172,4 +194,7 @@ class Workers(Cluster):
         if kind == "gather":
             return list(replica.all_gather(own, axis=0))
         # The class reduces by sum and mean only.
-        return [tf.reduce_max(gathered, axis=0) for gathered in replica.all_gather([value[tf.newaxis] for value in own], axis=0)]
+        return [
+            tf.reduce_max(gathered, axis=0)
+            for gathered in replica.all_gather([value[tf.newaxis] for value in own], axis=0)
+        ]

@@ -1,4 +1,5 @@
-"""One plain connection to every peer, that nothing travels on: its end shows that the peer is gone, a last byte before it that the peer left in order."""
+"""One plain connection to every peer, that nothing travels on: its end shows that the peer is gone, a last byte before
+it that the peer left in order."""
 
 from __future__ import annotations
 

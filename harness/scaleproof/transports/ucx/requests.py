@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 class Request:
     """A call that the library has not finished; it keeps the call's buffer alive."""
 
-    def __init__(self, transport: Ucx, pointer: int | None, peer: int, buffer: Any, received: ucp.Received | None) -> None:
+    def __init__(
+        self, transport: Ucx, pointer: int | None, peer: int, buffer: Any, received: ucp.Received | None
+    ) -> None:
         self._transport, self._pointer, self._peer = transport, pointer, peer
         self._buffer, self._received = buffer, received
         self._failed: TransportError | None = None
@@ -69,7 +71,9 @@ class Request:
         if status < 0:
             self._failed = self._transport.failure(self._peer, status)
         elif self._received is not None and self._received.nbytes != self._buffer.size:
-            self._failed = TransportError(f"rank {self._peer} sent {self._received.nbytes} bytes where {self._buffer.size} were expected")
+            self._failed = TransportError(
+                f"rank {self._peer} sent {self._received.nbytes} bytes where {self._buffer.size} were expected"
+            )
         if self._failed is not None:
             raise self._failed
 

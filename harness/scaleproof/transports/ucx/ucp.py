@@ -1,4 +1,5 @@
-"""libucp through ctypes: no Python package binds its one-sided puts and gets. Layouts follow ucp/api/ucp.h of UCX 1.22; what we leave out is zero."""
+"""libucp through ctypes: no Python package binds its one-sided puts and gets. Layouts follow ucp/api/ucp.h of UCX 1.22;
+what we leave out is zero."""
 
 from __future__ import annotations
 
@@ -31,8 +32,15 @@ FLAGS, RECEIVED = 1 << 4, 1 << 7
 """Members of RequestParam that count."""
 FAILED = 2**64 - 100
 """Returned pointers from here on are negative status codes."""
-QUIET = {"UCX_HANDLE_ERRORS": "none", "UCX_ERROR_SIGNALS": "", "UCX_MEM_EVENTS": "no", "UCX_MEMTYPE_CACHE": "n", "UCX_LOG_LEVEL": "error"}
-"""No signal handlers and no patches of the C library's memory calls: the rank has its own stack traces, and no transport used here needs registration."""
+QUIET = {
+    "UCX_HANDLE_ERRORS": "none",
+    "UCX_ERROR_SIGNALS": "",
+    "UCX_MEM_EVENTS": "no",
+    "UCX_MEMTYPE_CACHE": "n",
+    "UCX_LOG_LEVEL": "error",
+}
+"""No signal handlers and no patches of the C library's memory calls: the rank has its own stack traces, and no
+transport used here needs registration."""
 QUIET["UCX_KEEPALIVE_INTERVAL"] = "inf"
 """Lifelines look after peers; an event of the library then means that bytes move."""
 
@@ -41,9 +49,18 @@ class RequestParam(ctypes.Structure):
     """ucp_request_param_t."""
 
     _fields_ = [
-        ("mask", c_uint32), ("flags", c_uint32), ("request", c_void_p), ("callback", c_void_p), ("datatype", c_uint64), ("user_data", c_void_p),
-        ("reply", c_void_p), ("memory_type", c_int), ("received", c_void_p), ("memory", c_void_p), ("rest", c_uint64 * 3),
-    ]  # fmt: skip
+        ("mask", c_uint32),
+        ("flags", c_uint32),
+        ("request", c_void_p),
+        ("callback", c_void_p),
+        ("datatype", c_uint64),
+        ("user_data", c_void_p),
+        ("reply", c_void_p),
+        ("memory_type", c_int),
+        ("received", c_void_p),
+        ("memory", c_void_p),
+        ("rest", c_uint64 * 3),
+    ]
 
 
 class Received(ctypes.Structure):
@@ -57,7 +74,8 @@ ERROR_HANDLER = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_int)
 
 
 def _failed(argument: int | None, endpoint: int | None, status: int) -> None:
-    """An endpoint's peer is gone. Requests end with a status and lifelines tell it to who waits; without a handler UCX ends the process."""
+    """An endpoint's peer is gone. Requests end with a status and lifelines tell it to who waits; without a handler UCX
+    ends the process."""
 
 
 _HANDLER = ERROR_HANDLER(_failed)
@@ -134,7 +152,8 @@ def check(status: int, what: str) -> None:
 
 
 class Context:
-    """ucp_context_h with the transports and the network device named. Cleaned up when its maker and all that `hold` it have left."""
+    """ucp_context_h with the transports and the network device named. Cleaned up when its maker and all that `hold` it
+    have left."""
 
     def __init__(self, transports: str, device: str) -> None:
         ucp = library()
@@ -142,7 +161,8 @@ class Context:
         check(ucp.ucp_config_read(None, None, byref(configuration)), "reading the configuration")
         for name, value in (("TLS", transports), ("NET_DEVICES", device)):
             check(ucp.ucp_config_modify(configuration, name.encode(), value.encode()), f"setting {name} to {value}")
-        # Memory is unmapped by whichever thread drops the last array in it, so the context has locks of its own (mt_workers_shared).
+        # Memory is unmapped by whichever thread drops the last array in it, so the context has locks of its own
+        # (mt_workers_shared).
         status = ucp.ucp_init_version(*API, words(0b100001, FEATURES, 0, 0, 0, 0, 1), configuration, byref(self.handle))
         ucp.ucp_config_release(configuration)
         check(status, f"a context with transports {transports} on {device}")
@@ -160,14 +180,18 @@ class Context:
 
 
 class Memory:
-    """Memory of the library's own that peers can put into and get from, zeroed. It is unmapped when the last array in it is gone."""
+    """Memory of the library's own that peers can put into and get from, zeroed. It is unmapped when the last array in
+    it is gone."""
 
     def __init__(self, context: Context, nbytes: int) -> None:
         ucp = library()
         handle, most = c_void_p(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if nbytes > most:
             raise RegionExhausted(f"a region of {nbytes} bytes on a machine with {most} bytes of memory")
-        check(ucp.ucp_mem_map(context.handle, words(0b111, 0, nbytes, ALLOCATE), byref(handle)), f"registering {nbytes} bytes")
+        check(
+            ucp.ucp_mem_map(context.handle, words(0b111, 0, nbytes, ALLOCATE), byref(handle)),
+            f"registering {nbytes} bytes",
+        )
         asked = words(1)
         check(ucp.ucp_mem_query(handle, asked), "asking for an address")
         self.address: int = asked[1]
@@ -199,7 +223,9 @@ class Worker:
     def address(self) -> bytes:
         """What peers need to reach this worker."""
         lent, size = c_void_p(), c_size_t()
-        check(library().ucp_worker_get_address(self.handle, byref(lent), byref(size)), "asking for the worker's address")
+        check(
+            library().ucp_worker_get_address(self.handle, byref(lent), byref(size)), "asking for the worker's address"
+        )
         address = ctypes.string_at(lent.value or 0, size.value)
         library().ucp_worker_release_address(self.handle, lent)
         return address
@@ -230,7 +256,8 @@ class Worker:
         self._moves, self._told = False, set()
 
     def disconnect(self) -> None:
-        """Close endpoints without asking the peers. UCX refuses that for those that do not report their peer's end; they go with the worker."""
+        """Close endpoints without asking the peers. UCX refuses that for those that do not report their peer's end;
+        they go with the worker."""
         ucp = library()
         for peer in self._told:
             closing = ucp.ucp_ep_close_nbx(self.endpoints[peer], byref(RequestParam(mask=FLAGS, flags=FORCE)))

@@ -1,7 +1,9 @@
-"""UCX: its one-sided puts and gets as a device with a memory, its tagged messages as sends and receives. Without CUDA and verbs: shared memory, or TCP.
+"""UCX: its one-sided puts and gets as a device with a memory, its tagged messages as sends and receives. Without CUDA
+and verbs: shared memory, or TCP.
 
-On interface `lo` ranks share a machine: UCX's posix and cma transports; on any other its tcp over that interface, which emulates puts and gets, so that the
-target has to make progress too. Peers prove the launch's token over plain connections, which then show, by their end, when a peer is gone.
+On interface `lo` ranks share a machine: UCX's posix and cma transports; on any other its tcp over that interface, which
+emulates puts and gets, so that the target has to make progress too. Peers prove the launch's token over plain
+connections, which then show, by their end, when a peer is gone.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+DTYPES = frozenset(
+    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
 SHARED = Path("/dev/shm")
 LEAVE_S = 1.0
 """At most, for what a rank that leaves has sent to be on its way."""
@@ -46,21 +50,30 @@ def transports_on(interface: str) -> str:
 
 
 class Ucx:
-    """Ranks of any machines. The caller drives progress inside `wait`, `test` and `poll_word`; the target of a put over tcp has to do so too."""
+    """Ranks of any machines. The caller drives progress inside `wait`, `test` and `poll_word`; the target of a put over
+    tcp has to do so too."""
 
     def __init__(self, context: RankContext) -> None:
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
         ways, interface = transports_on(context.case.interface), context.case.interface
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=True, collective=False, dtypes=DTYPES, progress="caller",
-            path="socket" if "tcp" in ways else "shared memory", library=f"UCX {ucp.version()}",
-        )  # fmt: skip
+            point_to_point=True,
+            one_sided=True,
+            collective=False,
+            dtypes=DTYPES,
+            progress="caller",
+            path="socket" if "tcp" in ways else "shared memory",
+            library=f"UCX {ucp.version()}",
+        )
         context.facts["ucx"] = {"transports": ways, "device": interface}
         if interface not in (name for _, name in socket.if_nameindex()):
-            raise DeviceMissing(f"no interface {interface!r}; there are {', '.join(name for _, name in socket.if_nameindex())}")
+            raise DeviceMissing(
+                f"no interface {interface!r}; there are {', '.join(name for _, name in socket.if_nameindex())}"
+            )
         if SHARED in context.folder.parents:
-            # A rank that is killed while its memory is made would leave a file; the launch's scratch goes with the launch.
+            # A rank that is killed while its memory is made would leave a file; the launch's scratch goes with the
+            # launch.
             os.environ["UCX_POSIX_DIR"] = str(context.folder)
         self._post, self._rendezvous = context.post, context.rendezvous
         self._library = ucp.library()
@@ -79,7 +92,9 @@ class Ucx:
     def connect(cls, context: RankContext) -> Self:
         """See Transport.connect."""
         transport = cls(context)
-        addresses = context.rendezvous.exchange("ucx.address", context.rank, context.world_size, transport._worker.address().hex())
+        addresses = context.rendezvous.exchange(
+            "ucx.address", context.rank, context.world_size, transport._worker.address().hex()
+        )
         for peer, address in enumerate(addresses):
             if peer != context.rank:
                 transport._worker.connect(peer, bytes.fromhex(address), transport.capabilities.path == "socket")
@@ -94,14 +109,18 @@ class Ucx:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
         data = as_bytes(buffer)
-        sent = self._library.ucp_tag_send_nbx(self._worker.endpoints[peer], data.ctypes.data, data.size, self.rank, byref(ucp.PLAIN))
+        sent = self._library.ucp_tag_send_nbx(
+            self._worker.endpoints[peer], data.ctypes.data, data.size, self.rank, byref(ucp.PLAIN)
+        )
         return self._request(sent, peer, data)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
         data, received = as_bytes(buffer), ucp.Received()
         parameters = ucp.RequestParam(mask=ucp.RECEIVED, received=addressof(received))
-        request = self._library.ucp_tag_recv_nbx(self._worker.handle, data.ctypes.data, data.size, peer, ALL, byref(parameters))
+        request = self._library.ucp_tag_recv_nbx(
+            self._worker.handle, data.ctypes.data, data.size, peer, ALL, byref(parameters)
+        )
         return self._request(request, peer, data, received)
 
     def register(self, nbytes: int) -> Region:
@@ -116,7 +135,8 @@ class Ucx:
         return region
 
     def deregister(self, region: Region) -> None:
-        """See OneSided.deregister; the memory goes with the last array in it. A put that is still under way needs its key: all are waited for first."""
+        """See OneSided.deregister; the memory goes with the last array in it. A put that is still under way needs its
+        key: all are waited for first."""
         assert isinstance(region, _Mapped)
         self._registered.pop(region.offset, None)
         region.local = None
@@ -131,7 +151,9 @@ class Ucx:
         assert isinstance(region, _Mapped)
         if peer not in region.keys:
             region.keys[peer] = self._worker.key(peer, bytes.fromhex(region.known[peer]["key"]))
-        return _Mapped(peer, region.known[peer]["address"] + self.world_size * LINE, region.nbytes, None, region.known, region.keys)
+        return _Mapped(
+            peer, region.known[peer]["address"] + self.world_size * LINE, region.nbytes, None, region.known, region.keys
+        )
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write."""
@@ -143,7 +165,9 @@ class Ucx:
         self.traffic.count(target.nbytes)
         data = as_bytes(target)
         address, key = self._place(source, offset, data.size)
-        got = self._library.ucp_get_nbx(self._worker.endpoints[source.rank], data.ctypes.data, data.size, address, key, byref(ucp.PLAIN))
+        got = self._library.ucp_get_nbx(
+            self._worker.endpoints[source.rank], data.ctypes.data, data.size, address, key, byref(ucp.PLAIN)
+        )
         return self._request(got, source.rank, data)
 
     def set_flag(self, target: Region, value: int) -> None:
@@ -155,7 +179,8 @@ class Ucx:
         return self.poll_word(region, (writer - self.world_size) * LINE)
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """See OneSided.write_flagged: two puts with a fence between them, counted as the one message that the caller asked for."""
+        """See OneSided.write_flagged: two puts with a fence between them, counted as the one message that the caller
+        asked for."""
         self.traffic.count(source.nbytes + 8)
         payload = self._put(as_bytes(source), target, offset) if source.size else Done()
         flag = self._put_word(target, offset + source.nbytes, value)
@@ -173,7 +198,8 @@ class Ucx:
         wait_until(ready, partial(self.check, peer), self._spins, self._post, peer, moved=lambda: self._worker.moved)
 
     def barrier(self) -> None:
-        """See Transport.barrier. Twice: who has left the first one may have a message of it left to push, who has entered the second one has not."""
+        """See Transport.barrier. Twice: who has left the first one may have a message of it left to push, who has
+        entered the second one has not."""
         dissemination(self)
         dissemination(self)
 
@@ -200,7 +226,8 @@ class Ucx:
             raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was waiting for it")
 
     def advance(self) -> None:
-        """Let the library move what it can. Over tcp not when a peer has died: UCX ends the process when it cannot acknowledge what came of a put."""
+        """Let the library move what it can. Over tcp not when a peer has died: UCX ends the process when it cannot
+        acknowledge what came of a put."""
         if self._over_tcp and (peer := self._lifelines.died()) is not None:
             self._worker.abandon()
             raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was at work")
@@ -225,19 +252,25 @@ class Ucx:
 
     def _put(self, data: Array, target: Region, offset: int) -> Handle:
         address, key = self._place(target, offset, data.size)
-        put = self._library.ucp_put_nbx(self._worker.endpoints[target.rank], data.ctypes.data, data.size, address, key, byref(ucp.PLAIN))
+        put = self._library.ucp_put_nbx(
+            self._worker.endpoints[target.rank], data.ctypes.data, data.size, address, key, byref(ucp.PLAIN)
+        )
         return self._request(put, target.rank, data)
 
     def _put_word(self, target: Region, offset: int, value: int) -> Handle:
         """Behind all puts before it."""
         ucp.check(self._library.ucp_worker_fence(self._worker.handle), "a fence")
         word, key = c_uint64(value), self._key(target)
-        put = self._library.ucp_put_nbx(self._worker.endpoints[target.rank], addressof(word), 8, target.offset + offset, key, byref(ucp.PLAIN))
+        put = self._library.ucp_put_nbx(
+            self._worker.endpoints[target.rank], addressof(word), 8, target.offset + offset, key, byref(ucp.PLAIN)
+        )
         return self._request(put, target.rank, word)
 
     def _place(self, region: Region, offset: int, nbytes: int) -> tuple[int, c_void_p]:
         if offset < 0 or offset + nbytes > region.nbytes:
-            raise TransportError(f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes")
+            raise TransportError(
+                f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes"
+            )
         return region.offset + offset, self._key(region)
 
     def _key(self, region: Region) -> c_void_p:
@@ -275,7 +308,8 @@ class Ucx:
 
 @dataclass(slots=True)
 class _Mapped(Region):
-    """A region of UCX's memory: `offset` is its address in its own process; `known` every rank's address and packed key, `keys` those unpacked here."""
+    """A region of UCX's memory: `offset` is its address in its own process; `known` every rank's address and packed
+    key, `keys` those unpacked here."""
 
     known: list[dict[str, Any]] = field(default_factory=list, repr=False)
     keys: dict[int, c_void_p] = field(default_factory=dict, repr=False)

@@ -1,4 +1,5 @@
-"""Flow control between two ranks: a message with immediate data uses a receive request of the peer, and may go only while one is known to be posted."""
+"""Flow control between two ranks: a message with immediate data uses a receive request of the peer, and may go only
+while one is known to be posted."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Kind(IntEnum):
     LEAVING = 5
     """The last word of a rank that closes."""
     WAITING = 6
-    """A large message has waited for a place for a while; so the receiver learns of it even when it expects a small one."""
+    """A large message has waited for a place for a while; so the receiver learns of it even when it expects a small
+    one."""
 
 
 def pack(kind: Kind, credits: int, number: int) -> int:

@@ -1,4 +1,5 @@
-"""One port of a verbs device, opened: protection domain, the rank's registered region, one completion queue and the channel that wakes a sleeper."""
+"""One port of a verbs device, opened: protection domain, the rank's registered region, one completion queue and the
+channel that wakes a sleeper."""
 
 from __future__ import annotations
 
@@ -39,15 +40,29 @@ def library() -> SimpleNamespace:
     except ImportError:
         import pyverbs.libibverbs_enums as constants
     return SimpleNamespace(
-        e=constants, Error=PyverbsError, Context=pyverbs.device.Context, PD=pyverbs.pd.PD, MR=pyverbs.mr.MR, CQ=pyverbs.cq.CQ,
-        CompChannel=pyverbs.cq.CompChannel, QP=pyverbs.qp.QP, QPAttr=pyverbs.qp.QPAttr, QPCap=pyverbs.qp.QPCap, QPInitAttr=pyverbs.qp.QPInitAttr,
-        AHAttr=pyverbs.addr.AHAttr, GlobalRoute=pyverbs.addr.GlobalRoute, GID=pyverbs.addr.GID, SGE=pyverbs.wr.SGE, SendWR=pyverbs.wr.SendWR,
+        e=constants,
+        Error=PyverbsError,
+        Context=pyverbs.device.Context,
+        PD=pyverbs.pd.PD,
+        MR=pyverbs.mr.MR,
+        CQ=pyverbs.cq.CQ,
+        CompChannel=pyverbs.cq.CompChannel,
+        QP=pyverbs.qp.QP,
+        QPAttr=pyverbs.qp.QPAttr,
+        QPCap=pyverbs.qp.QPCap,
+        QPInitAttr=pyverbs.qp.QPInitAttr,
+        AHAttr=pyverbs.addr.AHAttr,
+        GlobalRoute=pyverbs.addr.GlobalRoute,
+        GID=pyverbs.addr.GID,
+        SGE=pyverbs.wr.SGE,
+        SendWR=pyverbs.wr.SendWR,
         RecvWR=pyverbs.wr.RecvWR,
-    )  # fmt: skip
+    )
 
 
 class Device:
-    """Everything of a rank that belongs to no single peer. `completions`: how many can be outstanding over all queue pairs. `close` is idempotent."""
+    """Everything of a rank that belongs to no single peer. `completions`: how many can be outstanding over all queue
+    pairs. `close` is idempotent."""
 
     def __init__(self, place: Place, region_bytes: int) -> None:
         self.place = place
@@ -121,7 +136,8 @@ class Device:
 
 
 def free_bytes(ranks: int) -> int:
-    """What a rank registers when its case does not say: a quarter of the machine's memory, shared by the `ranks` on it, at most 1 GiB each."""
+    """What a rank registers when its case does not say: a quarter of the machine's memory, shared by the `ranks` on it,
+    at most 1 GiB each."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(physical // 4 // ranks, 1 << 30)
 
@@ -130,7 +146,9 @@ def _opened(verbs: SimpleNamespace, place: Place) -> Any:
     try:
         return verbs.Context(name=place.port.device)
     except verbs.Error as error:
-        raise DeviceMissing(f"the verbs device {place.port.device!r} is listed by the kernel and cannot be opened: {error}") from error
+        raise DeviceMissing(
+            f"the verbs device {place.port.device!r} is listed by the kernel and cannot be opened: {error}"
+        ) from error
 
 
 def _channels() -> set[int]:

@@ -39,7 +39,11 @@ FLUSHED = 5
 """IBV_WC_WR_FLUSH_ERR: what is left in a queue after its first error; tells nothing of the cause."""
 
 STATUSES: dict[int, tuple[str, type[TransportError], str]] = {
-    1: ("LOC_LEN_ERR", MessageTooLarge, "a message does not fit into its receive request, or is longer than the port allows"),
+    1: (
+        "LOC_LEN_ERR",
+        MessageTooLarge,
+        "a message does not fit into its receive request, or is longer than the port allows",
+    ),
     2: ("LOC_QP_OP_ERR", TransportError, "the own queue pair cannot do this operation"),
     4: ("LOC_PROT_ERR", TransportError, "a buffer does not lie in the registered region"),
     5: ("WR_FLUSH_ERR", PeerLost, "the queue pair was broken by an error on the other side"),

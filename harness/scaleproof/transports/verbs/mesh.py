@@ -51,14 +51,17 @@ class Peer:
 
 
 class Mesh:
-    """`operations`: work requests by opcode, their bytes, and probes; `copies`: bytes that this rank copied on their way, by reason."""
+    """`operations`: work requests by opcode, their bytes, and probes; `copies`: bytes that this rank copied on their
+    way, by reason."""
 
     def __init__(self, context: RankContext, device: Device, local_ranks: int) -> None:
         self.device = device
         self.operations: Counter[str] = Counter()
         self.copies: Counter[str] = Counter()
         self._context = context
-        self._spins = CROWDED_SPINS if device.place.port.software or local_ranks > len(os.sched_getaffinity(0)) else SPINS
+        self._spins = (
+            CROWDED_SPINS if device.place.port.software or local_ranks > len(os.sched_getaffinity(0)) else SPINS
+        )
         # The core on which a software device would work is better given away at once.
         self._yield_ns = 0 if device.place.port.software else YIELD_NS
         self.peers: dict[int, Peer] = {}
@@ -67,19 +70,32 @@ class Mesh:
 
     def connect(self) -> None:
         """A queue pair for every lane of every peer, ready on both sides when this returns."""
-        context, others = self._context, [peer for peer in range(self._context.world_size) if peer != self._context.rank]
+        context, others = (
+            self._context,
+            [peer for peer in range(self._context.world_size) if peer != self._context.rank],
+        )
         depth = _depth(self.device, len(others))
         self.device.open_queue(max(len(others), 1) * ((1 + BULK_LANES) * depth + RECEIVES + BULK_LANES * BULK_RECEIVES))
         for peer in others:
-            link = Link(self.device, peer, depth, (self.operations, self.copies), self.advance, partial(self._block, peer=peer))
+            link = Link(
+                self.device, peer, depth, (self.operations, self.copies), self.advance, partial(self._block, peer=peer)
+            )
             self.peers[peer] = Peer(link)
             self._by_number |= {lane.number: (self.peers[peer], index) for index, lane in enumerate(link.lanes)}
         port, gid = self.device.place.port, self.device.place.gid
-        own = {"base": self.device.region.address, "key": self.device.mr.rkey, "lid": port.lid, "gid": gid.value if gid else "", "mtu": self.device.mtu}
+        own = {
+            "base": self.device.region.address,
+            "key": self.device.mr.rkey,
+            "lid": port.lid,
+            "gid": gid.value if gid else "",
+            "mtu": self.device.mtu,
+        }
         own["links"] = {str(peer): known.link.describe() for peer, known in self.peers.items()}
         places = context.rendezvous.exchange("rdma.place", context.rank, context.world_size, own)
         for peer, known in self.peers.items():
-            known.link.connect(places[peer], places[peer]["links"][str(context.rank)], min(self.device.mtu, places[peer]["mtu"]))
+            known.link.connect(
+                places[peer], places[peer]["links"][str(context.rank)], min(self.device.mtu, places[peer]["mtu"])
+            )
         context.rendezvous.exchange("rdma.ready", context.rank, context.world_size, True)
 
     def advance(self) -> bool:
@@ -159,7 +175,16 @@ class Mesh:
         return ready()
 
     def _block(self, ready: Callable[[], bool], peer: int) -> None:
-        wait_until(ready, self.peers[peer].link.check, self._spins, self._context.post, peer, self._nap, self._yield_ns, self._moves)
+        wait_until(
+            ready,
+            self.peers[peer].link.check,
+            self._spins,
+            self._context.post,
+            peer,
+            self._nap,
+            self._yield_ns,
+            self._moves,
+        )
 
     def _nap(self, seconds: float) -> None:
         self.device.arm()
@@ -174,11 +199,14 @@ class Mesh:
 
 
 def _depth(device: Device, peers: int) -> int:
-    """Work requests per queue pair, so that no completion is lost when all are under way; raises TransportError where that leaves too few."""
+    """Work requests per queue pair, so that no completion is lost when all are under way; raises TransportError where
+    that leaves too few."""
     room = int(device.limits.max_cqe) // max(peers, 1) - RECEIVES - BULK_LANES * BULK_RECEIVES
     depth = min(SEND_DEPTH, int(device.limits.max_qp_wr), room // (1 + BULK_LANES))
     if depth < max(LEAST_DEPTH, 2 * RESERVE):
-        raise TransportError(f"the completion queue of {device.place.port.device} holds {device.limits.max_cqe}, too few for {peers} peers")
+        raise TransportError(
+            f"the completion queue of {device.place.port.device} holds {device.limits.max_cqe}, too few for {peers} peers"
+        )
     return depth
 
 

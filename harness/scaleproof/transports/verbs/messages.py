@@ -1,5 +1,6 @@
-"""Sends and receives between two ranks. Small messages travel as two-sided sends and are copied out of a receive slot; for large ones the receiver tells
-where the bytes may be written (a grant), and the sender writes them there with immediate data: no copy at either side where both buffers are registered."""
+"""Sends and receives between two ranks. Small messages travel as two-sided sends and are copied out of a receive slot;
+for large ones the receiver tells where the bytes may be written (a grant), and the sender writes them there with
+immediate data: no copy at either side where both buffers are registered."""
 
 from __future__ import annotations
 
@@ -105,7 +106,8 @@ class Outbox:
 
 
 class Receiving(Call):
-    """A message on its way in. `pieces`: what was granted and is not filled yet, with the staging memory where it goes (None: into place)."""
+    """A message on its way in. `pieces`: what was granted and is not filled yet, with the staging memory where it goes
+    (None: into place)."""
 
     def __init__(self, link: Link, number: int, buffer: Array, data: Array, ufunc: np.ufunc | None) -> None:
         super().__init__(link)
@@ -194,7 +196,8 @@ class Inbox:
             del self._large[number]
 
     def push(self) -> None:
-        """Grant what can be granted, in order: everything at once to a registered buffer, else as much as there is staging memory."""
+        """Grant what can be granted, in order: everything at once to a registered buffer, else as much as there is
+        staging memory."""
         while self._ungranted:
             receiving = self._ungranted[0]
             lane = receiving.number % len(self._outstanding)
@@ -212,7 +215,9 @@ class Inbox:
         left = receiving.data.size - receiving.granted
         nbytes = left if stage is None else min(STAGE, left)
         place = as_address(receiving.data if stage is None else stage)
-        self._link.say(Kind.GRANT, payload=GRANT.pack(receiving.number, receiving.data.size, receiving.granted, nbytes, place))
+        self._link.say(
+            Kind.GRANT, payload=GRANT.pack(receiving.number, receiving.data.size, receiving.granted, nbytes, place)
+        )
         receiving.pieces.append((nbytes, stage))
         receiving.granted += nbytes
 
@@ -227,4 +232,8 @@ class Inbox:
 
     def _mismatch(self, number: int, nbytes: str, receiving: Receiving) -> None:
         wanted = f"message {receiving.number} of {receiving.data.size} bytes"
-        self._link.fail(TransportError(f"rank {self._link.peer} sent message {number} of {nbytes} bytes where {wanted} was expected"))
+        self._link.fail(
+            TransportError(
+                f"rank {self._link.peer} sent message {number} of {nbytes} bytes where {wanted} was expected"
+            )
+        )

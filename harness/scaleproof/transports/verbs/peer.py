@@ -1,4 +1,5 @@
-"""Everything between this rank and one peer: its lanes, its credits, memory to stage through, short words, and whether the peer is still there."""
+"""Everything between this rank and one peer: its lanes, its credits, memory to stage through, short words, and whether
+the peer is still there."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ SLOT = 16 << 10
 """Bytes of a receive request on the short lane: larger messages are written straight into the receiver's region."""
 RECEIVES, BULK_RECEIVES = 32, 16
 STAGE, STAGES = 256 << 10, 4
-"""Pieces in which bytes from outside of the registered region pass through it, and how many of them per peer and direction."""
+"""Pieces in which bytes from outside of the registered region pass through it, and how many of them per peer and
+direction."""
 WORDS = 64
 SEND_DEPTH = 128
 PROBE_NS = 100_000_000
@@ -49,12 +51,18 @@ class Pool:
 
 
 class Link:
-    """One peer. `turn` polls completions for all links; `block` waits for a condition and notices when the peer is gone."""
+    """One peer. `turn` polls completions for all links; `block` waits for a condition and notices when the peer is
+    gone."""
 
     def __init__(
-        self, device: Device, peer: int, depth: int, counters: tuple[Counter[str], Counter[str]],
-        turn: Callable[[], bool], block: Callable[[Callable[[], bool]], None],
-    ) -> None:  # fmt: skip
+        self,
+        device: Device,
+        peer: int,
+        depth: int,
+        counters: tuple[Counter[str], Counter[str]],
+        turn: Callable[[], bool],
+        block: Callable[[Callable[[], bool]], None],
+    ) -> None:
         self.turn, self.block = turn, block
         self.device, self.peer, self.e = device, peer, device.verbs.e
         self.operations, self.copies = counters
@@ -112,7 +120,12 @@ class Link:
         return free and not self.lost and self.control.room > 0 and (not paid or self.credits.left > 0)
 
     def say(
-        self, kind: Kind, number: int = 0, payload: Array | bytes = b"", pieces: Sequence[Piece] | None = None, done: Callable[[], None] | None = None
+        self,
+        kind: Kind,
+        number: int = 0,
+        payload: Array | bytes = b"",
+        pieces: Sequence[Piece] | None = None,
+        done: Callable[[], None] | None = None,
     ) -> None:
         """Send on the short lane: `pieces` of memory, or a copy of the payload; `may_say` was asked before."""
         if kind not in (Kind.CREDIT, Kind.LEAVING):
@@ -122,7 +135,9 @@ class Link:
             place = self._slots[(RECEIVES + slot) * SLOT :][: len(payload)]
             place[:] = np.frombuffer(payload, np.uint8)
             pieces = [(as_address(place), len(payload))]
-        self._slot_posts[slot] = self.control.post(self.e.IBV_WR_SEND_WITH_IMM, pieces, None, pack(kind, self.credits.give(), number), done)
+        self._slot_posts[slot] = self.control.post(
+            self.e.IBV_WR_SEND_WITH_IMM, pieces, None, pack(kind, self.credits.give(), number), done
+        )
         self._said += 1
 
     def note(self, message: bytes) -> None:
@@ -145,7 +160,8 @@ class Link:
         self.fail(PeerLost(self.peer, f"rank {self.peer} has closed its transport"))
 
     def check(self) -> None:
-        """Raise what broke the link; else ask the peer's device for a sign of life, now and then. No answer breaks the link."""
+        """Raise what broke the link; else ask the peer's device for a sign of life, now and then. No answer breaks the
+        link."""
         if self.lost:
             raise self.lost
         now = time.monotonic_ns()

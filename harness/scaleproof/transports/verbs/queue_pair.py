@@ -14,10 +14,12 @@ from scaleproof.transports.verbs.device import Device
 from scaleproof.transports.verbs.device_errors import MessageTooLarge, QueueOverflow
 
 SIGNAL_EVERY = 8
-"""A work request that nobody waits for is signalled when this many were not: its completion frees their places in the queue."""
+"""A work request that nobody waits for is signalled when this many were not: its completion frees their places in the
+queue."""
 TIMEOUT, RETRIES, RNR_RETRIES, RNR_TIMER = 17, 6, 6, 12
-"""4.096 us * 2^17 = 537 ms without an answer, then again, 6 times: a peer that is gone is noticed within 4 s, and one whose machine is only busy is not given
-up. 7 means for ever. A peer without a receive request is asked again after 0.64 ms, 6 times."""
+"""4.096 us * 2^17 = 537 ms without an answer, then again, 6 times: a peer that is gone is noticed within 4 s, and one
+whose machine is only busy is not given up. 7 means for ever. A peer without a receive request is asked again after 0.64
+ms, 6 times."""
 INLINE = 256
 """Bytes that a work request may carry itself, where the device can: no registered memory needed, free at once."""
 HOPS = 64
@@ -38,9 +40,11 @@ class Lane:
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._operations = operations
         self._names = {
-            self._e.IBV_WR_SEND_WITH_IMM: "send", self._e.IBV_WR_RDMA_WRITE: "write", self._e.IBV_WR_RDMA_WRITE_WITH_IMM: "write_with_imm",
+            self._e.IBV_WR_SEND_WITH_IMM: "send",
+            self._e.IBV_WR_RDMA_WRITE: "write",
+            self._e.IBV_WR_RDMA_WRITE_WITH_IMM: "write_with_imm",
             self._e.IBV_WR_RDMA_READ: "read",
-        }  # fmt: skip
+        }
         self._qp, self.inline = self._create(depth, receives)
         self.number = int(self._qp.qp_num)
         self._psn = secrets.randbits(24)
@@ -60,35 +64,61 @@ class Lane:
         return [self.number, self._psn]
 
     def connect(self, theirs: Sequence[int], lid: int, gid: str, mtu: int) -> None:
-        """To ready-to-send, towards the peer's queue pair; raises TransportError when the peer's address cannot be reached from this port."""
+        """To ready-to-send, towards the peer's queue pair; raises TransportError when the peer's address cannot be
+        reached from this port."""
         verbs, place = self._verbs, self._device.place
         attributes = verbs.QPAttr(port_num=place.port.number)
         attributes.dest_qp_num, attributes.rq_psn = theirs
         attributes.sq_psn, attributes.path_mtu = self._psn, mtu
         attributes.max_rd_atomic = attributes.max_dest_rd_atomic = min(16, self._device.limits.max_qp_rd_atom)
-        attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = RNR_TIMER, TIMEOUT, RETRIES, RNR_RETRIES
-        attributes.qp_access_flags = self._e.IBV_ACCESS_LOCAL_WRITE | self._e.IBV_ACCESS_REMOTE_WRITE | self._e.IBV_ACCESS_REMOTE_READ
+        attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = (
+            RNR_TIMER,
+            TIMEOUT,
+            RETRIES,
+            RNR_RETRIES,
+        )
+        attributes.qp_access_flags = (
+            self._e.IBV_ACCESS_LOCAL_WRITE | self._e.IBV_ACCESS_REMOTE_WRITE | self._e.IBV_ACCESS_REMOTE_READ
+        )
         attributes.ah_attr = self._route(lid, gid)
         try:
             self._qp.to_rts(attributes)
         except verbs.Error as error:
-            raise TransportError(f"no way from {place.port.name} to the peer's address {gid or lid}: {error}") from error
+            raise TransportError(
+                f"no way from {place.port.name} to the peer's address {gid or lid}: {error}"
+            ) from error
 
-    def post(self, opcode: int, pieces: Sequence[Piece], remote: tuple[int, int] | None = None, imm: int = 0, done: Callable[[], None] | None = None) -> int:
-        """Post one work request; returns its number. `remote`: address and key. `done` is called when its completion is seen; small ones go inline, and
-        their memory is free when this returns. Raises QueueOverflow, MessageTooLarge."""
+    def post(
+        self,
+        opcode: int,
+        pieces: Sequence[Piece],
+        remote: tuple[int, int] | None = None,
+        imm: int = 0,
+        done: Callable[[], None] | None = None,
+    ) -> int:
+        """Post one work request; returns its number. `remote`: address and key. `done` is called when its completion is
+        seen; small ones go inline, and their memory is free when this returns. Raises QueueOverflow, MessageTooLarge.
+        """
         nbytes = sum(size for _, size in pieces)
         if self.room <= 0:
             raise QueueOverflow(f"queue pair {self.number} holds {self.depth} work requests, all of them are under way")
         if nbytes > self._device.max_message:
-            raise MessageTooLarge(f"a message of {nbytes} bytes is longer than the {self._device.max_message} bytes that {self._device.place.port.name} moves")
+            raise MessageTooLarge(
+                f"a message of {nbytes} bytes is longer than the {self._device.max_message} bytes that {self._device.place.port.name} moves"
+            )
         number = self.posted
         signalled = done is not None or number - self._signalled >= SIGNAL_EVERY
-        flags = (self._e.IBV_SEND_SIGNALED if signalled else 0) | (self._e.IBV_SEND_INLINE if self.goes_inline(opcode, nbytes) else 0)
+        flags = (self._e.IBV_SEND_SIGNALED if signalled else 0) | (
+            self._e.IBV_SEND_INLINE if self.goes_inline(opcode, nbytes) else 0
+        )
         key = self._device.mr.lkey
         # pyverbs wants at least one part, also of an empty message.
-        parts = [self._verbs.SGE(address, size, key) for address, size in pieces if size] or [self._verbs.SGE(self._device.region.address, 0, key)]
-        request = self._verbs.SendWR(wr_id=number << 1, opcode=opcode, num_sge=len(parts), imm_data=socket.htonl(imm), sg=parts, send_flags=flags)
+        parts = [self._verbs.SGE(address, size, key) for address, size in pieces if size] or [
+            self._verbs.SGE(self._device.region.address, 0, key)
+        ]
+        request = self._verbs.SendWR(
+            wr_id=number << 1, opcode=opcode, num_sge=len(parts), imm_data=socket.htonl(imm), sg=parts, send_flags=flags
+        )
         if remote is not None:
             request.set_wr_rdma(remote[1], remote[0])
         self._submit(request)
@@ -125,15 +155,21 @@ class Lane:
             self._qp.post_send(request)
         except self._verbs.Error as error:
             if getattr(error, "error_code", 0) == ENOMEM:
-                raise QueueOverflow(f"queue pair {self.number} takes no more work requests, {self.posted - self.retired} are under way") from error
+                raise QueueOverflow(
+                    f"queue pair {self.number} takes no more work requests, {self.posted - self.retired} are under way"
+                ) from error
             raise TransportError(f"queue pair {self.number} takes no work request: {error}") from error
 
     def _create(self, depth: int, receives: int) -> tuple[Any, int]:
         """The queue pair and its inline bytes: as many of those that we want as the device has."""
         verbs, wanted = self._verbs, INLINE
         while True:
-            cap = verbs.QPCap(max_send_wr=depth, max_recv_wr=receives, max_send_sge=2, max_recv_sge=1, max_inline_data=wanted)
-            initial = verbs.QPInitAttr(qp_type=self._e.IBV_QPT_RC, scq=self._device.cq, rcq=self._device.cq, cap=cap, sq_sig_all=0)
+            cap = verbs.QPCap(
+                max_send_wr=depth, max_recv_wr=receives, max_send_sge=2, max_recv_sge=1, max_inline_data=wanted
+            )
+            initial = verbs.QPInitAttr(
+                qp_type=self._e.IBV_QPT_RC, scq=self._device.cq, rcq=self._device.cq, cap=cap, sq_sig_all=0
+            )
             try:
                 made = verbs.QP(self._device.pd, initial)
             except verbs.Error as error:

@@ -1,8 +1,9 @@
-"""RDMA through verbs: reliable-connected queue pairs, one registered region per rank, one-sided writes and reads, two-sided messages; RoCE and InfiniBand.
+"""RDMA through verbs: reliable-connected queue pairs, one registered region per rank, one-sided writes and reads,
+two-sided messages; RoCE and InfiniBand.
 
-The device interface of xue2019: a peer's region is memory that is written and read without the peer's help, and a flag behind the bytes says that they are
-there. Order: a queue pair executes its requests in order, and bytes of one write are placed in increasing order (without relaxed ordering), so who has seen
-the flag has the bytes.
+The device interface of xue2019: a peer's region is memory that is written and read without the peer's help, and a flag
+behind the bytes says that they are there. Order: a queue pair executes its requests in order, and bytes of one write
+are placed in increasing order (without relaxed ordering), so who has seen the flag has the bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from scaleproof.transports.verbs.peer import BULK_LANES
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+DTYPES = frozenset(
+    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
 
 
 class Rdma:
@@ -37,7 +40,13 @@ class Rdma:
         self.rank, self.world_size = context.rank, context.world_size
         self.mesh, self.device = mesh, mesh.device
         self.capabilities = Capabilities(
-            point_to_point=True, one_sided=True, collective=False, dtypes=DTYPES, progress="caller", path="verbs", library=_library(mesh.device)
+            point_to_point=True,
+            one_sided=True,
+            collective=False,
+            dtypes=DTYPES,
+            progress="caller",
+            path="verbs",
+            library=_library(mesh.device),
         )
         self.traffic = Traffic()
         self.operations, self.copies = mesh.operations, mesh.copies
@@ -47,13 +56,18 @@ class Rdma:
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
-        """Open the port of the case's interface, register the region, connect to every rank. Raises DeviceMissing, MemlockTooSmall, TransportError."""
+        """Open the port of the case's interface, register the region, connect to every rank. Raises DeviceMissing,
+        MemlockTooSmall, TransportError."""
         case = context.case
         try:
             place = choose(case.interface, context.address)
         except SpecError as error:
             raise DeviceMissing(str(error)) from error
-        local = sum(1 for rank in range(case.ranks) if rank * case.nodes // case.ranks == context.rank * case.nodes // case.ranks)
+        local = sum(
+            1
+            for rank in range(case.ranks)
+            if rank * case.nodes // case.ranks == context.rank * case.nodes // case.ranks
+        )
         nbytes = round(case.region_mib * 2**20) if case.region_mib else free_bytes(local)
         mesh = Mesh(context, Device(place, nbytes), local)
         try:
@@ -89,7 +103,9 @@ class Rdma:
         """See OneSided.register; zeroed. Flags lie before the bytes, one cache line per writer."""
         memory = self.allocate(self.world_size * LINE + nbytes)
         memory[:] = 0
-        starts = self._context.rendezvous.exchange(f"rdma.region-{self._regions}", self.rank, self.world_size, self.locate(memory))
+        starts = self._context.rendezvous.exchange(
+            f"rdma.region-{self._regions}", self.rank, self.world_size, self.locate(memory)
+        )
         self._regions += 1
         head = self.world_size * LINE
         return _Placed(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
@@ -102,7 +118,9 @@ class Rdma:
         """See OneSided.remote."""
         assert isinstance(region, _Placed)
         local = region.local if peer == self.rank else None
-        return _Placed(peer, region.starts[peer] + self.world_size * LINE, region.nbytes, local, region.starts, region.lane)
+        return _Placed(
+            peer, region.starts[peer] + self.world_size * LINE, region.nbytes, local, region.starts, region.lane
+        )
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
         """See OneSided.write; done when the peer's device has acknowledged it."""
@@ -131,7 +149,8 @@ class Rdma:
         peer.one_sided.flag(peer.link.base + place, target.lane, value)
 
     def poll_flag(self, region: Region, writer: int) -> int:
-        """See OneSided.poll_flag; the word is looked at until two looks agree, since nobody promises that eight bytes are written at once."""
+        """See OneSided.poll_flag; the word is looked at until two looks agree, since nobody promises that eight bytes
+        are written at once."""
         return self._word(region.offset - (self.world_size - writer) * LINE)
 
     def poll_word(self, region: Region, offset: int) -> int:
@@ -172,13 +191,23 @@ class Rdma:
         """What the record keeps: where the queue pairs stood, what the device was asked for, what was copied."""
         place = self.device.place
         return {
-            "device": place.port.device, "port": place.port.number, "link_layer": place.port.link_layer, "software": place.port.software,
-            "gid": place.gid.value if place.gid else "", "gid_kind": place.gid.kind if place.gid else "", "netdevs": list(place.port.netdevs),
-            "queue_pairs_per_peer": 1 + BULK_LANES, "region_bytes": self.device.region.nbytes,
-            "max_message_bytes": self.device.max_message, "operations": dict(self.operations), "copied_bytes": dict(self.copies),
-        }  # fmt: skip
+            "device": place.port.device,
+            "port": place.port.number,
+            "link_layer": place.port.link_layer,
+            "software": place.port.software,
+            "gid": place.gid.value if place.gid else "",
+            "gid_kind": place.gid.kind if place.gid else "",
+            "netdevs": list(place.port.netdevs),
+            "queue_pairs_per_peer": 1 + BULK_LANES,
+            "region_bytes": self.device.region.nbytes,
+            "max_message_bytes": self.device.max_message,
+            "operations": dict(self.operations),
+            "copied_bytes": dict(self.copies),
+        }
 
-    def _transfer(self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None) -> Handle:
+    def _transfer(
+        self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None
+    ) -> Handle:
         assert isinstance(region, _Placed)
         end = offset + data.size + (0 if value is None else 8)
         if offset < 0 or end > region.nbytes:
@@ -212,7 +241,8 @@ class Rdma:
 
 @dataclass(slots=True)
 class _Placed(Region):
-    """A region that knows where its counterparts begin in every rank's registered memory, and which lane its writes take."""
+    """A region that knows where its counterparts begin in every rank's registered memory, and which lane its writes
+    take."""
 
     starts: list[int] = field(default_factory=list, repr=False)
     lane: int = 0

@@ -1,4 +1,5 @@
-"""Bytes between the own memory and a peer's region, in work requests on one lane: as they lie where they are registered, else by way of staging memory."""
+"""Bytes between the own memory and a peer's region, in work requests on one lane: as they lie where they are
+registered, else by way of staging memory."""
 
 from __future__ import annotations
 
@@ -19,14 +20,25 @@ REQUEST_BYTES = 16 << 20
 
 
 class Transfer:
-    """One write or read. `remote`: the peer's address. `imm`: the last piece of a write announces itself with it. `value`: a word that follows the bytes.
+    """One write or read. `remote`: the peer's address. `imm`: the last piece of a write announces itself with it.
+    `value`: a word that follows the bytes.
 
-    `finish` is called when the peer's device has acknowledged all; with `early`, when the own bytes may change, which staged ones may at once."""
+    `finish` is called when the peer's device has acknowledged all; with `early`, when the own bytes may change, which
+    staged ones may at once."""
 
     def __init__(
-        self, link: Link, lane: Lane, data: Array, remote: int, finish: Callable[[], None] | None, *,
-        reads: bool = False, imm: int | None = None, value: int | None = None, early: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        link: Link,
+        lane: Lane,
+        data: Array,
+        remote: int,
+        finish: Callable[[], None] | None,
+        *,
+        reads: bool = False,
+        imm: int | None = None,
+        value: int | None = None,
+        early: bool = False,
+    ) -> None:
         self._link, self._lane, self._data, self._remote = link, lane, data, remote
         self._finish, self._reads, self._imm, self._value, self._early = finish, reads, imm, value, early
         self._registered = link.device.region.offset(data) is not None
@@ -70,7 +82,13 @@ class Transfer:
         if word is not None and self._value is not None:
             word.view(np.uint64)[0] = self._value
             pieces.append((as_address(word), VALUE_BYTES))
-        opcode = e.IBV_WR_RDMA_READ if self._reads else e.IBV_WR_RDMA_WRITE if self._imm is None or not last else e.IBV_WR_RDMA_WRITE_WITH_IMM
+        opcode = (
+            e.IBV_WR_RDMA_READ
+            if self._reads
+            else e.IBV_WR_RDMA_WRITE
+            if self._imm is None or not last
+            else e.IBV_WR_RDMA_WRITE_WITH_IMM
+        )
         early = self._early and (stage is not None or self._lane.goes_inline(opcode, size))
         finish = self._finish if last and not early else None
         free = word is not None and self._lane.goes_inline(opcode, size + VALUE_BYTES)
@@ -113,7 +131,9 @@ class OneSided:
     def start(self, data: Array, remote: int, lane: int, *, reads: bool = False, value: int | None = None) -> Call:
         """A write, with a value behind it where one is given, or a read."""
         call, on = Call(self._link), self._link.bulk[lane % len(self._link.bulk)]
-        self._queue(Transfer(self._link, on, data, remote, call.finish, reads=reads, value=value), on, value is not None)
+        self._queue(
+            Transfer(self._link, on, data, remote, call.finish, reads=reads, value=value), on, value is not None
+        )
         return call
 
     def flag(self, remote: int, lane: int, value: int) -> None:
@@ -127,7 +147,8 @@ class OneSided:
         return not self._waiting
 
     def push(self) -> None:
-        """Post what can be posted. What carries a value waits until earlier writes on other lanes are acknowledged; its own lane keeps order."""
+        """Post what can be posted. What carries a value waits until earlier writes on other lanes are acknowledged; its
+        own lane keeps order."""
         while self._waiting:
             transfer, lane, ordered = self._waiting[0]
             if ordered and any(other is not lane and other.retired < posted for other, posted in self._last.items()):

@@ -17,7 +17,8 @@ class BadInput(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one data set; the fields of core/record_schema.py's InputCheck, whose import would cost every rank pyarrow."""
+    """One check of one data set; the fields of core/record_schema.py's InputCheck, whose import would cost every rank
+    pyarrow."""
 
     check: str
     dataset: str
@@ -40,7 +41,17 @@ class Findings:
         value = float(f"{value:.6g}") if isinstance(value, float) else value
         self.found.append(Finding(check, self.dataset, name, value, bound, outcome, detail))
 
-    def judge(self, check: str, name: str, value: Number, bound: str, holds: bool, detail: str = "", *, otherwise: Outcome = "warn") -> None:
+    def judge(
+        self,
+        check: str,
+        name: str,
+        value: Number,
+        bound: str,
+        holds: bool,
+        detail: str = "",
+        *,
+        otherwise: Outcome = "warn",
+    ) -> None:
         """Passes when it holds."""
         self.add(check, name, value, bound, "pass" if holds else otherwise, detail)
 
@@ -62,8 +73,13 @@ class Findings:
 
 
 def settle(record: list[dict[str, Any]], found: list[Finding]) -> None:
-    """Put the findings into the launch's record; BadInput with the first one that failed, so that nothing is timed on it."""
+    """Put the findings into the launch's record; BadInput with the first one that failed, so that nothing is timed on
+    it."""
     record.extend(asdict(finding) for finding in found)
     for finding in found:
         if finding.outcome == "fail":
-            raise BadInput(f"{finding.check} {finding.name} of {finding.dataset}: {finding.value}, must be {finding.bound}; {finding.detail}".rstrip("; "))
+            raise BadInput(
+                f"{finding.check} {finding.name} of {finding.dataset}: {finding.value}, must be {finding.bound}; {finding.detail}".rstrip(
+                    "; "
+                )
+            )

@@ -1,4 +1,5 @@
-"""D1 to D12 for the generated data that can be learned: sequences to be reversed and sentences about topics. Both are made from the launch's seed."""
+"""D1 to D12 for the generated data that can be learned: sequences to be reversed and sentences about topics. Both are
+made from the launch's seed."""
 
 from __future__ import annotations
 
@@ -20,10 +21,18 @@ def reversal(data: Reversal, seed: int) -> Findings:
         return found
     found.absent("D8", "largest class", "every position has a label of its own")
     right = _reversed_share(data.rows)
-    found.judge("D12", "labels are the sequence backwards", right, "1", right == 1.0, "share of labels", otherwise="fail")
+    found.judge(
+        "D12", "labels are the sequence backwards", right, "1", right == 1.0, "share of labels", otherwise="fail"
+    )
     null = _reversed_share(tables.shuffled(data.rows, seed))
     limit = tables.above_chance(1 / REVERSED_TOKENS, data.rows.labels.size)
-    found.at_most("D11", "labels that are right on the null", null, limit, "share that is the sequence backwards after the rows' labels were shuffled")
+    found.at_most(
+        "D11",
+        "labels that are right on the null",
+        null,
+        limit,
+        "share that is the sequence backwards after the rows' labels were shuffled",
+    )
     tables.uniform(found, "tokens", data.rows.labels.reshape(-1), REVERSED_TOKENS)
     return found
 
@@ -31,9 +40,7 @@ def reversal(data: Reversal, seed: int) -> Findings:
 def topics(data: Topics, seed: int) -> Findings:
     """Sentences whose words tell their topic."""
     found = Findings("synthetic topics")
-    recipe = (
-        f"numpy.random.default_rng([{seed}, 6]); {TOPICS} topics with {WORDS // TOPICS} words of their own; a word comes from them with probability {OWN_SHARE}"
-    )
+    recipe = f"numpy.random.default_rng([{seed}, 6]); {TOPICS} topics with {WORDS // TOPICS} words of their own; a word comes from them with probability {OWN_SHARE}"
     if not _table(found, "topics", data, seed, recipe):
         return found
     labels = data.rows.labels
@@ -46,7 +53,14 @@ def topics(data: Topics, seed: int) -> Findings:
     own = float((data.rows.inputs // (WORDS // TOPICS) == labels[:, None]).mean())
     expected = OWN_SHARE + (1 - OWN_SHARE) / TOPICS
     spread = tables.above_chance(expected, data.rows.inputs.size) - expected
-    found.between("D12", "words of the sentence's own topic", own, expected - spread, expected + spread, "share of words; bound: 5 standard errors")
+    found.between(
+        "D12",
+        "words of the sentence's own topic",
+        own,
+        expected - spread,
+        expected + spread,
+        "share of words; bound: 5 standard errors",
+    )
     tables.uniform(found, "labels", labels, TOPICS)
     return found
 
@@ -54,16 +68,38 @@ def topics(data: Topics, seed: int) -> Findings:
 def _table(found: Findings, name: str, data: Reversal | Topics, seed: int, recipe: str) -> bool:
     """What holds for both; False when values are out of range, which the other checks could not count."""
     declared, rows = DATA_SETS[name], data.rows
-    found.add("D1", "provenance", recipe, "generator, parameters and seed recorded", "pass", "made in every launch; nobody collected them")
+    found.add(
+        "D1",
+        "provenance",
+        recipe,
+        "generator, parameters and seed recorded",
+        "pass",
+        "made in every launch; nobody collected them",
+    )
     tables.size(found, rows.inputs.nbytes)
     tables.split(found, data, declared.training, declared.test)
     vocabulary = declared.vocabulary or 0
-    if not (tables.in_range(found, "labels", rows.labels, declared.classes) and tables.in_range(found, "tokens", rows.inputs, vocabulary)):
+    if not (
+        tables.in_range(found, "labels", rows.labels, declared.classes)
+        and tables.in_range(found, "tokens", rows.inputs, vocabulary)
+    ):
         return False
-    found.at_most("D3", "unused tokens", 1 - len(np.unique(rows.inputs)) / vocabulary, UNUSED, "share of the vocabulary that no row has")
+    found.at_most(
+        "D3",
+        "unused tokens",
+        1 - len(np.unique(rows.inputs)) / vocabulary,
+        UNUSED,
+        "share of the vocabulary that no row has",
+    )
     tables.no_graph(found)
     found.absent("D6", "density", "dense by construction")
-    found.at_most("D7", "repeated rows", tables.repeated([rows.inputs]) / len(rows.inputs), ALIKE, "share of rows that stand there more than once")
+    found.at_most(
+        "D7",
+        "repeated rows",
+        tables.repeated([rows.inputs]) / len(rows.inputs),
+        ALIKE,
+        "share of rows that stand there more than once",
+    )
     found.absent("D9", "heavy tail", "uniform by construction")
     tables.order(found, "order of the rows", rows.labels)
     tables.order(found, "order of training", data.epoch_labels())

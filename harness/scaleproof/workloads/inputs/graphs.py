@@ -1,4 +1,5 @@
-"""D1 to D12 for a directed graph, given as its arcs and the host of every node. Imports SciPy: for programs that use it anyway."""
+"""D1 to D12 for a directed graph, given as its arcs and the host of every node. Imports SciPy: for programs that use it
+anyway."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class WebGraph:
 
 
 def graph_inputs(graph: WebGraph, expected_nodes: int, seed: int, *, large_scale: bool = False) -> list[Finding]:
-    """All checks of a graph of which the case asked for `expected_nodes`, and whose claims are about large graphs or not; the seed is that of the
-    null and of the fit. Bounds and their origin are in docs/inputs.md."""
+    """All checks of a graph of which the case asked for `expected_nodes`, and whose claims are about large graphs or
+    not; the seed is that of the null and of the fit. Bounds and their origin are in docs/inputs.md."""
     found = Findings(graph.name)
     _size(found, graph, expected_nodes, large_scale)
     if not _ids(found, graph):
@@ -64,7 +65,14 @@ def graph_inputs(graph: WebGraph, expected_nodes: int, seed: int, *, large_scale
 
 
 def _size(found: Findings, graph: WebGraph, expected_nodes: int, large_scale: bool) -> None:
-    found.judge("D1", "provenance", graph.recipe, "generator, parameters and seed recorded", bool(graph.recipe), "made in every launch from its seed")
+    found.judge(
+        "D1",
+        "provenance",
+        graph.recipe,
+        "generator, parameters and seed recorded",
+        bool(graph.recipe),
+        "made in every launch from its seed",
+    )
     found.judge("D2", "nodes", graph.nodes, f"{expected_nodes}", graph.nodes == expected_nodes, otherwise="fail")
     cache = last_level_cache()
     share = graph.arcs * ARC_BYTES / cache if cache else None
@@ -78,13 +86,28 @@ def _ids(found: Findings, graph: WebGraph) -> bool:
     """Whether they are in range; the other checks count them and could not."""
     ends = [int(end) for side in (graph.source, graph.target) for end in (side.min(), side.max())]
     lowest, highest = min(ends), max(ends)
-    found.judge("D3", "ids of arcs", f"{lowest} to {highest}", f"0 to {graph.nodes - 1}", lowest >= 0 and highest < graph.nodes, otherwise="fail")
+    found.judge(
+        "D3",
+        "ids of arcs",
+        f"{lowest} to {highest}",
+        f"0 to {graph.nodes - 1}",
+        lowest >= 0 and highest < graph.nodes,
+        otherwise="fail",
+    )
     return found.found[-1].outcome == "pass"
 
 
 def _nodes(found: Findings, graph: WebGraph, into: np.ndarray, out: np.ndarray) -> None:
-    found.at_most("D3", "isolated nodes", float(((into == 0) & (out == 0)).mean()), UNUSED, "share of ids without any arc")
-    found.between("D4", "dangling nodes", float((out == 0).mean()), *DANGLING, detail="share of nodes without out-arcs, isolated ones included")
+    found.at_most(
+        "D3", "isolated nodes", float(((into == 0) & (out == 0)).mean()), UNUSED, "share of ids without any arc"
+    )
+    found.between(
+        "D4",
+        "dangling nodes",
+        float((out == 0).mean()),
+        *DANGLING,
+        detail="share of nodes without out-arcs, isolated ones included",
+    )
     found.between("D6", "average degree", graph.arcs / graph.nodes, *DEGREE, detail="arcs per node")
 
 
@@ -99,11 +122,19 @@ def _components(found: Findings, graph: WebGraph) -> None:
 
 
 def _arcs(found: Findings, graph: WebGraph, seed: int) -> None:
-    found.at_most("D7", "repeated arcs", 1 - len(np.unique(graph.source * graph.nodes + graph.target)) / graph.arcs, TWICE, "share of arcs")
+    found.at_most(
+        "D7",
+        "repeated arcs",
+        1 - len(np.unique(graph.source * graph.nodes + graph.target)) / graph.arcs,
+        TWICE,
+        "share of arcs",
+    )
     found.at_most("D7", "self loops", float((graph.source == graph.target).mean()), TWICE, "share of arcs")
     found.absent("D7", "rows shared by train and test", "nothing is trained")
     linked = np.union1d(graph.source, graph.target)
-    found.at_most("D8", "largest host", float(np.bincount(graph.host[linked]).max() / len(linked)), HOST, "share of linked nodes")
+    found.at_most(
+        "D8", "largest host", float(np.bincount(graph.host[linked]).max() / len(linked)), HOST, "share of linked nodes"
+    )
     inside = float((graph.host[graph.source] == graph.host[graph.target]).mean())
     null = np.random.default_rng([seed, 11]).permutation(graph.target)
     by_chance = float((graph.host[graph.source] == graph.host[null]).mean())
@@ -117,18 +148,38 @@ def _tail(found: Findings, graph: WebGraph, into: np.ndarray, seed: int) -> None
     if fit is None:
         found.at_least("D9", "heavy tail of in-degrees", 0.0, HEAVIER, "no tail of 50 nodes with 6 or more arcs in")
         return
-    found.at_least("D9", "heavy tail of in-degrees", against_exponential(into, fit), HEAVIER, "Vuong's statistic of a power law against an exponential tail")
+    found.at_least(
+        "D9",
+        "heavy tail of in-degrees",
+        against_exponential(into, fit),
+        HEAVIER,
+        "Vuong's statistic of a power law against an exponential tail",
+    )
     generator = np.random.default_rng([seed, 12])
     some = into if len(into) <= MOST_DEGREES else generator.choice(into, MOST_DEGREES, replace=False)
     fitted = fit_tail(some) or fit
     likely = goodness_of_fit(some, fitted, seed, REPEATS)
     detail = f"share of {REPEATS} samples of the fitted law that fit worse; exponent {fitted.exponent:.2f} from {fitted.smallest} on"
     bound = f"at least {LAW:g}, or a KS distance of at most {NEAR:g}"
-    found.judge("D9", "power law of in-degrees", likely, bound, likely >= LAW or fitted.distance <= NEAR, f"{detail}; KS distance {fitted.distance:.4f}")
+    found.judge(
+        "D9",
+        "power law of in-degrees",
+        likely,
+        bound,
+        likely >= LAW or fitted.distance <= NEAR,
+        f"{detail}; KS distance {fitted.distance:.4f}",
+    )
     detail = f"a generated marginal against the published one; KS distance to the fitted law {fit.distance:.4f}, from {fit.smallest} arcs on"
     found.between("D12", "exponent of in-degrees", fit.exponent, *EXPONENT, detail=detail)
 
 
 def _order(found: Findings, graph: WebGraph, into: np.ndarray) -> None:
     tied = rank_correlation(np.arange(graph.nodes), into)
-    found.between("D10", "order of ids", tied, -ORDER, ORDER, detail="Spearman's correlation of id and in-degree: are the nodes sorted?")
+    found.between(
+        "D10",
+        "order of ids",
+        tied,
+        -ORDER,
+        ORDER,
+        detail="Spearman's correlation of id and in-degree: are the nodes sorted?",
+    )

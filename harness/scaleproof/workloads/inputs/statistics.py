@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 FALSE_ALARM = 1e-6
-"""Probability that a sound, generated data set is warned of by one test: launches are many, and a warning should mean something."""
+"""Probability that a sound, generated data set is warned of by one test: launches are many, and a warning should mean
+something."""
 SMALLEST_TAIL = 50
 CANDIDATES = 15
 MOST_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -23,7 +24,8 @@ def ks_distance(values: np.ndarray, cdf: np.ndarray) -> float:
 
 
 def ks_limit(n: int) -> float:
-    """Largest distance that chance alone gives a sample of n, but for FALSE_ALARM (asymptotic; conservative for discrete values)."""
+    """Largest distance that chance alone gives a sample of n, but for FALSE_ALARM (asymptotic; conservative for
+    discrete values)."""
     return math.sqrt(-math.log(FALSE_ALARM / 2) / (2 * n))
 
 
@@ -46,7 +48,8 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """A discrete power law p(k) ~ k^-exponent from `smallest` on, fitted to a tail of `count` values with KS distance `distance`."""
+    """A discrete power law p(k) ~ k^-exponent from `smallest` on, fitted to a tail of `count` values with KS distance
+    `distance`."""
 
     exponent: float
     smallest: int
@@ -55,7 +58,8 @@ class Tail:
 
 
 def fit_tail(degrees: np.ndarray) -> Tail | None:
-    """Clauset, Shalizi and Newman 2009, section 3: the cut-off with the smallest KS distance, the exponent by their eq. 3.7; None without a tail."""
+    """Clauset, Shalizi and Newman 2009, section 3: the cut-off with the smallest KS distance, the exponent by their eq.
+    3.7; None without a tail."""
     values, counts = np.unique(degrees[degrees > 0], return_counts=True)
     return _fit(values, counts)
 
@@ -81,7 +85,8 @@ def _fit_from(values: np.ndarray, counts: np.ndarray, smallest: int) -> Tail:
 
 
 def goodness_of_fit(degrees: np.ndarray, fit: Tail, seed: int, repeats: int) -> float:
-    """Share of samples of the fitted law that lie farther from their own fit than the data do; the cut-off is fitted anew in each (ibid., section 4)."""
+    """Share of samples of the fitted law that lie farther from their own fit than the data do; the cut-off is fitted
+    anew in each (ibid., section 4)."""
     generator = np.random.default_rng(seed)
     degrees = degrees[degrees > 0]
     below = degrees[degrees < fit.smallest]
@@ -96,7 +101,8 @@ def goodness_of_fit(degrees: np.ndarray, fit: Tail, seed: int, repeats: int) -> 
 
 
 def against_exponential(degrees: np.ndarray, fit: Tail) -> float:
-    """Vuong's statistic of the power law against an exponential tail from the same cut-off: normal under a tie, positive for the power law (section 5)."""
+    """Vuong's statistic of the power law against an exponential tail from the same cut-off: normal under a tie,
+    positive for the power law (section 5)."""
     tail = degrees[degrees >= fit.smallest].astype(float)
     scale = fit.smallest - 0.5
     rate = 1 / max(float((tail - scale).mean()), 1e-12)

@@ -26,26 +26,49 @@ def no_graph(found: Findings) -> None:
 def size(found: Findings, nbytes: int) -> None:
     """D2: bytes, shown."""
     cache = last_level_cache()
-    found.absent("D2", "bytes over last-level cache", "no claim rests on reading these data: what is timed is the network", nbytes / cache if cache else None)
+    found.absent(
+        "D2",
+        "bytes over last-level cache",
+        "no claim rests on reading these data: what is timed is the network",
+        nbytes / cache if cache else None,
+    )
 
 
 def in_range(found: Findings, name: str, values: np.ndarray, count: int) -> bool:
     """D3: whether they are 0 to count - 1; the other checks count them and could not."""
     lowest, highest = int(values.min()), int(values.max())
-    found.judge("D3", name, f"{lowest} to {highest}", f"0 to {count - 1}", lowest >= 0 and highest < count, otherwise="fail")
+    found.judge(
+        "D3", name, f"{lowest} to {highest}", f"0 to {count - 1}", lowest >= 0 and highest < count, otherwise="fail"
+    )
     return found.found[-1].outcome == "pass"
 
 
 def split(found: Findings, data: Table, training: int, test: int) -> None:
     """D2: rows to train and to test; D7: none in both."""
     have = (len(data.train.labels), len(data.test.labels))
-    found.judge("D2", "rows to train and to test", f"{have[0]} and {have[1]}", f"{training} and {test}", have == (training, test), otherwise="fail")
+    found.judge(
+        "D2",
+        "rows to train and to test",
+        f"{have[0]} and {have[1]}",
+        f"{training} and {test}",
+        have == (training, test),
+        otherwise="fail",
+    )
     shared = shared_rows(data.train.inputs, data.test.inputs)
-    found.judge("D7", "rows shared by train and test", shared, "0", shared == 0, "rows of the test set that also stand in the training set", otherwise="fail")
+    found.judge(
+        "D7",
+        "rows shared by train and test",
+        shared,
+        "0",
+        shared == 0,
+        "rows of the test set that also stand in the training set",
+        otherwise="fail",
+    )
 
 
 def order(found: Findings, name: str, labels: np.ndarray) -> None:
-    """D10: sorted labels repeat themselves; shuffled ones do so as often as chance says. Of several labels a row, the first."""
+    """D10: sorted labels repeat themselves; shuffled ones do so as often as chance says. Of several labels a row, the
+    first."""
     labels = labels.reshape(len(labels), -1)[:, 0]
     limit = above_chance(float((np.bincount(labels) ** 2).sum() / len(labels) ** 2), len(labels))
     detail = "share of rows with the label of the row before; bound: chance plus 5 standard errors"

@@ -1,4 +1,5 @@
-"""SHA-256 of a buffer that fits the core's cache: work whose time depends on little but the core, for showing what a comparison finds."""
+"""SHA-256 of a buffer that fits the core's cache: work whose time depends on little but the core, for showing what a
+comparison finds."""
 
 from __future__ import annotations
 
@@ -28,4 +29,8 @@ def run(context: RankContext) -> None:
         last = hashlib.sha256(data).digest()
         context.recorder.add("digest", iteration, start, finished(start, case.handicap), len(data))
     mark(context, "end", case.warmup + case.iterations - 1)
-    context.check("digest", last == first and hashlib.sha256().hexdigest() == OF_NOTHING, "the same digest at the start and the end")
+    context.check(
+        "digest",
+        last == first and hashlib.sha256().hexdigest() == OF_NOTHING,
+        "the same digest at the start and the end",
+    )
