@@ -21,7 +21,8 @@ from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.fabric import small_clusters
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.guests.guests import Guests
-from scaleproof.fabric.netns.netns import Netns, core_quota
+from scaleproof.fabric.netns import core_quota
+from scaleproof.fabric.netns.netns import Netns
 from scaleproof.fabric.verbs import ports
 from scaleproof.launch.launchers.base import SCRATCH
 from scaleproof.launch.results_lock import locked

@@ -8,8 +8,9 @@ from typing import Any
 import psutil
 import pytest
 
+from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.fabric.guests.guests import Guests, guest_kernels
+from scaleproof.fabric.guests.guests import Guests
 from scaleproof.launch.teardown import processes
 from scaleproof.spec.case import parse_case
 

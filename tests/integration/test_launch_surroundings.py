@@ -15,7 +15,7 @@ import pytest
 from scaleproof.cli import main
 from scaleproof.core.counters import network_namespace, read_counters
 from scaleproof.core.record_schema import RankNetwork
-from scaleproof.launch.preflight.case_preflight import machine_preflight
+from scaleproof.launch.preflight import machine_preflight
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.record.wire import carried, misled

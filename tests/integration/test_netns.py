@@ -19,7 +19,7 @@ import pytest
 from scaleproof.core.board import Board
 from scaleproof.core.record_schema import Record
 from scaleproof.doctor import leftovers, remove_leftovers, survey
-from scaleproof.fabric.netns.netns import core_quota
+from scaleproof.fabric.netns import core_quota
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.teardown import clean, processes, shared_memory

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scaleproof.core.record_schema import Sniff
+from scaleproof.fabric.netns import core_quota
 from scaleproof.fabric.netns.core_quota import Quota
-from scaleproof.fabric.netns.netns import core_quota
-from scaleproof.launch.preflight.case_preflight import sniff_test as sniffing
+from scaleproof.launch.preflight import sniff_test as sniffing
 from scaleproof.launch.preflight.slow_nodes import check, slow
 from scaleproof.launch.watch.ranks import Sign
 from tests.integration.launches import assert_nothing_left

@@ -21,7 +21,8 @@ from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase, parse_case
-from scaleproof.transports.shm.shm import SharedMemory, channel
+from scaleproof.transports.shm import channel
+from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.tcp import Tcp
 
 BOTH = ["tcp", "shm"]

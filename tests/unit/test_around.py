@@ -10,7 +10,7 @@ import pytest
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.launch.finish.disturbances import address_warnings, machine_warnings, network_warnings, rank_warnings
 from scaleproof.launch.finish.rank_agreement import agreement, common, own, same_libraries, seeds, unequal_hosts
-from scaleproof.launch.preflight.case_preflight import experiment_preflight, machine_preflight, rank_preflight
+from scaleproof.launch.preflight import experiment_preflight, machine_preflight, rank_preflight
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
 from scaleproof.record import pace
 from scaleproof.record.pace import HZ

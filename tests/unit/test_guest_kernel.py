@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.fabric.guests.guests import guest_kernels
+from scaleproof.fabric.guests import guest_kernels
 from tools.build_guest_kernel import stock, uml
 from tools.setup import guests, machine
 from tools.setup import run as setup

@@ -12,9 +12,10 @@ from scaleproof.core import location
 from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.core.record_schema import evidence_words
 from scaleproof.fabric import capture
+from scaleproof.fabric.guests import bridge, qemu, uml
 from scaleproof.fabric.guests.guest_node import shaping
 from scaleproof.fabric.guests.guest_plan import GuestPlan, address, read_plan
-from scaleproof.fabric.guests.guests import Guests, bridge, qemu, uml
+from scaleproof.fabric.guests.guests import Guests
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.base import ranks_of
 from scaleproof.launch.watch.rank_processes import OnNodes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.fabric.netns.netns import netns_node
+from scaleproof.fabric.netns import netns_node
 from scaleproof.fabric.topology import network_of as network_of_links
 from scaleproof.simulate.closed_form import hierarchical_all_reduce
 from scaleproof.simulate.engine import simulate

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from scaleproof.fabric.guests.guests import guest_kernels
+from scaleproof.fabric.guests import guest_kernels
 from tools.build_guest_kernel.stock import make_stock
 from tools.build_guest_kernel.uml import build_uml
 from tools.setup.console import Steps, told

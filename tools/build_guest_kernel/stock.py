@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from scaleproof.fabric.guests.guests import guest_kernels
+from scaleproof.fabric.guests import guest_kernels
 from tools.setup.console import SetupError, Steps, run
 
 NEEDED = ("qemu-system-x86", "busybox-static", "xz-utils")

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from scaleproof.fabric.guests.guests import guest_kernels
+from scaleproof.fabric.guests import guest_kernels
 from tools.build_horovod.build import MARK, end_leftovers, jobs
 from tools.setup.console import CommandError, SetupError, Steps, run
 

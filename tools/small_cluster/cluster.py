@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 
 from scaleproof.core.atomic_write import read_json, write_json
-from scaleproof.fabric.netns.netns import keeper_command, namespaces
+from scaleproof.fabric.netns import namespaces
+from scaleproof.fabric.netns.netns import keeper_command
 from scaleproof.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
 from tools.small_cluster import network
 from tools.small_cluster.files import write_files

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scaleproof.core.atomic_write import read_json, write_json
-from scaleproof.fabric.netns.netns import namespaces, netns_node
+from scaleproof.fabric.netns import namespaces, netns_node
 from scaleproof.fabric.small_clusters import HEAD, SmallCluster, read_cluster
 from tools.small_cluster import network
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from scaleproof.core.launch_spec import ENVIRONMENT
-from scaleproof.fabric.netns.netns import core_quota
+from scaleproof.fabric.netns import core_quota
 from scaleproof.launch.launchers.base import SCRATCH, SHARED, node_scratch, scratch
 
 AGENT = "SCALEPROOF_AGENT"

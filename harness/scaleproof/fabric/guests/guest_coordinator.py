@@ -16,8 +16,8 @@ from typing import Any
 
 from scaleproof.core.atomic_write import write_json
 from scaleproof.fabric.capture import FILE, Capture
+from scaleproof.fabric.guests import bridge, guest_kernels, qemu, uml
 from scaleproof.fabric.guests.guest_plan import REPORT, GuestPlan, read_plan
-from scaleproof.fabric.guests.guests import bridge, guest_kernels, qemu, uml
 from scaleproof.fabric.nodes import Keeper, Node
 
 

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.fabric.guests.guests import guest_kernels
 
 NAMESPACES = ("--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 

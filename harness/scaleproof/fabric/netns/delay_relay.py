@@ -16,7 +16,7 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
-from scaleproof.fabric.netns.netns import namespaces
+from scaleproof.fabric.netns import namespaces
 from scaleproof.fabric.topology import End
 
 DEVICE = Path("/dev/net/tun")

@@ -19,8 +19,8 @@ from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.core.counters import Counters, difference, read_counters
 from scaleproof.core.location import PROC
 from scaleproof.fabric.guests.guest_plan import REPORT
+from scaleproof.fabric.netns import namespaces, netns_node, node_shell, veth_links
 from scaleproof.fabric.netns.core_quota import Quota
-from scaleproof.fabric.netns.netns import namespaces, netns_node, node_shell, veth_links
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.fabric.nodes import Keeper, Node
 from scaleproof.fabric.topology import network_of

@@ -15,8 +15,8 @@ from scaleproof.core.counters import read_counters
 from scaleproof.core.location import ADDRESS, NODE
 from scaleproof.fabric.guests.guest_node import run_program
 from scaleproof.fabric.guests.guest_plan import address
+from scaleproof.fabric.netns import namespaces, node_shell, veth_links
 from scaleproof.fabric.netns.core_quota import Quota
-from scaleproof.fabric.netns.netns import namespaces, node_shell, veth_links
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.netns.rate_probes import lookers, slowest
 from scaleproof.fabric.probe import probe

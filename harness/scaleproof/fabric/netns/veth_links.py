@@ -10,7 +10,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl import ndmsg
 
 from scaleproof.fabric.guests.guest_plan import address
-from scaleproof.fabric.netns.netns import delay_relay
+from scaleproof.fabric.netns import delay_relay
 from scaleproof.fabric.topology import End, Network
 from scaleproof.spec.cluster import Link
 

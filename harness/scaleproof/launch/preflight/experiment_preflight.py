@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scaleproof.core.record_schema import PreflightCheck, Sniff, Warning
 from scaleproof.launch.nodes.allocated_nodes import Ground, fits, site_of
-from scaleproof.launch.preflight.case_preflight import machine_preflight as machine
+from scaleproof.launch.preflight import machine_preflight as machine
 from scaleproof.launch.preflight.rank_preflight import Group, Told, ask, groups, judge
 from scaleproof.launch.preflight.slow_nodes import check
 from scaleproof.launch.preflight.sniff_test import sniffed

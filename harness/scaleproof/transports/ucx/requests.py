@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.base import Handle
-from scaleproof.transports.ucx.ucx import ucp
+from scaleproof.transports.ucx import ucp
 
 if TYPE_CHECKING:
     from scaleproof.transports.ucx.ucx import Ucx

@@ -25,9 +25,9 @@ from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from scaleproof.transports.base import Array, Capabilities, Done, Handle, Region, Traffic
 from scaleproof.transports.shm.arena import LINE, as_bytes
+from scaleproof.transports.ucx import ucp
 from scaleproof.transports.ucx.lifelines import Lifelines
 from scaleproof.transports.ucx.requests import Both, Request
-from scaleproof.transports.ucx.ucx import ucp
 from scaleproof.transports.verbs.device_errors import DeviceMissing
 
 if TYPE_CHECKING:
