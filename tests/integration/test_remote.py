@@ -27,7 +27,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, parse_case
 from scaleproof.transports.base import Array, Done, Handle, OneSided, Region, Transport
 from scaleproof.transports.shm.shm import SharedMemory
-from scaleproof.transports.ucx.ucx import ucx
+from scaleproof.transports.ucx import ucx
 from tests.integration.conformance import process_set
 
 MECHANISMS: tuple[Mechanism, ...] = ("messages", "rpc", "copy", "zero_copy", "dynamic")
