@@ -17,8 +17,8 @@ from scaleproof.core import location
 from scaleproof.core.atomic_write import write_json
 from scaleproof.core.record_schema import RankNetwork
 from scaleproof.fabric import probe
-from scaleproof.fabric.netns import core_quota, netns_coordinator, netns_node, node_shell, veth_links
-from scaleproof.fabric.netns.netns import Netns, netns
+from scaleproof.fabric.netns import core_quota, netns, netns_coordinator, netns_node, node_shell, veth_links
+from scaleproof.fabric.netns.netns import Netns
 from scaleproof.fabric.netns.netns_coordinator import NamespaceKeeper, keep
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.fabric.netns.rate_probes import lookers
