@@ -23,10 +23,10 @@ from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.equivalence import relative_difference
 from scaleproof.transports.base import PointToPoint
-from scaleproof.transports.grpc_plus import WORDS, GrpcPlus
+from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
 from tests.integration.guests import guest_case, need_guests
 
-COUNT, REQUEST = 5, 8 * WORDS
+COUNT, REQUEST = 5, 8 * REQUEST_WORDS
 STEPS, TOLERANCE = 8, 1e-5
 
 
@@ -98,7 +98,7 @@ def test_a_request_for_another_size_is_an_error_of_the_sender() -> None:
     def body(context: RankContext) -> None:
         transport: PointToPoint = open_transport(context)
         if context.rank == 0:
-            with pytest.raises(TransportError, match="asks for tensor 0 of 16 bytes; rank 0 has 0 of 8"):
+            with pytest.raises(TransportError, match="requests tensor 0 of 16 bytes; rank 0 has tensor 0 of 8 bytes"):
                 transport.send(np.ones(8, np.uint8), 1).wait()
         else:
             with pytest.raises(TransportError):
