@@ -11,7 +11,7 @@ from scaleproof.compare.build import Question, build
 from scaleproof.compare.selection import select
 from scaleproof.report.compare import write
 from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
-from tests.unit.compare_records import FAST, SLOW, calibrate, code, launches
+from tests.unit.compare.compare_records import FAST, SLOW, calibrate, code, launches
 from tests.unit.records import case
 
 

@@ -12,7 +12,7 @@ from scaleproof.report import suite as suite_page
 from scaleproof.report.data import load
 from scaleproof.report.pages import Pages
 from scaleproof.report.picture import ARGUMENTS, chromium
-from tests.unit.report_levels import levels_example
+from tests.unit.report.report_levels import levels_example
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from scaleproof.record.store import Store
 from scaleproof.record.write import RUN
 from scaleproof.report.build import build
 from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
+from tests.unit.launch.test_slow_nodes import figure, sniff_of
 from tests.unit.records import placed
-from tests.unit.report_results import example
-from tests.unit.test_slow_nodes import figure, sniff_of
+from tests.unit.report.report_results import example
 
 LEAVES = {"n0": "spine.leaf0", "n1": "spine.leaf0", "n2": "spine.leaf1"}
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from scaleproof.report.build import build
 from scaleproof.report.picture import ARGUMENTS, chromium
-from tests.unit.report_results import HOSTILE, example
+from tests.unit.report.report_results import HOSTILE, example
 
 TIMEOUT_MS = 10_000
 

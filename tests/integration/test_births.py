@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import Outcome, case_of, launch
+
+from tests.integration._training import Outcome, case_of, launch
 
 STEPS = 4
 GRADIENTS = 8

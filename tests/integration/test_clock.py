@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launches import launches, small_case
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
@@ -21,6 +20,7 @@ from scaleproof.rank.testing import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.record.trace import chrome_trace
 from scaleproof.spec.case import parse_case
+from tests.integration.launches import launches, small_case
 
 THREE: Any = parse_case(
     {

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import case_of, launch
 
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
 from scaleproof.rank.testing import run_ranks
 from scaleproof.strategies.communication_thread import CommunicationThread
+from tests.integration._training import case_of, launch
 
 
 @pytest.mark.parametrize("transport", ["tcp", "shm", "grpc"])

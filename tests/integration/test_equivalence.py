@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import Outcome, case_of, launch
 
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
@@ -20,6 +19,7 @@ from scaleproof.spec.fits import HIERARCHICAL
 from scaleproof.stats.equivalence import relative_difference
 from scaleproof.strategies.parameter_server import ParameterServer
 from scaleproof.strategies.sync import Sync
+from tests.integration._training import Outcome, case_of, launch
 
 MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 # Under mpirun only: the supervisor's tests run that one. Where a device is needed: test_rdma_training.py, in guests.

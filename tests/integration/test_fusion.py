@@ -7,8 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from _training import case_of
-from _training import launch as alone
 
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
@@ -16,6 +14,8 @@ from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.equivalence import relative_difference
+from tests.integration._training import case_of
+from tests.integration._training import launch as alone
 
 STEPS = 6
 MIRRORED = "tensorflow-mirrored"

@@ -9,8 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from _training import case_of as training
-from _training import launch as alone
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.record_schema import Record
@@ -24,6 +22,8 @@ from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.equivalence import relative_difference
 from scaleproof.transports.base import PointToPoint
 from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
+from tests.integration._training import case_of as training
+from tests.integration._training import launch as alone
 from tests.integration.guests import guest_case, need_guests
 
 COUNT, REQUEST = 5, 8 * REQUEST_WORDS

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import Outcome, case_of, launch
 
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
@@ -25,6 +24,7 @@ from scaleproof.strategies.parts import Part
 from scaleproof.transports.base import Done, Handle
 from scaleproof.workloads.networks import network_of
 from scaleproof.workloads.profile import FILE, peak_profile
+from tests.integration._training import Outcome, case_of, launch
 
 STEPS = 15
 TOLERANCE = 1e-5

@@ -21,7 +21,7 @@ import yaml
 
 from tests.integration import test_workflow
 from tests.integration.test_workflow import ROOT, calls
-from tests.unit.kubernetes_forms import check
+from tests.unit.launch.kubernetes_forms import check
 
 project = test_workflow.project
 CONFIG = ROOT / "profiles" / "kubernetes" / "config.yaml"

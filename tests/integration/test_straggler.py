@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import case_of, launch
 
 from scaleproof.claims.stragglers import Finding, find, rank_times
 from scaleproof.core.record_schema import Code, Record
 from scaleproof.programs import train
 from scaleproof.record.write import samples_table
+from tests.integration._training import case_of, launch
 
 CASE = case_of(ranks=2, transport="shm", collective="ring", strategy="sync_overlap", steps=12, warmup=2)
 SLOW_S = 0.01

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from _training import case_of
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost
@@ -27,6 +26,7 @@ from scaleproof.transports import grpc
 from scaleproof.transports.tensorflow import bind
 from scaleproof.transports.tensorflow.cluster import LIMIT, check_size
 from scaleproof.transports.tensorflow.servers import HeldTensor, Servers
+from tests.integration._training import case_of
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
 BEYOND_DEFAULT = 5 << 20

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import case_of, launch
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import parse_case
+from tests.integration._training import case_of, launch
 
 MESSAGES = {"tcp": (b"send",), "grpc": (b"send",), "shm": (b"reduce", b"pull", b"push")}
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch  # noqa: F401  imported before the ranks are forked, as their parent does
-from _training import case_of, launch
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import train
 from scaleproof.rank.testing import run_ranks
+from tests.integration._training import case_of, launch
 
 TWO = {"ranks": 2, "transport": "shm", "collective": "ring", "strategy": "sync_overlap"}
 

@@ -18,7 +18,7 @@ from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.core.record_schema import SAMPLES, Clock, Record
 from scaleproof.record.store import Store, as_emulated
 from scaleproof.spec.case import parse_case
-from tests.unit.claims_samples import record
+from tests.unit.claims.claims_samples import record
 
 KNOBS = st.tuples(st.integers(1, 64), st.sampled_from([1.0, 1.5, 4.0, 16.0, 37.0]))
 TRAIN: dict[str, Any] = {

@@ -1,0 +1,155 @@
+"""A rate beside this machine's bound: a percentage only where a bound was measured, and no launch with a rate that
+memory cannot give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
+from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
+from scaleproof.workloads.networks import network_of
+from tests.unit.claims.claims_samples import TRAIN, record, samples
+
+BASE: dict[str, Any] = {
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "sizes": [1000],
+    "iterations": 1,
+    "warmup": 0,
+    "ranks": 2,
+}
+TRANSFER = BASE | {"program": "transfer", "transport": "shm"}
+REDUCE = BASE | {"program": "collective", "transport": "tcp", "collective": "ring"}
+
+
+def bound(name: Any, rate: float, nbytes: int | None = None, reach: float = 0.1) -> Bound:
+    return Bound(
+        name=name,
+        nbytes=nbytes,
+        value=rate,
+        low=rate * (1 - reach),
+        high=rate * (1 + reach),
+        n=6,
+        unit="B/s",
+        taken=f"taken as {name}",
+    )
+
+
+BOUNDS = (
+    bound("memory_copy", 20e9, 1000),
+    bound("memory_copy", 10e9, 1 << 20),
+    bound("two_rank_all_reduce", 8e9, 1000),
+    bound("loopback", 4e9),
+    bound("single_core_flop", 50e9),
+)
+PROFILE = MachineProfile(machine="m", code="d", measured_at="2026-01-01T00:00:00+00:00", bounds=BOUNDS)
+
+
+def launch(case: dict[str, Any], path: str | None) -> Any:
+    ranks = [{"path": path} if path else None for _ in range(case["ranks"])]
+    return record(case, transport={"ranks": ranks})
+
+
+@pytest.mark.parametrize(
+    ("case", "path", "metric", "value", "limit"),
+    [
+        (TRANSFER, "shared memory", "transfer_bandwidth", 15, 20),
+        (TRANSFER | {"transport": "tcp"}, "socket", "transfer_bandwidth", 1, 4),
+        (REDUCE, "socket", "busbw", 2, 4),
+        (REDUCE, "socket", "algbw", 2, 4),  # 2 ranks: busbw is algbw
+        (REDUCE | {"ranks": 4}, "socket", "algbw", 2, 4 / 1.5),
+        (REDUCE | {"transport": "shm"}, "shared memory", "algbw", 2, 8),
+    ],
+)
+def test_the_bound_is_that_of_the_path_that_the_bytes_took(
+    case: dict[str, Any], path: str, metric: str, value: float, limit: float
+) -> None:
+    found = attainable(launch(case, path), metric, value, PROFILE, 1000)
+    assert found is not None and found.limit == pytest.approx(limit)
+    assert (
+        found.share == pytest.approx(value / limit)
+        and not found.above
+        and not found.impossible
+        and found.why.startswith("taken as")
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "path", "metric", "machine"),
+    [
+        (TRANSFER, "shared memory", "transfer_latency", "m"),  # a time, no rate
+        (TRANSFER, "shared memory", "transfer_bandwidth", "other"),  # measured on another machine
+        (TRANSFER, None, "transfer_bandwidth", "m"),  # nobody knows the path
+        (
+            TRANSFER | {"transport": "tcp", "interface": "eth0"},
+            "socket",
+            "transfer_bandwidth",
+            "m",
+        ),  # a network that was not measured
+        (REDUCE | {"transport": "shm", "ranks": 4}, "shared memory", "algbw", "m"),  # only two ranks were measured
+        (REDUCE | {"ranks": 1}, "socket", "algbw", "m"),  # one rank moves nothing
+    ],
+)
+def test_without_a_measured_bound_there_is_no_percentage(
+    case: dict[str, Any], path: str | None, metric: str, machine: str
+) -> None:
+    assert attainable(launch(case, path), metric, 1.0, PROFILE.model_copy(update={"machine": machine}), 1000) is None
+    assert attainable(launch(case, path), metric, 1.0, None, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("ranks", "threads", "cores", "working"), [(2, 1, 2, 2), (4, 1, 2, 2), (1, 1, 8, 1), (2, 2, 8, 4)]
+)
+def test_images_per_second_stand_beside_the_arithmetic_of_the_cores_that_work(
+    ranks: int, threads: int, cores: int, working: int
+) -> None:
+    case = {**TRAIN, "ranks": ranks, "threads_per_rank": threads}
+    given = record(case, environment={"cores": cores})
+    found = attainable(given, "throughput", 10.0, PROFILE)
+    flop = network_of(given.case).train_flop
+    assert found is not None and found.limit == pytest.approx(working * 50e9 / flop) and not found.impossible
+    assert attainable(given, "forward_throughput", 10.0, PROFILE).limit > 2 * found.limit  # type: ignore[union-attr]
+    assert attainable(given, "step_s", 1.0, PROFILE) is None
+    assert (
+        attainable(record(case | {"compute": "none"}, environment={"cores": cores}), "throughput", 1.0, PROFILE) is None
+    )
+
+
+def test_a_value_beyond_the_bounds_interval_is_above_it_and_far_beyond_memory_impossible() -> None:
+    found = [
+        attainable(launch(TRANSFER, "shared memory"), "transfer_bandwidth", value, PROFILE, 1000)
+        for value in (21, 23, 22 * CERTAIN_FACTOR + 1)
+    ]
+    assert [(one.above, one.impossible) for one in found if one] == [(False, False), (True, False), (True, True)]
+
+
+def test_the_bound_of_the_nearest_size_counts_and_without_a_size_the_highest() -> None:
+    given = launch(TRANSFER, "shared memory")
+    limits = [attainable(given, "transfer_bandwidth", 1.0, PROFILE, nbytes) for nbytes in (2000, 1 << 24, None)]
+    assert [found.limit for found in limits if found] == [20, 10, 20]
+
+
+@pytest.mark.parametrize(("end_ms", "fails"), [(1.0, False), (1e-6, True), (0.0, True)])
+def test_a_launch_with_a_rate_that_memory_cannot_give_fails(end_ms: float, fails: bool) -> None:
+    """1000 B there and back in 1 ms, in 1 ns (2000 GB/s), in no time."""
+    found = impossible(record(TRANSFER), samples((0, "transfer", 0, 0, end_ms, 1000)), PROFILE)
+    assert (found is not None) is fails
+    assert found is None or (
+        found.code == "impossible_value" and "4 times the fastest copy of memory" in found.message and found.advice
+    )
+
+
+def test_without_a_measured_memory_nothing_is_called_impossible() -> None:
+    rows = samples((0, "transfer", 0, 0, 0.0, 1000))
+    assert impossible(record(TRANSFER), rows, None) is None
+    assert impossible(record(TRANSFER), rows, PROFILE.model_copy(update={"bounds": (bound("loopback", 4e9),)})) is None
+
+
+def test_a_profile_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert read_profile(tmp_path, "m") is None
+    write_profile(tmp_path, PROFILE)
+    assert read_profile(tmp_path, "m") == PROFILE

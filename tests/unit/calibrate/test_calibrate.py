@@ -1,0 +1,195 @@
+"""Noise floors on generated data with a known noise, the launches of a calibration, and what its command prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scaleproof.calibrate import floors
+from scaleproof.calibrate.floors import LAUNCHES, floor_share, spread
+from scaleproof.calibrate.measure import _interleaved, comparisons_within, plans, suite
+from scaleproof.cli import main
+from scaleproof.record.digest import machine_id
+from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
+from scaleproof.record.store import Store
+from tools.calibration_study import __main__ as study
+
+ROOT = Path(__file__).parents[3]
+
+
+def noise(generator: np.random.Generator, blocks: int, spread_of_launch: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two identical arms on a machine that also drifts by 20 % over the blocks."""
+    drift = np.linspace(0, 0.2, blocks)
+    first, second = np.exp(drift + generator.normal(0, spread_of_launch, (2, blocks)))
+    return first, second
+
+
+def test_new_comparisons_of_identical_arms_stay_within_the_floor_as_often_as_stated() -> None:
+    generator = np.random.default_rng(7)
+    inside = []
+    for _ in range(20):
+        floor = floor_share(*noise(generator, 30, 0.02))
+        for _ in range(50):
+            first, second = (np.median(arm) for arm in np.exp(generator.normal(0, 0.02, (2, LAUNCHES))))
+            inside.append(1 / (1 + floor) <= first / second <= 1 + floor)
+    assert 0.90 <= np.mean(inside) <= 0.99
+
+
+def test_the_floor_grows_with_the_noise_and_shrinks_with_the_launches() -> None:
+    quiet, loud = (floor_share(*noise(np.random.default_rng(1), 60, each)) for each in (0.005, 0.05))
+    assert loud == pytest.approx(10 * quiet, rel=0.5)
+    few, many = (floor_share(*noise(np.random.default_rng(1), 60, 0.02), launches) for launches in (6, 30))
+    assert many < 0.7 * few
+
+
+def test_drift_of_the_machine_is_no_part_of_the_spread() -> None:
+    assert spread(*noise(np.random.default_rng(3), 2000, 0.02)) == pytest.approx(0.02, rel=0.1)
+
+
+def test_equal_launches_have_a_floor_of_nothing_and_too_few_have_none() -> None:
+    same = np.full(30, 2.5)
+    assert floor_share(same, same) == 0
+    with pytest.raises(ValueError, match="5 blocks are fewer than the 6 launches"):
+        floor_share(same[:5], same[:5])
+    with pytest.raises(ValueError, match="0 or below"):
+        floor_share(same, same * 0)
+
+
+def test_arms_of_a_calibration_are_identical_but_for_their_names() -> None:
+    for name in ("messages", "training"):
+        cases = suite().experiment(name).size("full").cases
+        assert {case.arm for case in cases} == {"a", "b"}
+        twins = Counter(case.model_copy(update={"arm": ""}).canonical() for case in cases)
+        assert set(twins.values()) == {2}
+
+
+def test_blocks_of_a_calibration_hold_every_case_once_in_an_order_of_their_own() -> None:
+    ordered = _interleaved(plans(2))
+    blocks = [[launch for launch in ordered if launch.plan_index == index] for index in range(12)]
+    assert (
+        [launch for block in blocks for launch in block] == ordered == sorted(ordered, key=lambda launch: launch.order)
+    )
+    assert [len(block) for block in blocks] == [10] * 6 + [8] * 6
+    assert all(len({launch.case.case_id for launch in block}) == len(block) for block in blocks)
+    assert len({tuple(launch.case.case_id for launch in block) for block in blocks[6:]}) > 1
+
+
+def test_minutes_become_whole_comparisons() -> None:
+    assert comparisons_within(0.1) == 1
+    assert comparisons_within(3) in (5, 6, 7) and comparisons_within(30) > 9 * comparisons_within(3)
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "key"),
+    [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second"), ("multiply", [], "flop_per_second")],
+)
+def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments: list[str], key: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"scaleproof.calibrate.{module}", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = json.loads(done.stdout)[key]
+    assert (found["4096"] if isinstance(found, dict) else found) > 0
+
+
+def profile() -> MachineProfile:
+    floor = Floor(
+        metric="algbw",
+        program="collective",
+        nbytes=1024,
+        share=0.031,
+        spread=0.02,
+        launches_per_arm=6,
+        comparisons=5,
+        taken="t",
+    )
+    bound = Bound(name="loopback", value=4e9, low=3.5e9, high=4.25e9, n=6, unit="B/s", taken="how it was taken")
+    return MachineProfile(
+        machine=machine_id(), code="d", measured_at="2026-01-01T00:00:00+00:00", floors=(floor,), bounds=(bound,)
+    )
+
+
+def test_show_prints_floors_with_what_they_let_find_and_bounds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_profile(tmp_path, profile())
+    assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "algbw" in said and "3.1%" in said and "4 GB/s" in said and "3.5 to 4.25" in said
+    assert "calibrate again" in said  # measured by other code
+
+
+def test_show_says_when_the_machine_was_never_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 1
+    assert "type `scaleproof calibrate`" in capsys.readouterr().err
+
+
+def test_a_profile_of_another_form_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_profile(tmp_path, profile()).write_text("{}")
+    assert main(["calibrate", "--show", "--results", str(tmp_path)]) == 2
+    assert "no profile of this version; `scaleproof calibrate` makes a new one" in capsys.readouterr().err
+
+
+def test_a_dry_run_lists_the_launches_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--dry-run", "--comparisons", "1", "--results", str(tmp_path / "r")]) == 0
+    said = capsys.readouterr().out
+    assert "calibration messages full: 8 cases, 48 launches" in said and "60 launches, about" in said
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("option", [["--minutes", "0"], ["--comparisons", "0"]])
+def test_no_comparison_at_all_is_a_mistake(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", *option, "--results", str(tmp_path)]) == 2
+    assert "at least one comparison" in capsys.readouterr().err
+
+
+def commands_of_the_docs() -> list[str]:
+    blocks = re.findall(r"^```\n(.*?)^```", (ROOT / "docs" / "calibration.md").read_text(), re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("line", commands_of_the_docs())
+def test_every_command_of_the_docs_is_one(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would measure is only listed."""
+    program, *words = line.split()
+    if program == "scaleproof":
+        assert main(
+            [*words, *([] if {"--show", "--dry-run"} & set(words) else ["--dry-run"]), "--results", str(tmp_path)]
+        ) in (0, 1)
+    elif program == "snakemake":
+        # A folder of its own: Snakemake writes into the one it runs in.
+        for name in ("Snakefile", "workflows", "profiles", "suites", "environment.yml"):
+            (tmp_path / name).symlink_to(ROOT / name)
+        done = subprocess.run(
+            [sys.executable, "-m", "snakemake", "-n", *words], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0 and "scaleproof calibrate" in done.stdout + done.stderr
+    else:
+        assert (program, words[:2]) == ("python", ["-m", "tools.calibration_study"])
+        monkeypatch.setattr(sys, "argv", ["calibration_study", *words[2:], "--help"])
+        with pytest.raises(SystemExit) as ended:
+            study.main()
+        assert ended.value.code == 0 and words[2] in study.ACTIONS
+
+
+def test_floors_of_several_nodes_come_from_launches_on_those_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(floors, "finished_launches", lambda case_id, count, store, ground: asked.append(ground) or [])
+    nodes: Any = object()
+    assert floors.noise_floors(plans(1)["messages"][:2], Store(tmp_path), nodes) == ([], [])
+    assert asked and all(one is nodes for one in asked)

@@ -1,0 +1,556 @@
+"""From records on disk to verdicts: which launches count, what pairs with what, and what is said when they are missing."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from scaleproof.claims.judge import judge_suite, read_claims, write_claims
+from scaleproof.claims.schema import ClaimResult
+from scaleproof.core.record_schema import SAMPLES, Failure, Warning
+from scaleproof.record.machine import Floor, MachineProfile, write_profile
+from scaleproof.record.store import Store
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plan import PlannedLaunch, plan
+from scaleproof.spec.suite import Suite, load_suite
+from tests.unit.claims.claims_samples import record, samples, step
+
+SUITE = """
+suite: mine
+title: t
+experiments:
+  speed:
+    summary: s
+    base: {program: train, strategy: sync_overlap, workload: cd_dnn, minibatch: 8, steps: 2, warmup: 0, ranks: 2}
+    arms:
+      gloo: {transport: gloo}
+      tcp: {transport: tcp, collective: ring}
+      alone: {strategy: local_only, transport: null}
+    sizes:
+      smoke:
+        launches: 6
+        matrix: [{arms: [gloo, tcp]}, {arms: [alone], sweep: {ranks: [1, 2]}}]
+"""
+SPEEDUP: dict[str, Any] = {
+    "id": "mine.own.speedup",
+    "origin": "own",
+    "statement": "s",
+    "unit": "x",
+    "direction": "higher",
+    "experiment": "speed",
+    "metric": "speedup",
+    "select": {"transport": "gloo"},
+    "against": {"ranks": 1},
+    "rule": {"name": "at_least", "value": 1.5},
+}
+Length = Callable[[PlannedLaunch], float]
+
+
+Change = Callable[[PlannedLaunch], dict[str, Any] | None]
+
+
+def judged(
+    tmp_path: Path, claim: dict[str, Any], length: Length, change: Change = lambda launch: {}, matrix: str = ""
+) -> ClaimResult:
+    """The claim after launches whose steps take `length` ms; `change` gives fields of a record, None for a launch that
+    is missing."""
+    suite = a_suite(tmp_path, claim, matrix)
+    store = Store(tmp_path / "results")
+    for launch in plan(suite, "speed", "smoke"):
+        fields = change(launch)
+        if fields is not None:
+            commit(store, launch, length(launch), fields)
+    (result,) = judge_suite(suite, "smoke", store)
+    return result
+
+
+def a_suite(tmp_path: Path, claim: dict[str, Any], matrix: str = "") -> Suite:
+    folder = tmp_path / "mine"
+    folder.mkdir(exist_ok=True)
+    (folder / "suite.yaml").write_text(SUITE.replace("matrix: [", f"matrix: [{matrix}"))
+    (folder / "claims.yaml").write_text(yaml.safe_dump([claim]))
+    return load_suite("mine", tmp_path)
+
+
+def commit(store: Store, launch: PlannedLaunch, length: float, fields: dict[str, Any]) -> None:
+    fields = {**fields}
+    rows: list[Any] = [(0, "test_accuracy", 1, 2 * length, 2 * length, 0, fields.pop("accuracy", 0.0))]
+    for rank in range(launch.case.ranks):
+        exchange = None if launch.case.transport is None else (50.0, 70.0 + rank)
+        rows += [
+            (rank, "start", 0, 0, 0),
+            *step(rank, 0, 0, exchange, length),
+            *step(rank, 1, length, exchange, length),
+            (rank, "end", 1, 2 * length, 2 * length),
+        ]
+        rows += [(rank, "loss", 0, 0, 0, 0, 2.0), (rank, "loss", 1, 0, 0, 0, 1.0)]
+    draft = store.staging / "draft"
+    draft.mkdir(parents=True)
+    made = record(launch.case.model_dump(), launch.plan_index, seed=launch.seed, **fields)
+    store.commit(draft, made, pa.Table.from_pandas(samples(*rows)[SAMPLES.names], schema=SAMPLES, preserve_index=False))
+
+
+def one_rank_takes_twice_as_long(launch: PlannedLaunch) -> float:
+    """With drift that all launches of a block share."""
+    return (200 if launch.case.ranks == 1 else 100) * (1 + 0.2 * launch.plan_index)
+
+
+def test_a_speedup_is_paired_by_blocks_and_names_its_base(tmp_path: Path) -> None:
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long)
+    assert result.verdict == "reproduced"
+    assert result.ours == pytest.approx(2)
+    assert result.interval is not None
+    assert (result.interval.low, result.interval.high) == pytest.approx((2, 2))
+    assert result.interval.method == "percentile bootstrap over blocks"
+    assert (result.n, result.evidence, len(result.runs)) == (6, "measured", 12)
+    assert result.base is not None
+    assert result.base.unit == "samples/s"
+    assert result.base.value == pytest.approx(8 / 0.2 / 1.5, rel=0.02)
+
+
+def test_efficiency_divides_by_the_ranks(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "metric": "parallel_efficiency", "unit": "fraction"}
+    assert judged(tmp_path, claim, one_rank_takes_twice_as_long).ours == pytest.approx(1)
+
+
+def test_missing_launches_are_counted_and_leave_the_verdict_open(tmp_path: Path) -> None:
+    result = judged(
+        tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {}
+    )
+    assert (result.verdict, result.n) == ("inconclusive", 5)
+    assert "5 of 6 planned launches finished" in result.reason
+
+
+def test_only_blocks_with_both_sides_are_paired(tmp_path: Path) -> None:
+    missing = {("gloo", 0), (None, 5)}
+    result = judged(
+        tmp_path,
+        SPEEDUP,
+        one_rank_takes_twice_as_long,
+        lambda launch: None if (launch.case.transport, launch.plan_index) in missing else {},
+    )
+    assert (result.n, len(result.runs)) == (4, 8)
+    assert result.ours == pytest.approx(2)
+
+
+def test_launches_of_other_code_are_left_out_and_counted(tmp_path: Path) -> None:
+    old = {"machine": "other", "started_at": "2025-01-01T00:00:00Z"}
+    result = judged(
+        tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: old if launch.plan_index == 0 else {}
+    )
+    assert result.n == 5
+    assert "4 launches of other machines or code versions left out" in result.reason
+
+
+def test_failed_launches_are_no_result(tmp_path: Path) -> None:
+    failure = Failure(code="rank_killed", rank=1, message="m", step=1, operation="forward", advice="a")
+    failed = {"status": "failed", "failure": failure}
+    result = judged(
+        tmp_path,
+        SPEEDUP,
+        one_rank_takes_twice_as_long,
+        lambda launch: failed if launch.case.transport == "gloo" else {},
+    )
+    assert (result.verdict, result.ours) == ("inconclusive", None)
+    assert result.reason == "none of 6 planned launches finished, 6 failed"
+
+
+def test_what_could_not_run_here_says_why(tmp_path: Path) -> None:
+    failure = Failure(
+        code="not_runnable", rank=-1, message="torch is not installed", step=-1, operation="", advice="type `make env`"
+    )
+    absent = {"status": "not_runnable", "failure": failure}
+    result = judged(
+        tmp_path,
+        SPEEDUP,
+        one_rank_takes_twice_as_long,
+        lambda launch: absent if launch.case.transport == "gloo" else {},
+    )
+    assert (result.verdict, result.reason) == ("not runnable here", "torch is not installed; type `make env`")
+
+
+def test_a_control_without_the_effect_leaves_the_verdict(tmp_path: Path) -> None:
+    claim = {
+        **SPEEDUP,
+        "id": "mine.own.exposed",
+        "metric": "exposed_communication_s",
+        "unit": "s",
+        "direction": "lower",
+        "select": {"strategy": "local_only", "ranks": 2},
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0},
+        "control": {"statement": "exchange", "select": {"transport": "tcp"}},
+    }
+    del claim["against"]
+    result = judged(tmp_path, claim, lambda launch: 100)
+    assert result.verdict == "reproduced"
+    assert result.control is not None
+    assert (result.control.shows_effect, result.control.n) == (False, 6)
+    assert "the control does not show the effect: 6 launches from 0.0005 to 0.0005" in result.rule
+
+
+def test_a_control_with_the_effect_makes_it_inconclusive(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "control": {"statement": "no exchange, no gain", "select": {"transport": "tcp"}}}
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long)
+    assert result.verdict == "inconclusive"
+    assert "the control shows the effect too" in result.rule
+
+
+def test_losses_are_compared_with_the_launch_of_the_same_seed(tmp_path: Path) -> None:
+    claim = {
+        **SPEEDUP,
+        "metric": "max_loss_difference",
+        "unit": "1",
+        "direction": "lower",
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0.001},
+    }
+    result = judged(tmp_path, claim, lambda launch: 100)
+    assert (result.verdict, result.ours, len(result.runs)) == ("reproduced", 0, 12)
+
+
+def test_an_infinite_difference_survives_the_way_to_disk(tmp_path: Path) -> None:
+    claim = {
+        **SPEEDUP,
+        "metric": "max_loss_difference",
+        "unit": "1",
+        "direction": "lower",
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 1},
+    }
+    result = judged(tmp_path, claim, lambda launch: 100)
+    assert result.interval is not None
+    broken = result.model_copy(
+        update={"ours": math.inf, "interval": result.interval.model_copy(update={"high": math.inf})}
+    )
+    write_claims(tmp_path / "claims.json", [broken])
+    assert read_claims(tmp_path / "claims.json") == [broken]
+
+
+def test_each_level_of_evidence_has_a_result_of_its_own(tmp_path: Path) -> None:
+    suite = a_suite(tmp_path, SPEEDUP)
+    store = Store(tmp_path / "results")
+    for launch in plan(suite, "speed", "smoke"):
+        for evidence, length in (("measured", 100), ("emulated", 50)):
+            commit(
+                store,
+                launch,
+                length,
+                {"evidence": evidence, "launch": f"{launch.case.case_id}{launch.plan_index}{evidence}"},
+            )
+    assert [(result.evidence, result.n) for result in judge_suite(suite, "smoke", Store(tmp_path / "results"))] == [
+        ("emulated", 6),
+        ("measured", 6),
+    ]
+
+
+ROW: dict[str, Any] = {
+    "id": "mine.row",
+    "paper": "p",
+    "statement": "s",
+    "metric": "speedup",
+    "unit": "x",
+    "direction": "higher",
+    "x": {},
+    "value": 2,
+    "baseline": None,
+    "where": None,
+    "source": "made up for this test",
+    "provenance": "paper",
+    "gate": True,
+}
+SERVED: dict[str, Any] = {
+    "id": "mine.row",
+    "experiment": "speed",
+    "metric": "speedup",
+    "select": {"transport": "gloo"},
+    "against": {"ranks": 1},
+    "rule": {"name": "within", "tolerance": 0.1},
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "verdict"),
+    [
+        ({}, "claim", "reproduced"),
+        ({"value": 3}, "claim", "not reproduced"),
+        ({"provenance": "memory_high", "gate": False}, "claim", "unverified"),
+        ({"provenance": "not_recovered", "gate": False, "value": None}, "claim", "value not recovered"),
+        ({"gate": False}, "context", None),
+    ],
+)
+def test_provenance_says_whether_a_row_is_judged(
+    tmp_path: Path, row: dict[str, Any], kind: str, verdict: str | None
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, **row}]}))
+    result = judged(tmp_path, {**SERVED, "kind": kind}, one_rank_takes_twice_as_long)
+    assert (result.verdict, result.published) == (verdict, {**ROW, **row}["value"])
+    assert result.ours == pytest.approx(2)
+
+
+def test_a_row_that_may_not_decide_is_context(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [{**ROW, "gate": False}]}))
+    with pytest.raises(SpecError, match="write 'kind: context'"):
+        judged(tmp_path, SERVED, one_rank_takes_twice_as_long)
+
+
+def without_alone(launch: PlannedLaunch) -> dict[str, Any] | None:
+    return None if launch.case.transport is None else {}
+
+
+def only_gloo(launch: PlannedLaunch) -> dict[str, Any] | None:
+    return {} if launch.case.transport == "gloo" else None
+
+
+ORDER: dict[str, Any] = {
+    **SPEEDUP,
+    "metric": "step_s",
+    "direction": "lower",
+    "against": {"transport": "tcp"},
+    "rule": {"name": "ordering"},
+}
+
+
+def gloo_is_faster(share: float) -> Length:
+    """By this share, with noise of about 1 % that differs from block to block."""
+    return lambda launch: 100 * (1 + 0.002 * launch.plan_index) / (1 + share if launch.case.transport == "gloo" else 1)
+
+
+def calibrated(tmp_path: Path, share: float, machine: str = "m") -> None:
+    floor = Floor(
+        metric="step_s",
+        program="train",
+        nbytes=None,
+        share=share,
+        spread=share / 2,
+        launches_per_arm=6,
+        comparisons=50,
+        taken="made up",
+    )
+    write_profile(
+        tmp_path / "results",
+        MachineProfile(machine=machine, code="d", measured_at="2026-01-01T00:00:00Z", floors=(floor,)),
+    )
+
+
+@pytest.mark.parametrize(("floor", "verdict"), [(0.02, "reproduced"), (0.08, "inconclusive")])
+def test_an_ordering_below_the_noise_floor_of_the_records_machine_is_none(
+    tmp_path: Path, floor: float, verdict: str
+) -> None:
+    calibrated(tmp_path, floor)
+    result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
+    assert (result.verdict, result.noise_floor) == (verdict, floor)
+    assert f"noise floor {100 * floor:g} %" in result.rule
+
+
+def test_a_time_alone_is_shown_beside_the_floor(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.02)
+    claim = {**ORDER, "rule": {"name": "at_most", "value": 0.2}}
+    del claim["against"]
+    result = judged(tmp_path, claim, lambda launch: 100, only_gloo)
+    assert (result.verdict, result.noise_floor) == ("reproduced", 0.02)
+
+
+def test_the_floor_of_another_machine_does_not_count(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.08, machine="another")
+    result = judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
+    assert (result.verdict, result.noise_floor) == ("reproduced", None)
+    assert "no noise floor known" in result.rule
+
+
+def test_a_profile_without_the_metric_is_said(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.02)
+    result = judged(
+        tmp_path, {**ORDER, "metric": "throughput", "direction": "higher"}, gloo_is_faster(0.05), without_alone
+    )
+    assert (result.verdict, result.noise_floor) == ("reproduced", None)
+    assert "this machine's profile has no noise floor of throughput: significance alone decided" in result.warnings
+
+
+def test_a_profile_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    calibrated(tmp_path, 0.02)
+    (tmp_path / "results" / "machines" / "m" / "profile.json").write_text("{}")
+    with pytest.raises(SpecError, match="profile.json: no profile of this version; type scaleproof calibrate"):
+        judged(tmp_path, ORDER, gloo_is_faster(0.05), without_alone)
+
+
+def crowded(launch: PlannedLaunch) -> dict[str, Any]:
+    return {"oversubscribed": launch.case.ranks == 2, "environment": {"cores": 1}}
+
+
+def test_times_of_oversubscribed_launches_judge_nothing(tmp_path: Path) -> None:
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, crowded)
+    assert (result.verdict, result.ours) == ("not runnable here", None)
+    assert "all 6 launches are oversubscribed (2 ranks with 1 thread on 1 cores)" in result.reason
+
+
+def test_some_oversubscribed_launches_are_left_out_and_named(tmp_path: Path) -> None:
+    claim = {**SPEEDUP, "select": {"ranks": [1, 2]}, "metric": "step_s", "rule": {"name": "at_most", "value": 0.3}}
+    del claim["against"]
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long, crowded)
+    assert (result.verdict, result.n) == ("inconclusive", 6)
+    assert "18 oversubscribed launches left out: 2 ranks with 1 thread on 1 cores" in result.warnings
+
+
+@pytest.mark.parametrize(("repetitions", "counted"), [(4, 2), (6, None)])
+def test_launches_that_saturated_the_cores_are_excluded_and_counted(
+    tmp_path: Path, repetitions: int, counted: int | None
+) -> None:
+    def saturated(launch: PlannedLaunch) -> dict[str, Any]:
+        crowded = launch.plan_index < repetitions and launch.case.ranks == 2
+        return {"warnings": [Warning(code="saturated", message="m", advice="a")] if crowded else []}
+
+    result = judged(tmp_path, SPEEDUP, one_rank_takes_twice_as_long, saturated)
+    assert result.n == counted
+    assert f"{repetitions} of 12 launches excluded: saturated" in (*result.warnings, *result.reason.split("; "))
+
+
+def test_equality_may_use_oversubscribed_launches(tmp_path: Path) -> None:
+    claim = {
+        **SPEEDUP,
+        "metric": "max_loss_difference",
+        "unit": "1",
+        "rule": {"name": "equal_to_tolerance", "value": 0, "tolerance": 0.001},
+    }
+    result = judged(tmp_path, claim, one_rank_takes_twice_as_long, crowded)
+    assert result.verdict == "reproduced"
+    assert "6 of 12 launches were oversubscribed: 2 ranks with 1 thread on 1 cores" in result.warnings
+
+
+@pytest.mark.parametrize("field", ["tracing: full", "handicap: 0.5"])
+def test_traced_and_slowed_launches_feed_only_claims_that_name_them(tmp_path: Path, field: str) -> None:
+    matrix, (name, value) = "{arms: [gloo], set: {" + field + "}}, ", field.split(": ")
+    claim = {
+        **ORDER,
+        "metric": "final_loss",
+        "unit": "nat",
+        "select": {"transport": "gloo"},
+        "rule": {"name": "at_most", "value": 2},
+    }
+    del claim["against"]
+    plain = judged(tmp_path, claim, lambda launch: 100, only_gloo, matrix=matrix)
+    assert (plain.verdict, plain.n) == ("reproduced", 6)
+    named = {**claim, "select": {"transport": "gloo", name: yaml.safe_load(value)}}
+    changed = judged(tmp_path, named, lambda launch: 100, lambda launch: None, matrix=matrix)
+    assert changed.n == 6
+    assert not set(plain.runs) & set(changed.runs)
+
+
+def test_outliers_are_warned_of_and_stay_in(tmp_path: Path) -> None:
+    claim = {**ORDER, "rule": {"name": "at_most", "value": 2}}
+    del claim["against"]
+    result = judged(
+        tmp_path, claim, lambda launch: 500 if launch.plan_index == 3 else 100 + launch.plan_index, only_gloo
+    )
+    assert result.n == 6
+    (line,) = result.warnings
+    assert line.startswith("1 of 6 launches outside Tukey's fences, kept: ") and line.endswith("(0.5)")
+
+
+def test_few_launches_are_warned_of(tmp_path: Path) -> None:
+    result = judged(
+        tmp_path, SPEEDUP, one_rank_takes_twice_as_long, lambda launch: None if launch.plan_index == 5 else {}
+    )
+    assert {"5 of 6 planned launches finished", "only 5 launches a side: no 95 % interval"} <= set(result.warnings)
+    assert any(warning.endswith("type scaleproof calibrate") for warning in result.warnings)
+
+
+RANKS = "{arms: [tcp], set: {ranks: 1}}, {arms: [tcp], set: {ranks: 4}}, "
+MONOTONE: dict[str, Any] = {
+    **ORDER,
+    "select": {"transport": "tcp"},
+    "rule": {"name": "monotone", "along": "ranks", "trend": "falling"},
+}
+del MONOTONE["against"]
+
+
+@pytest.mark.parametrize(
+    ("length", "verdict"), [({1: 400, 2: 200, 4: 100}, "reproduced"), ({1: 400, 2: 200, 4: 200}, "inconclusive")]
+)
+def test_a_trend_along_ranks_is_judged_step_by_step(tmp_path: Path, length: dict[int, float], verdict: str) -> None:
+    def alternating(launch: PlannedLaunch) -> float:
+        """Noise by which equal levels are not told apart."""
+        return length[launch.case.ranks] * (1 + 0.01 * ((launch.plan_index + launch.case.ranks // 2) % 2))
+
+    result = judged(
+        tmp_path, MONOTONE, alternating, lambda launch: {} if launch.case.transport == "tcp" else None, RANKS
+    )
+    assert result.verdict == verdict
+    assert "ranks=1 to ranks=2" in result.rule and "ranks=2 to ranks=4" in result.rule
+    assert (result.n, len(result.runs)) == (6, 18)
+    assert result.base is not None and result.base.select == {"transport": "tcp", "ranks": 1}
+
+
+def test_an_order_of_three_arms_is_claimed_best_first(tmp_path: Path) -> None:
+    claim = {
+        **ORDER,
+        "select": {"ranks": 2},
+        "arms": [{"transport": "gloo"}, {"transport": "tcp"}, {"strategy": "local_only"}],
+    }
+    del claim["against"]
+    length = {"gloo": 100, "tcp": 200, None: 300}
+    assert (
+        judged(tmp_path, claim, lambda launch: length[launch.case.transport] + launch.plan_index).verdict
+        == "reproduced"
+    )
+
+
+def test_an_order_with_an_arm_missing_is_inconclusive(tmp_path: Path) -> None:
+    claim = {**ORDER, "select": {"ranks": 2}, "arms": [{"transport": "gloo"}, {"transport": "tcp"}]}
+    del claim["against"]
+    missing = judged(tmp_path, claim, lambda launch: 100, only_gloo)
+    assert (missing.verdict, missing.reason) == ("inconclusive", "no launch gave step_s in enough arms")
+
+
+def test_an_order_needs_something_to_compare_with(tmp_path: Path) -> None:
+    claim = {**ORDER}
+    del claim["against"]
+    with pytest.raises(SpecError, match="rule 'ordering' compares: give 'against' or 'arms'"):
+        judged(tmp_path, claim, lambda launch: 100, lambda launch: None)
+    with pytest.raises(SpecError, match="no case has the field 'rank'"):
+        judged(
+            tmp_path,
+            {**MONOTONE, "rule": {"name": "monotone", "along": "rank", "trend": "rising"}},
+            lambda launch: 100,
+            lambda launch: None,
+        )
+
+
+def test_each_judgement_has_its_acm_word(tmp_path: Path) -> None:
+    def attempt(claim: dict[str, Any]) -> str | None:
+        return judged(tmp_path, claim, one_rank_takes_twice_as_long, lambda launch: None).attempt
+
+    assert attempt(SPEEDUP) == "repeatability"
+    (tmp_path / "mine" / "published.yaml").write_text(yaml.safe_dump({"rows": [ROW]}))
+    assert attempt(SERVED) == "replication"
+    assert attempt({**SERVED, "attempt": "reproduction"}) == "reproduction"
+    assert attempt({**SERVED, "kind": "consistency"}) is None
+
+
+@pytest.mark.parametrize(("failing", "score"), [(1, "0.207 s"), (2, "none")])
+def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(
+    tmp_path: Path, failing: int, score: str
+) -> None:
+    matrix = "{arms: [gloo], set: {data: digits, workload: dnn_digits, evaluate_every: 1}}, "
+    claim = {
+        **ORDER,
+        "metric": "time_to_quality",
+        "unit": "s",
+        "select": {"data": "digits"},
+        "rule": {"name": "at_most", "value": 1},
+    }
+    del claim["against"]
+
+    def learned(launch: PlannedLaunch) -> dict[str, Any] | None:
+        return {"accuracy": 0.5 if launch.plan_index < failing else 0.96} if launch.case.arm == "gloo" else None
+
+    result = judged(tmp_path, claim, lambda launch: 100 + launch.plan_index, learned, matrix)
+    assert (result.verdict, result.n) == ("inconclusive", 6 - failing)
+    assert f"MLPerf score {score} (data digits): " in result.reason and f"{failing} " in result.reason
+    assert (
+        f"{failing} of 6 launches are not in the number: no time_to_quality, or no counterpart in their block"
+        in result.warnings
+    )

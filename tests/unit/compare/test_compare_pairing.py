@@ -1,0 +1,171 @@
+"""Which cases and launches may be compared; what may not is named with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.compare.pairing import groups, pair_cases, pair_launches
+from scaleproof.compare.selection import select
+from scaleproof.spec.case import parse_case
+from tests.unit.compare.compare_records import FAST, code, launches
+from tests.unit.records import case, record
+
+
+def small(**fields: Any) -> Any:
+    return case(**{"sizes": [1024], "arm": "plain", "transport": "tcp", **fields})
+
+
+def train(**fields: Any) -> Any:
+    base = {
+        "program": "train",
+        "suite": "s",
+        "experiment": "e",
+        "arm": "plain",
+        "ranks": 2,
+        "transport": "gloo",
+        "strategy": "sync",
+        "workload": "dnn_digits",
+    }
+    return parse_case({**base, "minibatch": 8, "steps": 2, **fields})
+
+
+def paired(results: Path, a: str, b: str) -> tuple[list[list[str]], list[str]]:
+    """Of each pair the fields that differ, and the reasons of what is unpaired."""
+    sides = select(a, results), select(b, results)
+    pairs, unpaired = pair_cases(groups(sides[0].records), groups(sides[1].records), sides)
+    return [[field.name for field in pair.differs] for pair in pairs], [row.reason for row in unpaired]
+
+
+def test_equal_cases_are_pairs_whatever_else_there_is(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, FAST[:1], "b", case=small(arm="other", sizes=[2048]))
+    assert paired(tmp_path, "", "") == ([[], []], [])
+
+
+def test_arms_are_paired_over_what_arms_vary_and_the_fields_are_named(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, FAST[:1], "b", case=small(arm="other", transport="gloo", collective="native"))
+    assert paired(tmp_path, "@arm:plain", "@arm:other") == ([["arm", "transport", "collective"]], [])
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"ranks": 4},
+        {"dtype": "float64"},
+        {"handicap": 0.5},
+        {"tracing": "full"},
+        {"sizes": [2048]},
+        {"threads_per_rank": 2},
+    ],
+)
+def test_what_measures_something_else_is_never_paired_silently(field: dict[str, Any], tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, FAST[:1], "b", case=small(arm="other", **field))
+    pairs, reasons = paired(tmp_path, "@arm:plain", "@arm:other")
+    assert (
+        pairs == [] and len(reasons) == 2 and all(f"differs in {next(iter(field))} (" in reason for reason in reasons)
+    )
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"data": "digits"},
+        {"width": 0.5},
+        {"image_side": 8},
+        {"minibatch": 16},
+        {"workload": "vgg_digits"},
+        {"compute": "none"},
+    ],
+)
+def test_other_data_networks_and_batches_are_never_paired_silently(field: dict[str, Any], tmp_path: Path) -> None:
+    for name, fields in (("a", {}), ("b", field)):
+        launches(tmp_path, (1.0,), name, case=train(arm=name, **fields), status="failed")
+    pairs, reasons = paired(tmp_path, "@arm:a", "@arm:b")
+    assert pairs == [] and all(f"differs in {next(iter(field))} (" in reason for reason in reasons)
+
+
+def test_a_field_that_both_sides_name_may_differ(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, FAST[:1], "b", case=small(arm="slow", handicap=0.5))
+    assert paired(tmp_path, "@handicap:0", "@handicap:0.5") == ([["arm", "handicap"]], [])
+    assert paired(tmp_path, "@arm:plain", "@arm:slow,handicap:0.5")[0] == []
+
+
+def test_two_cases_or_launches_named_outright_may_be_other_arms(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, FAST[:1], "b", case=small(arm="other", collective="tree"))
+    assert paired(tmp_path, "a00", "b00")[0] == [["arm", "collective"]]
+
+
+def test_cases_that_differ_in_their_arm_alone_are_paired_before_those_that_differ_in_more(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        launches(tmp_path, FAST[:1], f"a{len(name)}{ord(name)}", case=small(arm=name))
+        launches(tmp_path, FAST[:1], f"b{len(name)}{ord(name)}", case=small(arm=name, collective="tree"))
+    assert paired(tmp_path, "@arm:x", "@arm:y") == ([["arm"], ["arm"]], [])
+
+
+def test_several_cases_that_fit_are_no_pair(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, FAST[:1], "b", case=small(arm="x", collective="tree"))
+    launches(tmp_path, FAST[:1], "c", case=small(arm="y", collective="halving_doubling"))
+    pairs, reasons = paired(tmp_path, "@arm:plain", "@arm:x,arm:y")
+    assert pairs == [] and all("several cases would fit" in reason for reason in reasons)
+
+
+def test_a_program_that_the_other_side_lacks_is_named(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small())
+    launches(tmp_path, (1.0,), "b", case=train(arm="b"), status="failed")
+    assert paired(tmp_path, "@arm:plain", "@arm:b")[1] == [
+        "B has no case of program 'collective'",
+        "A has no case of program 'train'",
+    ]
+
+
+def test_traced_launches_are_compared_with_nothing(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", case=small(tracing="full"))
+    pairs, reasons = paired(tmp_path, "", "")
+    assert pairs == [] and reasons == ["its launches are traced; their numbers are never compared"] * 2
+
+
+def test_measured_and_emulated_launches_are_never_paired(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:1], "a", machine="m1")
+    launches(tmp_path, FAST[:1], "b", machine="m2", evidence="emulated")
+    pairs, reasons = paired(tmp_path, "@machine:m1", "@machine:m2")
+    assert pairs == [] and "evidence (measured here, emulated there)" in reasons[0]
+
+
+def test_of_a_case_the_last_code_and_of_a_repetition_the_last_launch_count(tmp_path: Path) -> None:
+    launches(tmp_path, FAST[:3], "a", code=code(digest="old"))
+    launches(tmp_path, FAST[:3], "b", at=1)
+    launches(tmp_path, FAST[:1], "c", at=2)
+    (group,) = groups(select("", tmp_path).records)
+    assert [found.launch for found in group.launches] == ["c00", "b01", "b02"] and group.left_out == 4
+
+
+def one(index: int, started_at: str, **fields: Any) -> Any:
+    return record(f"a{index}", plan_index=index, seed=index, started_at=started_at, **fields)
+
+
+def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
+    a = [one(0, "2026-01-01T00:00:00"), one(1, "2026-01-01T00:03:00"), one(2, "2026-01-01T00:04:00")]
+    b = [one(1, "2026-01-01T00:02:00"), one(0, "2026-01-01T00:01:00")]
+    pairs, why = pair_launches(a, b)
+    assert [(one.plan_index, other.plan_index) for one, other in pairs] == [(0, 0), (1, 1)] and why == ""
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"started_at": "2026-01-02T00:00:00"}, "one after the other"),
+        ({"started_at": "2026-01-01T00:00:00", "machine": "m2"}, "different machines"),
+        ({"started_at": "2026-01-01T00:00:00", "seed": 9}, "no repetition has the same seed"),
+    ],
+)
+def test_other_launches_are_not_paired_and_why_is_said(other: dict[str, Any], said: str) -> None:
+    a, b = [one(0, "2026-01-01T00:00:00")], [record("b", **{"plan_index": 0, "seed": 0, **other})]
+    assert pair_launches(a, b)[0] == [] and said in pair_launches(a, b)[1]

@@ -1,0 +1,189 @@
+"""Objects for Kubernetes follow from the experiment, and have the forms that their operators and Kubernetes publish."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scaleproof.cli import main
+from scaleproof.launch.nodes.host_list import parse
+from tests.unit.launch.kubernetes_forms import check
+
+SUITE = """\
+suite: own
+title: A suite
+experiments:
+  over_nodes:
+    summary: One
+    allocation: {nodes: 2, time_limit_min: 20, constraint: big}
+    base: {program: train, framework: torch, strategy: sync, workload: cd_dnn, width: 0.03, minibatch: 24, steps: 4, transport: gloo}
+    arms: {two: {ranks: 2}, six: {ranks: 6, threads_per_rank: 3}}
+    sizes:
+      ci: {launches: 2, deadline_s: 100, matrix: [{arms: [two, six]}]}
+  alone:
+    summary: Two
+    base: {program: transfer, sizes: [1 KiB], fabric: netns, nodes: 2, interface: eth0, transport: tcp, link_mbit: 100}
+    arms: {tcp: {}}
+    sizes:
+      ci: {launches: 1, matrix: [{arms: [tcp]}]}
+"""
+FORMS = {"mpijob": "mpijob-v2beta1.json", "pytorchjob": "pytorchjob-v1.json"}
+IMAGE = "registry.example/scaleproof:1"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> str:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "suite.yaml").write_text(SUITE)
+    return str(tmp_path / "own")
+
+
+def run(suite: str, *words: str, experiment: str = "over_nodes") -> int:
+    return main(["kubernetes", suite, experiment, "--size", "ci", "--image", IMAGE, *words])
+
+
+def rendered(capsys: pytest.CaptureFixture[str], suite: str, *words: str) -> dict[str, Any]:
+    assert run(suite, *words) == 0
+    found: dict[str, Any] = yaml.safe_load(capsys.readouterr().out)
+    return found
+
+
+def replicas(found: dict[str, Any]) -> dict[str, Any]:
+    """By the operator's name of the part."""
+    spec = found["spec"]
+    return dict(spec["mpiReplicaSpecs"] if found["kind"] == "MPIJob" else spec["pytorchReplicaSpecs"])
+
+
+@pytest.mark.parametrize("options", [(), ("--gpus", "2"), ("--nodes", "1"), ("--nodes", "4")])
+@pytest.mark.parametrize("kind", ["mpijob", "pytorchjob"])
+def test_it_has_the_published_form_of_its_kind_and_its_pods_that_of_kubernetes(
+    suite: str, capsys: pytest.CaptureFixture[str], kind: str, options: tuple[str, ...]
+) -> None:
+    found = rendered(capsys, suite, "--kind", kind, *options)
+    check(found, "", FORMS[kind])
+    for replica in replicas(found).values():
+        check(replica["template"], "io.k8s.api.core.v1.PodTemplateSpec")
+    assert f"{kind}-{found['apiVersion'].removeprefix('kubeflow.org/')}.json" == FORMS[kind], (
+        "the form is of the version that the object names"
+    )
+
+
+def test_a_misspelt_field_does_not_pass_the_forms(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = rendered(capsys, suite, "--kind", "mpijob")
+    for place, name in (
+        (found["spec"], "slotsPerWorkers"),
+        (replicas(found)["Worker"], "replica"),
+        (replicas(found)["Worker"]["template"]["spec"], "volume"),
+    ):
+        place[name] = 1
+        with pytest.raises(AssertionError, match=name):
+            check(found, "", FORMS["mpijob"])
+        del place[name]
+
+
+def test_pods_cores_kind_and_deadline_follow_from_the_experiment(
+    suite: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = rendered(capsys, suite, "--kind", "mpijob", "--nodes", "4", "--gpus", "1")
+    worker = replicas(found)["Worker"]
+    assert (found["spec"]["slotsPerWorker"], worker["replicas"]) == (2, 4), "6 ranks on 4 nodes"
+    resources = worker["template"]["spec"]["containers"][0]["resources"]
+    assert (
+        resources["limits"] == resources["requests"]
+        and resources["limits"]["cpu"] == 6
+        and resources["limits"]["nvidia.com/gpu"] == 1
+    )
+    assert found["spec"]["runPolicy"]["activeDeadlineSeconds"] == 20 * 60
+    assert worker["template"]["spec"]["nodeSelector"] == {"scaleproof/kind": "big"}
+    spread = worker["template"]["spec"]["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ][0]
+    assert spread["labelSelector"]["matchLabels"].items() <= worker["template"]["metadata"]["labels"].items()
+
+
+def test_the_first_pod_runs_the_experiment_on_all_of_them(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    master = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", "3", "--name", "job"))["Master"][
+        "template"
+    ]["spec"]["containers"][0]
+    words = shlex.split(master["args"][0].splitlines()[-1].removeprefix("exec "))
+    hosts = parse(words[words.index("--hosts") + 1])
+    assert [(host.name, host.slots) for host in hosts] == [
+        ("job-master-0", 2),
+        ("job-worker-0", 2),
+        ("job-worker-1", 2),
+    ]
+    launcher = replicas(rendered(capsys, suite, "--kind", "mpijob"))["Launcher"]["template"]["spec"]["containers"][0]
+    assert (
+        launcher["args"][0]
+        .rstrip()
+        .endswith(
+            "scaleproof run own over_nodes --size ci --results /results --launcher mpirun --hosts /etc/mpi/hostfile"
+        )
+    )
+
+
+def test_the_first_pod_waits_for_the_others_shells(
+    suite: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its command with stand-ins: a host that answers at the third call, and one that never does."""
+    (tmp_path / "bin").mkdir()
+    ssh = 'for word; do host=$last; last=$word; done\necho "$host" >> calls; test "$host" = job-worker-0 && test "$(grep -c "$host" calls)" -ge 3'
+    for name, text in {"ssh": ssh, "scaleproof": 'echo "$@" > ran; env >> ran', "sleep": "exit 0"}.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+        "PET_NNODES": "9",
+        "OMPI_MCA_orte_default_hostfile": "x",
+        "RANK": "0",
+        "KEPT": "1",
+    }
+    for nodes, code in (("2", 0), ("3", 2)):
+        container = replicas(rendered(capsys, suite, "--kind", "pytorchjob", "--nodes", nodes, "--name", "job"))[
+            "Master"
+        ]["template"]["spec"]["containers"][0]
+        ended = subprocess.run(
+            [*container["command"], *container["args"]],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (ended.returncode, (tmp_path / "ran").exists()) == (code, not code), ended.stderr
+        if code == 0:
+            ran = (tmp_path / "ran").read_text().splitlines()
+            assert (tmp_path / "calls").read_text().split() == ["job-worker-0"] * 3 and "--launcher torchrun" in ran[0]
+            assert {"PET_NNODES", "OMPI_MCA_orte_default_hostfile", "RANK", "KEPT"} & {
+                line.partition("=")[0] for line in ran
+            } == {"KEPT"}
+            (tmp_path / "ran").unlink()
+    assert "no remote shell on job-worker-1 after 10 minutes" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--kind", "mpi"), "unknown kind 'mpi'; did you mean 'mpijob'?"),
+        (("--kind", "mpijob", "--namespace", "My_Team"), "--namespace 'My_Team': Kubernetes takes lower-case letters"),
+        (("--kind", "mpijob", "--name", "x" * 41), "has 41 characters"),
+        (("--kind", "mpijob", "--nodes", "0"), "--nodes 0: at least 1"),
+        (("--kind", "mpijob", "--image", "a image"), "'a image' is no name of an image"),
+    ],
+)
+def test_what_kubernetes_would_refuse_is_one_line(
+    suite: str, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert run(suite, *words) == 2
+    told = capsys.readouterr()
+    assert said in told.err and told.err.count("\n") == 1 and told.out == ""
+
+
+def test_an_experiment_on_an_emulated_network_needs_no_cluster(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(suite, "--kind", "mpijob", experiment="alone") == 2
+    assert "has no case on the host's network (fabric netns)" in capsys.readouterr().err

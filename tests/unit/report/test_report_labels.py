@@ -1,0 +1,100 @@
+"""What suite validation found stands beside every emulated and simulated number of the report."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.claims.judge import write_claims
+from scaleproof.claims.schema import Label
+from scaleproof.record.store import Store
+from scaleproof.report.build import build
+from tests.unit.claims.test_claims_validation import verdict
+from tests.unit.report.report_levels import levels_example
+from tests.unit.report.report_results import claim
+from tools.reference import verdict_table
+
+MADE_UP = {"machine": "madeup", "code": "d" * 16, "judged_on": [{}]}
+EMULATED: dict[str, Any] = {"what": "emulation", "evidence": "emulated"}
+SIMULATED: dict[str, Any] = {"what": "predictions", "evidence": "simulated"}
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Emulation held, predictions missed; claims at each level, and one of predictions that is not reproduced."""
+    root = tmp_path_factory.mktemp("labels")
+    results, suite = levels_example(root)
+    found = [
+        verdict("reproduced", "validation.emulation", EMULATED, **MADE_UP),
+        verdict("not reproduced", "validation.prediction", SIMULATED, **MADE_UP, missed_by=0.07),
+    ]
+    write_claims(results / "claims" / "validation.full.json", found)
+    runs: dict[str, tuple[str, ...]] = {
+        level: tuple(record.launch for record in Store(results).records() if record.evidence == level)
+        for level in ("measured", "emulated", "simulated")
+    }
+    words: list[tuple[Any, Any]] = [
+        ("measured", "reproduced"),
+        ("emulated", "reproduced"),
+        ("simulated", "reproduced"),
+        ("simulated", "not reproduced"),
+    ]
+    old = Label(standing="not validated here", why=("as it was when this claim was judged",))
+    judged = [
+        claim(word, number, runs[level]).model_copy(
+            update={
+                "suite": "levels",
+                "size": "full",
+                "evidence": level,
+                "id": f"levels.{level}{number}",
+                "label": None if level == "measured" else old,
+            }
+        )
+        for number, (level, word) in enumerate(words)
+    ]
+    write_claims(results / "claims" / "levels.full.json", judged)
+    build(results, root / "reports", "full", [suite])
+    return root / "reports"
+
+
+def test_the_index_counts_verdicts_on_missed_evidence_apart(reports: Path) -> None:
+    text = (reports / "index.html").read_text()
+    assert "reproduced <b>3</b> <span>(1 on evidence whose validation was missed)</span>" in text
+    assert "not reproduced <b>1</b> <span>(1 on evidence whose validation was missed)</span>" in text
+    for words in ("emulated (validated)", "simulated (validation missed)", "is missed by 0.07 x: 1.12 is not between"):
+        assert words in text
+    assert "measured (" not in text and "as it was" not in text
+
+
+def test_a_suites_page_says_why(reports: Path) -> None:
+    text = (reports / "levels.html").read_text()
+    assert (
+        "<dt>Evidence</dt><dd>simulated (validation missed): validation.prediction (size smoke) is missed by 0.07 x"
+        in text
+    )
+    assert "<dt>Evidence</dt><dd>emulated (validated): validation.emulation (size smoke)" in text
+
+
+def test_every_launch_has_its_label_on_its_page_and_in_the_copy(reports: Path) -> None:
+    rows = list(csv.DictReader((reports / "runs.csv").read_text().splitlines()))
+    standing = {"measured": "", "emulated": "validated", "simulated": "missed"}
+    alone = [row for row in rows if row["evidence"] == "simulated" and row["ranks"] == "1" and row["status"] == "ok"]
+    assert alone and all(row["validation"] == "" for row in alone), "one rank sends nothing"
+    others = [row for row in rows if row["status"] == "ok" and row not in alone]
+    assert {row["evidence"] for row in others} == set(standing) and all(
+        row["validation"] == standing[row["evidence"]] for row in others
+    )
+    simulated = next(row for row in others if row["evidence"] == "simulated")
+    assert "simulated (validation missed)" in (reports / "runs" / f"{simulated['launch']}.html").read_text()
+
+
+def test_the_readme_counts_them_in_brackets() -> None:
+    common = {"suite": "s", "kind": "claim", "origin": "paper", "n": 6}
+    rows = [
+        {**common, "verdict": "reproduced", "label": label}
+        for label in (None, {"standing": "missed"}, {"standing": "validated"})
+    ]
+    assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in verdict_table(rows)

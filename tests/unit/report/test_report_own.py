@@ -1,0 +1,53 @@
+"""A suite's own metrics on its page: by arm, and by message size where they are per size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scaleproof.report.data import load
+from scaleproof.report.figures.style import looks
+from scaleproof.report.groups import arm
+from scaleproof.report.own import sections
+from tests.unit.report.report_results import example
+
+MODELS = """\
+from scaleproof.claims.metrics import Metric
+
+
+def calls(record, samples, nbytes):
+    return float((samples["nbytes"] == nbytes).sum()) if record.case.program == "transfer" else None
+
+
+METRICS = [Metric("calls", "1", "higher", size=calls)]
+"""
+
+
+def test_a_metric_at_few_sizes_has_a_column_per_size_and_a_row_per_arm(tmp_path: Path) -> None:
+    results, suite = example(tmp_path)
+    (suite.folder / "models.py").write_text(MODELS.replace('"transfer"', '"transfer" and nbytes'))
+    data = load(results, "smoke", [suite])[0]
+    found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
+    assert [column.split(" (")[0].replace("\u202f", " ") for column in found[0].tables[0].columns[1:-1]] == [
+        "calls at 1 KiB",
+        "calls at 1 MiB",
+    ]
+    assert {row.cells[0].text for row in found[0].tables[0].rows} == {arm(run) for run in data.done("transfer")}
+    assert found[0].panels == []
+
+
+def test_a_metric_at_many_sizes_is_drawn_over_them_with_a_row_per_size_and_a_column_per_arm(tmp_path: Path) -> None:
+    results, suite = example(tmp_path)
+    (suite.folder / "models.py").write_text(MODELS)
+    data = load(results, "smoke", [suite])[0]
+    found = sections(data, looks({arm(run): run.row["transport"] for run in data.runs}))
+    assert [row.cells[0].text.replace("\u202f", " ") for row in found[0].tables[0].rows] == ["0 B", "1 KiB", "1 MiB"]
+    assert {column.split(" (")[0] for column in found[0].tables[0].columns[1:]} == {
+        arm(run) for run in data.done("transfer")
+    }
+    assert [panel.title for panel in found[0].panels] == ["calls"]
+
+
+def test_without_metrics_of_its_own_a_suite_has_no_such_section(tmp_path: Path) -> None:
+    results, suite = example(tmp_path)
+    data = load(results, "smoke", [suite])[0]
+    assert sections(data, {}) == []

@@ -1,0 +1,226 @@
+"""Pages from a results folder: nothing hidden, nothing unescaped, the same bytes each time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from scaleproof.claims.schema import Verdict
+from scaleproof.claims.verdict import Outcome, with_control
+from scaleproof.report.build import build
+from scaleproof.report.csvs import FIRST
+from scaleproof.report.data import STATUSES, anchor, load
+from scaleproof.report.glossary import render
+from scaleproof.report.run import HEAD, TAIL, logs
+from scaleproof.report.verdicts import told
+from scaleproof.spec.suite import Suite
+from tests.unit.report.report_results import claim, example
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Suite, Path]:
+    """Results, suite and the folder of pages."""
+    root = tmp_path_factory.mktemp("report")
+    results, suite = example(root)
+    return results, suite, build(results, root / "reports", "smoke", [suite]).parent
+
+
+class Links(HTMLParser):
+    """Targets and ids of a page; `scripts` counts script elements."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.scripts = 0
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        for name, value in attrs:
+            if name in ("href", "xlink:href", "src") and value:
+                self.links.append(value)
+            if name == "id" and value:
+                self.ids.append(value)
+
+
+def test_every_link_leads_somewhere_in_the_report(made: tuple[Path, Suite, Path]) -> None:
+    pages = {page: Links(page) for page in made[2].rglob("*.html")}
+    for page, found in pages.items():
+        assert len(found.ids) == len(set(found.ids)), page
+        for link in found.links:
+            if link.startswith("data:"):
+                continue
+            name, _, target = link.partition("#")
+            goal = (page.parent / name).resolve() if name else page
+            assert goal.exists(), f"{page}: {link}"
+            assert not target or target in pages[goal].ids, f"{page}: {link}"
+
+
+def test_nothing_is_fetched_from_outside(made: tuple[Path, Suite, Path]) -> None:
+    for page in made[2].rglob("*.html"):
+        text = page.read_text()
+        assert not re.search(r'(?:src|href)="(?:https?:)?//', text), page
+        assert "@import" not in text and "url(http" not in text, page
+
+
+def test_what_a_rank_printed_stays_text(made: tuple[Path, Suite, Path]) -> None:
+    hostile = [page for page in made[2].rglob("*.html") if "owned" in page.read_text()]
+    assert len(hostile) >= 3
+    for page in hostile:
+        assert Links(page).scripts == 1, page
+        assert "\x1b" not in page.read_text(), page
+
+
+def test_the_same_results_give_the_same_bytes(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:
+    results, suite, reports = made
+    again = build(results, tmp_path, "smoke", [suite]).parent
+    first, second = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")} for folder in (reports, again)
+    )
+    assert first == second
+
+
+def test_every_planned_launch_is_counted_and_shown(made: tuple[Path, Suite, Path]) -> None:
+    results, suite, reports = made
+    (data,) = load(results, "smoke", [suite])
+    counts = data.counts()
+    assert counts["planned"] == sum(counts[status] for status in STATUSES) == 30 + 3 + 4
+    assert (counts["failed"], counts["not_runnable"], counts["missing"]) == (1, 1, 2)
+    page = (reports / "example.html").read_text()
+    table = page[page.index('id="t-launches"') :]
+    assert table[table.index("<tbody>") :].count("<tr data-tags=") == counts["planned"]
+    assert table.count("topology=closed-ring") == 12 and '<select data-axis="topology">' in page
+    assert "no such library" in table
+
+
+def test_machine_copies_hold_all_claims_and_planned_launches(made: tuple[Path, Suite, Path]) -> None:
+    reports = made[2]
+    claims = json.loads((reports / "claims.json").read_text())["claims"]
+    assert len(claims) == 8
+    assert {
+        "id",
+        "suite",
+        "statement",
+        "published",
+        "ours",
+        "interval",
+        "n",
+        "unit",
+        "evidence",
+        "verdict",
+        "rule",
+        "runs",
+    } <= claims[0].keys()
+    rows = list(csv.reader((reports / "runs.csv").read_text().splitlines()))
+    assert tuple(rows[0][: len(FIRST)]) == FIRST
+    assert "throughput" in rows[0]
+    assert len(rows) == 1 + 37
+
+
+def test_every_claim_has_its_place_with_its_rule(made: tuple[Path, Suite, Path]) -> None:
+    page = (made[2] / "example.html").read_text()
+    for number in range(8):
+        assert page.count(f'id="claim-example.claim{number}"') == 1
+        assert f"number {number}" in page
+
+
+def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
+    rule = claim("reproduced", 0, ()).rule
+    found = told(rule)
+    assert (found.finding, "; ".join([found.finding, *found.rests_on])) == ("all of it within 20 % of 6.5", rule)
+    for name in ("index.html", "example.html"):
+        page = (made[2] / name).read_text()
+        assert all(f"<li>{each}</li>" in page for each in found.rests_on)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("reproduced", "but the control shows the effect too"), ("inconclusive", "the control decides nothing")],
+)
+def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, words: str) -> None:
+    control = Outcome(
+        "inconclusive" if verdict == "inconclusive" else "reproduced", "3 in [2, 4]: all of it at least 2"
+    )
+    found = told(with_control(Outcome("reproduced", claim("reproduced", 0, ()).rule), control).rule)
+    assert words in found.finding
+    assert len(found.rests_on) == 5 and not any("control" in each for each in found.rests_on)
+
+
+def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:
+    page = build(tmp_path / "nothing", tmp_path / "reports", "smoke", [made[1]]).read_text()
+    assert "There are no verdicts at size smoke yet" in page
+
+
+def test_the_banner_says_which_machine_this_was_and_that_smoke_is_no_result(made: tuple[Path, Suite, Path]) -> None:
+    page = (made[2] / "index.html").read_text()
+    assert "a smoke number is not a result" in page
+    for fact in (
+        "Made-up Processor &lt;2&gt;",
+        "7.81\u202fGiB",
+        "6.1.0-test",
+        "measured",
+        "2026-01-01",
+        "digest dddd",
+        "launches with more ranks than cores",
+    ):
+        assert fact in page
+
+
+def test_the_index_stays_small(made: tuple[Path, Suite, Path]) -> None:
+    assert (made[2] / "index.html").stat().st_size < 2_000_000
+
+
+def test_a_run_page_shows_bytes_on_the_wire_beside_bytes_asked(made: tuple[Path, Suite, Path]) -> None:
+    page = next(
+        page
+        for page in sorted((made[2] / "runs").glob("*.html"))
+        if "2 ranks" in page.read_text() and "✓ ok" in page.read_text()
+    )
+    text = page.read_text()
+    assert "lo (carried it)" in text
+    assert "105.6 %" in text, "95 MB on the wire for 2 times 45 MB asked"
+    assert "every pair of ranks connects on lo" in text and "± 0.900" in text
+
+
+def test_a_failed_run_shows_who_was_silent_first_and_what_the_others_waited_for(made: tuple[Path, Suite, Path]) -> None:
+    text = next(page.read_text() for page in (made[2] / "runs").glob("*.html") if "Flight recorder" in page.read_text())
+    assert "was silent first" in text and "everybody waits for it" in text and "Stacks of rank 0" in text
+
+
+def test_a_section_quotes_the_noise_floor_of_its_metrics(made: tuple[Path, Suite, Path]) -> None:
+    text = (made[2] / "example.html").read_text()
+    assert "throughput ± 3.4 %" in text
+    assert "12.3" in (made[2] / "machine.html").read_text()
+
+
+def test_a_long_log_keeps_its_ends_and_its_line_numbers(tmp_path: Path) -> None:
+    total = HEAD + TAIL + 500
+    (tmp_path / "rank-10.log").write_text("\n".join(f"line {number}" for number in range(1, total + 1)))
+    (tmp_path / "rank-2.log").write_bytes(b"\xff broken\n")
+    (tmp_path / "launcher.log").write_text("")
+    second, tenth, launcher = logs(tmp_path)
+    assert (second.rank, tenth.rank, launcher.rank) == ("2", "10", "launcher")
+    assert (tenth.total, tenth.left_out, tenth.lines[-1]) == (total, 500, (total, f"line {total}"))
+    assert tenth.lines[HEAD][0] == HEAD + 501
+
+
+def test_metric_pages_show_raw_html_as_text_and_link_each_other() -> None:
+    html = render(
+        "# a\n\n<script>x</script> [b](b.md) [out](../x.md) [far](https://example.org/)\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+    )
+    assert "<script>" not in html
+    assert '<a href="#b">b</a>' in html
+    assert "../x.md" not in html and "https://example.org/" in html
+    assert "<h2>a</h2>" in html and "<table>" in html
+
+
+def test_anchors_are_harmless_and_distinct() -> None:
+    assert anchor("das2016.vgga_n-1") == "das2016.vgga_n-1"
+    assert re.fullmatch(r"[\w.-]+", anchor('a" onclick="x'))
+    assert anchor("a b") != anchor("a/b")

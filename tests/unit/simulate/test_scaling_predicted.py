@@ -1,0 +1,343 @@
+"""Predictions of scaling: what is asked is what is simulated, what binds is what would help, and mistakes are one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleproof.claims.judge import write_claims
+from scaleproof.cli import main
+from scaleproof.commands.predict_question import efficiency_of, nodes_of
+from scaleproof.record.digest import code_digest, machine_id
+from scaleproof.simulate.engine import simulate
+from scaleproof.simulate.model import CostModel, Uncertain
+from scaleproof.simulate.scaling import Question
+from scaleproof.spec.cluster import cluster_of
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads import dnn
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.profile import Profile, Spread, peak_profile, write
+from scaleproof.workloads.vgg import vgg_a
+from tests.unit.claims.test_claims_validation import verdict
+
+NETWORK: Network = vgg_a(64, 0.25)
+FREE = CostModel((None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "free")
+UNSURE = CostModel(
+    (None,),
+    (Uncertain("alpha", 3e-5, 1e-5, 9e-5),),
+    (Uncertain("beta", 0.0),),
+    Uncertain("gamma", 1e-10, 0.0, 3e-10),
+    0.9,
+    "unsure",
+)
+ENGINEERS = ["predict", "--fabric", "25g", "--peak", "2", "--efficiency", "0.4..0.6"]
+
+
+def question(
+    costs: CostModel = UNSURE, shares: tuple[float, ...] = (0.5,), minibatch: int | None = 64, **fields: Any
+) -> Question:
+    def profiles(case: Any) -> tuple[Profile, ...]:
+        return tuple(
+            peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", share) for share in shares
+        )
+
+    given = {
+        "transport": "tcp",
+        "collective": "ring",
+        "strategy": "sync_overlap",
+        "workload": "vgg_a",
+        "link_mbit": 1000.0,
+    }
+    given |= {"profile": "xeon_e5_2698v3_x2", "efficiency": shares[0], **fields}
+    return Question(given, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
+
+
+def test_a_point_is_what_the_simulator_says_of_its_case():
+    asked = question()
+    point, case = asked.point(4), asked.case(4)
+    prediction = simulate(
+        case.model_copy(update={"workload": "vgg_a", "image_side": 64, "width": 0.25}),
+        asked.profiles(case)[0],
+        cluster_of(case),
+        UNSURE.central(),
+    )
+    assert point.step_s.value == pytest.approx(prediction.step_s)
+    assert point.throughput.value == pytest.approx(64 / prediction.step_s)
+    assert point.exposed_s.value == pytest.approx(prediction.step_s - asked.profiles(case)[0].step_s)
+    assert point.speedup.value == pytest.approx(asked.point(1).step_s.value / prediction.step_s)
+
+
+@pytest.mark.parametrize("strategy", ["sync_overlap", "distributed_update"])
+def test_exposed_is_what_a_step_takes_beyond_a_nodes_own_computing(strategy: str):
+    asked = question(FREE, strategy=strategy, link_mbit=None)
+    measured = asked.profiles(asked.case(8))[0].model_copy(update={"update_s": Spread(median=0.5)})
+    point = Question(asked.fields, NETWORK, FREE, lambda case: (measured,), 64).point(8)
+    assert point.exposed_s.value == pytest.approx(0.0, abs=1e-9)
+    updated = 0.5 if strategy == "sync_overlap" else 0.5 / 8
+    assert point.compute_s.value == pytest.approx(measured.step_s - 0.5 + updated)
+
+
+def test_without_communication_costs_scaling_is_ideal_and_computing_binds():
+    point = question(FREE, link_mbit=None).point(16)
+    assert (point.efficiency.value, point.exposed_s.value) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-12))
+    assert point.binds == "compute" and point.gains["compute"] == pytest.approx(0.5)
+
+
+def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
+    whole = question(shares=(0.5, 0.4, 0.6)).point(8)
+    for share in (0.4, 0.5, 0.6):
+        part = question(shares=(share,)).point(8)
+        assert whole.throughput.low <= part.throughput.value <= whole.throughput.high
+        assert part.step_s.low < part.step_s.value < part.step_s.high, "costs are uncertain too"
+    slowest = question(shares=(0.4,)).point(8).step_s
+    assert slowest.value < whole.step_s.high <= slowest.high, "costs are drawn at the ends of the range too"
+    assert question(FREE, link_mbit=1000.0).point(8).step_s.low == question(FREE, link_mbit=1000.0).point(8).step_s.high
+
+
+@pytest.mark.parametrize(
+    ("fields", "costs", "binds"),
+    [
+        ({"link_mbit": 10.0}, FREE, "link"),
+        (
+            {"link_mbit": None},
+            CostModel(
+                (None,), (Uncertain("alpha", 0.05),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, ""
+            ),
+            "latency",
+        ),
+        (
+            {"link_mbit": None},
+            CostModel(
+                (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 1e-6),), Uncertain("gamma", 0.0), 1.0, ""
+            ),
+            "transport",
+        ),
+        ({"link_mbit": 10.0, "strategy": "parameter_server", "servers": 1}, FREE, "server"),
+        ({"link_mbit": 1e7}, FREE, "compute"),
+    ],
+)
+def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any], costs: CostModel, binds: str):
+    point = question(costs, **fields).point(8)
+    assert point.binds == binds
+    assert all(0 <= gain <= 0.5 + 1e-9 for name, gain in point.gains.items()), (
+        "half of the time of one resource is half of the step at most"
+    )
+
+
+def test_the_most_useful_nodes_are_found_to_the_node():
+    asked = question(minibatch=None, link_mbit=2000.0)
+    useful = asked.useful([1, 4, 16, 64], 0.5)
+    assert asked.point(useful.value).efficiency.value >= 0.5 > asked.point(useful.value + 1).efficiency.value
+    assert useful.low <= useful.value <= useful.high
+    assert useful.at_end == ""
+
+
+def test_a_minibatch_ends_what_can_be_asked_for():
+    useful = question(FREE, link_mbit=None).useful([1, 8, 64], 0.5)
+    assert (useful.value, useful.at_end) == (64, "the minibatch has no more samples")
+    assert question().counts(1, 10) == [1, 2, 4, 8]
+    assert question(FREE, link_mbit=0.001).useful([8, 64], 0.5).value == 0
+
+
+def test_there_are_never_more_servers_than_nodes():
+    assert [question(strategy="parameter_server", servers=4).case(nodes).servers for nodes in (1, 2, 8)] == [1, 2, 4]
+
+
+def test_a_measured_profile_is_drawn_from_its_intervals():
+    def measured(case: Any) -> tuple[Profile, ...]:
+        reckoned = peak_profile(NETWORK, case.minibatch // case.ranks, "xeon_e5_2698v3_x2", 0.5)
+
+        def wide(time: Spread) -> Spread:
+            return Spread(median=time.median, low=time.median * 0.9, high=time.median * 1.1, n=6)
+
+        layers = tuple(
+            one.model_copy(
+                update={
+                    "forward_s": wide(one.forward_s),
+                    "backward_s": wide(one.backward_s),
+                    "weight_s": wide(one.weight_s),
+                }
+            )
+            for one in reckoned.layers
+        )
+        return (reckoned.model_copy(update={"framework": "torch", "layers": layers}),)
+
+    asked = Question(question().fields, NETWORK, FREE, measured, 64)
+    step = asked.point(1).step_s
+    assert 0.85 * step.value < step.low < 0.95 * step.value and 1.05 * step.value < step.high < 1.18 * step.value
+
+
+def test_the_table_the_picture_and_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / "new" / "scaling.svg"
+    assert (
+        main(
+            [
+                *ENGINEERS,
+                "--workload",
+                "vgg_a",
+                "--minibatch",
+                "96",
+                "--nodes",
+                "1..64",
+                "--out",
+                str(out),
+                "--results",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
+    said = capsys.readouterr().out
+    assert "132.9 M parameters" in said and "worth it up to" in said and "evidence: simulated" in said
+    assert "left out: 64 nodes do not divide" in said
+    text = out.read_text()
+    assert text.startswith("<?xml") and "simulated" in text and "#0068a8" in text
+    assert not any(stand_in in text for stand_in in ("#010101", "#020202", "#050000", "#060001")), (
+        "colours of pages only"
+    )
+
+
+def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = [*ENGINEERS, "--workload", "cd_dnn", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["label"]["standing"] == "not validated here"
+    here = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"costs": "fitted"}]}
+    missed = verdict(
+        "not reproduced",
+        "validation.prediction",
+        {"what": "predictions", "evidence": "simulated", "alike": ["costs"]},
+        **here,
+        missed_by=0.07,
+    )
+    write_claims(tmp_path / "claims" / "validation.small.json", [missed])
+    assert main([word if word != "--json" else f"--out={tmp_path / 'p.svg'}" for word in words]) == 0
+    said = capsys.readouterr().out
+    assert "evidence: simulated (validation missed); costs of messages" in said
+    assert "  validation missed: validation.prediction (size smoke) is missed by 0.07 x" in said
+    write_claims(tmp_path / "claims" / "validation.small.json", [missed.model_copy(update={"verdict": "reproduced"})])
+    assert main(words) == 0
+    label = json.loads(capsys.readouterr().out)["label"]
+    assert label == {"standing": "not validated here", "why": ["predictions: not judged on costs stated"]}
+
+
+def test_a_module_of_the_users_own_for_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "my_own_models.py").write_text(
+        "from torch import nn\ndef net():\n    return nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 10))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = [
+        *ENGINEERS,
+        "--workload",
+        "my_own_models:net",
+        "--input",
+        "64",
+        "--nodes",
+        "1,3",
+        "--json",
+        "--results",
+        str(tmp_path),
+    ]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parameters"] == 64 * 512 + 512 + 512 * 10 + 10
+    assert [point["nodes"] for point in found["points"]] == [1, 3]
+    assert found["evidence"] == "simulated" and {"value", "low", "high"} == set(found["points"][1]["efficiency"])
+    assert list(tmp_path.glob("*.png")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--workload", "vgg_b"], "unknown workload 'vgg_b'; did you mean 'vgg_a'?"),
+        (["--workload", "vgg_a", "--fabric", "25gb"], "unknown fabric '25gb'; did you mean '25g'?"),
+        (["--workload", "vgg_a", "--transport", "tpc"], "unknown transport 'tpc'; did you mean 'tcp'?"),
+        (["--workload", "vgg_a", "--strategy", "symc"], "--strategy: unknown strategy 'symc'"),
+        (["--workload", "vgg_a", "--servers", "3"], "--servers: strategy 'sync_overlap' has no servers"),
+        (
+            ["--workload", "vgg_a", "--profile", "xeon"],
+            "--profile names a node type, --peak gives its rate: one of them",
+        ),
+        (["--workload", "vgg_a", "--efficiency", "7"], "--efficiency '7'"),
+        (["--workload", "vgg_a", "--minibatch", "7", "--nodes", "2,4"], "no such number divides --minibatch 7"),
+        (["--workload", "vgg_a", "--minibatch", "0"], "--minibatch 0: give at least one sample"),
+        (["--workload", "vgg_a", "--input", "3x8x8"], "--input is for a torch module"),
+        (["--workload", "vgg_a", "--out", "a.jpg"], "a picture ends in .png"),
+        (["--workload", "vgg_a", "--least", "2"], "--least 2"),
+        (["--workload", "vgg_a", "--transport", "shm"], "--transport shm ends at the node"),
+        (["--workload", "torch.nn:ReLU", "--width", "0.5"], "reduce networks of ours"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_nearest_name(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main([*ENGINEERS, *words, "--results", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
+def test_what_is_missing_is_named_with_the_command_that_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["predict", "--workload", "vgg_a", "--fabric", "25g", "--results", str(tmp_path)]) == 2
+    assert "scaleproof profile --workload vgg_a --batch 32" in capsys.readouterr().err
+    assert main(["predict", "--workload", "vgg_a", "--fabric", "25g", "--peak", "2", "--results", str(tmp_path)]) == 2
+    assert "--efficiency LOW..HIGH is missing" in capsys.readouterr().err
+
+
+def test_this_machines_own_profile_is_taken_where_it_was_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    network = dnn.cd_dnn(None, 0.25)
+    reckoned = peak_profile(network, 32, "xeon_e5_2698v3_x2", 0.5, width=0.25)
+    measured = reckoned.model_copy(
+        update={"framework": "torch", "threads": 1, "node": machine_id(), "workload": "cd_dnn"}
+    )
+    write(measured, tmp_path / "machines" / machine_id())
+    words = [
+        "predict",
+        "--workload",
+        "cd_dnn",
+        "--width",
+        "0.25",
+        "--fabric",
+        "10g",
+        "--nodes",
+        "1,2",
+        "--json",
+        "--results",
+        str(tmp_path),
+    ]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["points"][0]["step_s"]["value"] == pytest.approx(reckoned.step_s)
+    assert any("every node computes as long as every other" in words for words in found["assumed"])
+    assert found["compute"] == "this machine, 1 thread" and any(
+        "not fitted on this machine" in words for words in found["assumed"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("1..8", [1, 2, 4, 8]), ("3..20", [3, 4, 8, 16, 20]), ("5,1,5", [1, 5]), ("7", [7]), ("4..4", [4])],
+)
+def test_numbers_of_nodes(text: str, found: list[int]):
+    assert nodes_of(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "8..1", "1..", "a", "1..9999", "-1"])
+def test_what_is_no_number_of_nodes(text: str):
+    with pytest.raises(SpecError, match="--nodes"):
+        nodes_of(text)
+
+
+@pytest.mark.parametrize(("text", "found"), [("0.5", (0.5, 0.5)), ("0.4..0.6", (0.4, 0.6)), ("1", (1.0, 1.0))])
+def test_shares_of_a_peak(text: str, found: tuple[float, float]):
+    assert efficiency_of(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "0", "0.6..0.4", "1.2", "x", "0.1..0.2..0.3", "nan"])
+def test_what_is_no_share_of_a_peak(text: str):
+    with pytest.raises(SpecError, match="--efficiency"):
+        efficiency_of(text)

@@ -1,0 +1,227 @@
+"""What suite awan2019 brings: kinds of pointers and their cache, reduction where an array lies, metrics over the arms
+of a repetition."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import suite_metrics
+from scaleproof.core.context import RankContext
+from scaleproof.programs.own import load_entry
+from scaleproof.rank.testing import run_ranks
+from scaleproof.spec import registry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.suite import load_suite
+
+FOLDER = Path(__file__).parents[3] / "suites" / "awan2019"
+PROGRAMS = FOLDER / "programs"
+
+
+def module(name: str) -> Any:
+    load_entry(PROGRAMS, "pointer_cache")
+    return importlib.import_module(f"suite_programs.{name}")
+
+
+class Driver:
+    """Knows allocations and counts what it is asked."""
+
+    def __init__(self, *allocations: tuple[int, int, str]) -> None:
+        self.allocations, self.asked = list(allocations), 0
+
+    def query(self, address: int, nbytes: int) -> Any:
+        self.asked += 1
+        found = [known for known in self.allocations if known[0] <= address < known[1]]
+        return module("kinds").Known(*(found[0] if found else (address, address + nbytes, "host")))
+
+
+def test_an_allocation_is_asked_about_once_whatever_part_of_it_travels():
+    driver = Driver((1000, 2000, "device"))
+    kinds = module("kinds").Kinds(driver, cached=True)
+    assert [kinds.of(address, 100) for address in (1000, 1500, 1900, 1500)] == ["device"] * 4
+    assert driver.asked == kinds.queries == 1
+
+
+def test_without_the_cache_every_message_asks():
+    kinds = module("kinds").Kinds(driver := Driver((1000, 2000, "device")), cached=False)
+    assert [kinds.of(1000, 100) for _ in range(3)] == ["device"] * 3
+    assert driver.asked == 3
+
+
+def test_what_was_freed_is_asked_about_again_and_may_be_another_kind():
+    kinds = module("kinds").Kinds(driver := Driver((1000, 2000, "device"), (3000, 4000, "device")), cached=True)
+    assert [kinds.of(1000, 8), kinds.of(3000, 8)] == ["device", "device"]
+    driver.allocations.pop(0)
+    kinds.freed(1000, 1000)
+    assert [kinds.of(1200, 8), kinds.of(3500, 8)] == ["host", "device"]
+    assert driver.asked == 3
+
+
+def test_bytes_beyond_what_is_known_are_asked_about():
+    kinds = module("kinds").Kinds(driver := Driver(), cached=True)
+    assert [kinds.of(*part) for part in ((1000, 100), (1050, 100), (1000, 150), (1050, 100), (900, 50))] == ["host"] * 5
+    assert driver.asked == 4  # (1050, 100) replaces (1000, 100), then (1000, 150) covers it
+
+
+def test_the_cuda_driver_is_read_as_it_answers():
+    answers = {(2, 5000): 2, (11, 5000): 4096, (12, 5000): 8192}  # memory type, start and size of the range
+
+    def attribute(value: Any, number: int, address: ctypes.c_uint64) -> int:
+        found = answers.get((number, address.value))
+        if found is not None:
+            ctypes.cast(value, ctypes.POINTER(ctypes.c_uint64))[0] = found
+        return 0 if found is not None else 1  # CUDA_ERROR_INVALID_VALUE for memory that it does not know
+
+    driver = module("kinds").CudaDriver(SimpleNamespace(cuPointerGetAttribute=attribute))
+    known = driver.query(5000, 16)
+    assert (known.start, known.stop, known.kind) == (4096, 4096 + 8192, "device")
+    assert driver.query(77, 16).kind == "host"
+
+
+class Device:
+    """Memory that the host reaches only by copies."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.size, self.moved = values, values.size, 0
+
+    def fetch(self, start: int, stop: int) -> np.ndarray:
+        self.moved += stop - start
+        return self.values[start:stop].copy()
+
+    def add(self, start: int, given: np.ndarray) -> None:
+        self.moved += given.size
+        self.values[start : start + given.size] += given
+
+    def put(self, start: int, given: np.ndarray) -> None:
+        self.moved += given.size
+        self.values[start : start + given.size] = given
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_reduced_where_it_lies_is_the_sum_and_moves_what_a_ring_moves(ranks: int):
+    fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": ranks}
+    case, size = parse_case({**fields, "transport": "tcp", "collective": "ring"}), 31
+    reduce = module("memories").reduce_where_it_lies
+
+    def body(context: RankContext) -> None:
+        transport = registry.load("transport", "tcp").connect(context)
+        device = Device(np.arange(size, dtype=np.float32) * (context.rank + 1))
+        reduce(transport, device, np.empty(size, np.float32))
+        assert (device.values == np.arange(size) * ranks * (ranks + 1) / 2).all()
+        assert device.moved <= 4 * (ranks - 1) * -(-size // ranks)
+        transport.barrier()
+        transport.close()
+
+    assert run_ranks(case, body) == [""] * ranks
+
+
+@pytest.mark.parametrize(
+    ("entry", "options"), [("pointer_cache", {"driver": "cuda"}), ("device_reduce", {"device": "cuda"})]
+)
+def test_arms_for_a_gpu_say_that_they_need_one(entry: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module("pointer_cache"), "gpus", lambda: 0)
+    program = load_entry(PROGRAMS, entry)
+    if entry == "device_reduce":
+        monkeypatch.setattr(program, "gpus", lambda: 0)
+    case = parse_case(
+        {"suite": "t", "experiment": "t", "arm": "t", "program": "own", "entry": entry, "ranks": 2, "options": options}
+    )
+    reason, advice = program.obstacle(case)
+    assert "no GPU" in reason and "libcuda" in advice
+    emulated = case.model_copy(update={"options": {"driver": "emulated", "device": "emulated"}})
+    assert program.obstacle(emulated) is None
+
+
+def trained(arm: str, speed: float, workload: str = "mobilenet") -> Launch:
+    """A launch whose only step of 8 samples on 2 ranks takes 8 / speed s."""
+    fields = {
+        "program": "train",
+        "ranks": 2,
+        "transport": "gloo",
+        "strategy": "sync",
+        "workload": workload,
+        "minibatch": 8,
+        "steps": 1,
+    }
+    case = parse_case({"suite": "t", "experiment": "t", "arm": arm, **fields})
+    end = round(8 / speed * 1e9)
+    rows = [("step", rank, 0, 0, end, 0, False) for rank in (0, 1)]
+    rows += [("start", rank, 0, 0, 0, 0, False) for rank in (0, 1)] + [
+        ("end", rank, 0, end, end, 0, False) for rank in (0, 1)
+    ]
+    return Launch(_record(case), _samples(rows))
+
+
+def reduced(arm: str, seconds: float) -> Launch:
+    case = parse_case(
+        {
+            "suite": "t",
+            "experiment": "t",
+            "arm": arm,
+            "program": "collective",
+            "ranks": 2,
+            "transport": "gloo",
+            "sizes": [8, 4096],
+        }
+    )
+    rows = [
+        ("all_reduce", rank, 0, 0, round(part * 1e9), nbytes, False)
+        for rank in (0, 1)
+        for nbytes, part in ((8, 1.0), (4096, seconds))
+    ]
+    return Launch(_record(case), _samples(rows))
+
+
+def _record(case: Any) -> Any:
+    return SimpleNamespace(case=case, ranks=[], clocks=[], clock_offsets={}, plan_index=0, excluded="")
+
+
+def _samples(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["event", "rank", "step", "start_ns", "end_ns", "nbytes", "warmup"]).assign(
+        value=float("nan")
+    )
+
+
+def test_configurations_are_counted_by_network_and_pair_of_arms():
+    metrics = suite_metrics(FOLDER)
+    block = [trained("grpc_ps", 10), trained("grpc_mpi_ps", 30), trained("horovod_mpi", 20), trained("mpi", 99)]
+    block += [
+        trained("grpc_ps", 10, "resnet50"),
+        trained("horovod_gloo", 5, "resnet50"),
+        trained("horovod_mpi", 11, "resnet50"),
+    ]
+    wins, count = metrics["no_grpc_wins"].block, metrics["no_grpc_configurations"].block
+    assert wins and count and (wins(block), count(block)) == (0.5, 4)
+    assert (wins([trained("mpi", 1)]), count([trained("mpi", 1)])) == (None, None)
+    beside = [
+        *block,
+        trained("tensorflow_mirrored", 1),
+        trained("tensorflow_mirrored", 99, "resnet50"),
+    ]  # an all-reduce over gRPC is of neither class
+    assert (wins(beside), count(beside)) == (0.5, 4)
+
+
+@pytest.mark.parametrize(("speeds", "rho"), [((30, 20, 10), 1.0), ((10, 20, 30), -1.0), ((20, 30, 10), 0.5)])
+def test_throughput_is_ranked_beside_the_all_reduce_at_its_largest_size(speeds: tuple[int, int, int], rho: float):
+    block = [trained(arm, speed) for arm, speed in zip(("horovod_mpi", "mpi", "gloo"), speeds, strict=True)]
+    block += [reduced("horovod_mpi_allreduce", 0.1), reduced("mpi_allreduce", 0.2), reduced("gloo_allreduce", 0.3)]
+    correlation = suite_metrics(FOLDER)["allreduce_rank_correlation"].block
+    assert correlation is not None and correlation(block) == pytest.approx(rho)
+    assert correlation(block[:-1]) is None
+
+
+def test_every_row_of_the_paper_has_its_claim_and_those_that_gate_are_served_or_say_what_they_need():
+    rows, claims = load_published(FOLDER), load_claims(load_suite(FOLDER))
+    assert len(rows) == 40 and {claim.form.id for claim in claims if claim.row} == set(rows)
+    for claim in claims:
+        if claim.row and claim.row.gate:
+            assert (claim.form.rule and claim.form.experiment) or claim.form.needs, claim.form.id

@@ -1,0 +1,61 @@
+"""The suite vigna2007: every row has its claim, rows of data that are not here are shown only, and every claim of our
+own finds launches at size smoke."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.pool import matches
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import Suite, load_suite
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return load_suite("vigna2007", ROOT / "suites")
+
+
+def test_published_rows_are_those_of_their_sources(suite: Suite) -> None:
+    rows = load_published(suite.folder)
+    values = {name.removeprefix("vigna2007."): row.value for name, row in rows.items()}
+    assert values == {
+        "altavista2002.nodes": 1413511390,
+        "altavista2002.arcs": 6636600779,
+        "altavista2002.dangling": 53.74,
+        "altavista2002.isolated": 49,
+        "altavista2002.largest_scc": 3.54,
+        "altavista2002.average_degree": 4.695,
+        "altavista2002.reachable_pairs": 1.61,
+        "web_stanford.nodes": 281903,
+        "web_stanford.edges": 2312497,
+        "web_stanford.largest_wcc": 90.6,
+        "web_stanford.largest_scc": 53.4,
+        "web_stanford.diameter": 674,
+        "web_stanford.dangling": 172,
+    }
+    assert Counter(row.provenance for row in rows.values()) == {"paper": 7, "secondary": 5, "memory_medium": 1}
+
+
+def test_without_launches_only_arithmetic_is_judged(suite: Suite, tmp_path: Path) -> None:
+    found = {result.id: result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    judged = {name.removeprefix("vigna2007.") for name, result in found.items() if result.verdict == "reproduced"}
+    assert judged == {"altavista2002.average_degree", "web_stanford.largest_wcc", "web_stanford.largest_scc"}
+    assert {result.verdict for result in found.values() if result.kind == "context"} == {None}
+    assert found["vigna2007.web_stanford.dangling"].verdict == "unverified"
+    assert {result.verdict for result in found.values() if result.origin == "own"} == {"inconclusive"}
+
+
+@pytest.mark.parametrize("size", ["smoke", "small", "full"])
+def test_every_claim_of_our_own_has_launches_on_all_its_sides(suite: Suite, size: str) -> None:
+    chosen = suite.experiment("pagerank").size(size)
+    assert chosen.launches >= 6
+    for claim in load_claims(suite):
+        form = claim.form
+        sides = [form.select, form.against, form.control.select if form.control else None]
+        for side in sides if form.origin == "own" else []:
+            assert side is None or any(matches(case, side) for case in chosen.cases), f"{form.id}: {side}"

@@ -1,0 +1,258 @@
+"""The suite zou2017: rows as published, its lemmas against the derived figures, metrics on records made by hand, and
+the integer program."""
+
+from __future__ import annotations
+
+import math
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.record.store import Store
+from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.workloads.alexnet import alexnet
+from tests.unit.claims.claims_samples import record, samples
+
+ROOT = Path(__file__).resolve().parents[3]
+MODELS = runpy.run_path(str(ROOT / "suites" / "zou2017" / "models.py"))
+OWN = {"program": "own", "suite": "zou2017", "experiment": "overhead", "entry": "overhead", "arm": "slept"}
+SWEEP = {"workers": 4, "nbytes": 1 << 20, "compute_ms": 140, "first_share": 0}
+MEASURED = st.tuples(st.floats(1e-4, 10), st.integers(0, 1 << 30))
+TABLES = st.lists(
+    st.dictionaries(st.sampled_from(["direct", "gemm", "fft", "winograd"]), MEASURED, min_size=1),
+    min_size=1,
+    max_size=5,
+)
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return load_suite("zou2017", ROOT / "suites")
+
+
+@pytest.fixture(scope="module")
+def metrics(suite: Suite) -> dict[str, Metric]:
+    return suite_metrics(suite.folder)
+
+
+def test_rows_are_those_of_their_sources_and_none_may_decide(suite: Suite) -> None:
+    rows = load_published(suite.folder)
+    assert Counter(row.provenance for row in rows.values()) == {"derived": 15, "memory_high": 2, "memory_medium": 1}
+    assert not any(row.gate for row in rows.values())
+    assert [claim.form.id for claim in load_claims(suite) if claim.row] == list(rows)
+
+
+def test_without_launches_algebra_alone_is_judged(suite: Suite, tmp_path: Path) -> None:
+    found = {result.id.removeprefix("zou2017."): result for result in judge_suite(suite, "smoke", Store(tmp_path))}
+    assert {name for name, result in found.items() if result.verdict == "reproduced"} == {"own.algebra"}
+    assert {found[name].verdict for name in ("lemma1", "lemma1.example", "lemma2")} == {"unverified"}
+    derived = [result for result in found.values() if result.provenance == "derived"]
+    assert {result.verdict for result in derived} == {None}
+    for result in derived:
+        assert result.ours == pytest.approx(result.published, rel=0.005), result.id
+
+
+def test_a_wrong_lemma_is_seen_in_the_derived_rows(suite: Suite, metrics: dict[str, Metric]) -> None:
+    rows = load_published(suite.folder)
+    model = metrics["lemma_rows_off"].model
+    assert model is not None and model({}, rows) == 0
+    wrong = {
+        name: row.model_copy(update={"value": 3.15}) if name == "zou2017.speedup.r10.g4" else row
+        for name, row in rows.items()
+    }
+    assert model({}, wrong) == 1
+
+
+@given(st.floats(0, 10), st.integers(1, 128))
+def test_lemma_1_and_its_inverse_agree(ratio: float, workers: int) -> None:
+    alpha = MODELS["efficiency"](ratio, workers)
+    assert 1 / workers <= alpha * (1 + 1e-9) and alpha <= 1
+    assert alpha * workers <= (1 + ratio) / ratio * (1 + 1e-9) if ratio else alpha == 1
+    if workers > 1 and ratio > 1e-6:
+        assert MODELS["largest_overhead_ratio"](workers, alpha) == pytest.approx(ratio, rel=1e-4)
+
+
+def steps(ranks: int, compute_ms: float, overhead_ms: float) -> Launch:
+    rows = [
+        (rank, event, number, 0, length)
+        for rank in range(ranks)
+        for number in range(3)
+        for event, length in (("compute", compute_ms), ("overhead", overhead_ms), ("step", compute_ms + overhead_ms))
+    ]
+    return Launch(record({**OWN, "ranks": ranks, "transport": "shm"}), samples(*rows))
+
+
+def test_efficiency_is_held_against_the_overhead_ratio_of_one_worker(metrics: dict[str, Metric]) -> None:
+    ratio, pair = metrics["overhead_ratio"].launch, metrics["over_lemma1"].pair
+    assert ratio is not None and pair is not None
+    one = steps(1, 100, 10)
+    assert ratio(one.record, one.samples) == pytest.approx(0.1)
+    assert pair(steps(4, 25, 10), one) == pytest.approx(1)
+    assert pair(steps(4, 25, 20), one) == pytest.approx(35 / 45)
+    assert ratio(steps(4, 25, 10).record, steps(4, 25, 10).samples) is None
+
+
+def rounds(ranks: int, took_ms: float, **options: Any) -> Launch:
+    case = {
+        **OWN,
+        "experiment": "servers",
+        "entry": "servers",
+        "arm": "workers_4",
+        "ranks": ranks,
+        "transport": "tcp",
+        "options": {**SWEEP, **options},
+    }
+    return Launch(
+        record(case), samples(*((rank, "round", number, 0, took_ms) for rank in range(ranks) for number in range(3)))
+    )
+
+
+def test_the_knee_of_a_sweep_is_held_against_the_bound_with_the_measured_rate(metrics: dict[str, Metric]) -> None:
+    block, rate = metrics["beyond_bound"].block, metrics["server_rate"].launch
+    assert block is not None and rate is not None
+    alone = rounds(5, 350, compute_ms=0)
+    assert rate(alone.record, alone.samples) == pytest.approx(8 * (1 << 20) / 0.35)
+    assert rate(rounds(5, 350).record, rounds(5, 350).samples) is None
+    masked = [rounds(4 + servers, max(140, 350 / servers)) for servers in (1, 2, 3, 4)]
+    assert block([alone, *masked]) == 0
+    assert block([alone, *masked[:2], rounds(7, 200), masked[3]]) == 1
+    assert block(masked) is None
+    two = rounds(6, 200, compute_ms=0)
+    assert rate(two.record, two.samples) == pytest.approx(8 * (1 << 20) / 0.2 / 2), "of one server, not of both"
+    assert block([two, alone, *masked]) == 0 and block([two, *masked]) is None, "the bound's rate is that of one server"
+
+
+def test_launches_of_other_experiments_have_no_rounds(metrics: dict[str, Metric]) -> None:
+    trained = {
+        "program": "train",
+        "suite": "zou2017",
+        "experiment": "training",
+        "arm": "servers",
+        "ranks": 2,
+        "transport": "tcp",
+        "collective": "ring",
+    }
+    trained |= {"strategy": "parameter_server", "workload": "cd_dnn", "minibatch": 8, "steps": 1}
+    for case in (trained, OWN | {"ranks": 1}):
+        launch = Launch(record(case), samples((0, "round", 0, 0, 5)))
+        assert [metrics[name].launch(launch.record, launch.samples) for name in ("server_rate", "round_s")] == [
+            None,
+            None,
+        ]  # type: ignore[misc]
+
+
+@settings(deadline=None, max_examples=60)
+@given(TABLES, st.floats(0, 1))
+def test_the_integer_program_is_as_fast_as_brute_force_and_keeps_the_bound(
+    table: list[dict[str, tuple[float, int]]], share: float
+) -> None:
+    most = sum(max(nbytes for _, nbytes in found.values()) for found in table)
+    bound = round(share * most)
+    ours, theirs = MODELS["fastest"](table, bound), MODELS["by_brute_force"](table, bound)
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        assert ours.time_s == pytest.approx(theirs.time_s, rel=1e-6)
+        assert ours.nbytes <= bound * (1 + 1e-6)
+
+
+def test_a_bound_that_shrinks_changes_the_choice_and_none_at_all_takes_the_fastest() -> None:
+    table = [{"direct": (3.0, 0), "fft": (1.0, 100)}, {"direct": (2.0, 0), "winograd": (1.0, 40)}]
+    fastest = MODELS["fastest"]
+    assert fastest(table, math.inf).algorithms == ("fft", "winograd")
+    assert fastest(table, 120).algorithms == ("fft", "direct")
+    assert fastest(table, 99).algorithms == ("direct", "winograd")
+    assert fastest(table, 0).algorithms == ("direct", "direct")
+    assert fastest(table, -1) is None and fastest([{"gemm": (1.0, 8)}], 7) is None
+
+
+def test_the_procedure_takes_the_minibatch_with_most_points_per_second_that_fits() -> None:
+    tables = {4: [{"direct": (4.0, 10)}], 16: [{"direct": (8.0, 100)}]}
+    assert MODELS["best_minibatch"](tables, {4: 1000, 16: 1000})[0] == 16
+    assert MODELS["best_minibatch"](tables, {4: 1000, 16: 50})[0] == 4
+    assert MODELS["best_minibatch"](tables, {4: 0, 16: 0}) is None
+
+
+def test_memory_left_shrinks_by_the_maps_of_every_point() -> None:
+    network = alexnet(None, 1.0)
+    one, two = (MODELS["memory_left"](network, points, 1 << 40) for points in (1, 2))
+    rest = (1 << 40) - one - 4 * 3 * network.parameters
+    assert one - two == rest > 4 * 3 * 224 * 224
+
+
+def test_metrics_of_the_integer_program_read_medians_of_the_samples(metrics: dict[str, Metric]) -> None:
+    case = {**OWN, "experiment": "convolutions", "entry": "convolutions", "arm": "alexnet", "ranks": 1}
+    rows = []
+    for points in (4, 16):
+        for layer, (slow, quick) in enumerate(((30, 10), (20, 25))):
+            rows += [(0, "conv.direct", layer, 0, slow + extra, 0, points) for extra in (0, 1, 90)]
+            rows += [(0, "conv.fft", layer, 0, quick, points << 10, points)]
+    found = record(case), samples(*rows, (0, "conv.fft", 0, 0, 900, 1, 4, True))
+    assert MODELS["tables"](*found)[4][0] == {"direct": (0.031, 0.0), "fft": (0.01, 4096.0)}
+    values = {
+        name: launch(*found)
+        for name, metric in metrics.items()
+        if name.startswith("ilp_") and (launch := metric.launch)
+    }
+    assert values == {
+        "ilp_difference": 0,
+        "ilp_changed_layers": 1,
+        "ilp_fastest_share": 1,
+        "ilp_minibatch": 16,
+        "ilp_tight_minibatch": 16,
+    }
+
+
+@pytest.mark.parametrize(
+    ("points", "maps", "out", "side", "kernel", "stride", "pad"),
+    [
+        (2, 3, 8, 35, (11, 11), 4, 2),
+        (2, 16, 24, 13, (3, 3), 1, 1),
+        (1, 8, 8, 17, (5, 5), 1, 2),
+        (3, 4, 8, 8, (3, 3), 1, 0),
+        (2, 4, 6, 9, (1, 7), 1, 3),
+    ],
+)
+def test_every_algorithm_convolves(
+    points: int, maps: int, out: int, side: int, kernel: tuple[int, int], stride: int, pad: int
+) -> None:
+    torch = pytest.importorskip("torch")
+    algorithms = runpy.run_path(str(ROOT / "suites" / "zou2017" / "programs" / "algorithms.py"))
+    random = torch.Generator().manual_seed(1)
+    images, weights = (
+        torch.randn(points, maps, side, side, generator=random),
+        torch.randn(out, maps, *kernel, generator=random),
+    )
+    shape = algorithms["Shape"](maps, out, kernel, stride, ((pad, pad), (pad, pad)))
+    wanted = torch.nn.functional.conv2d(images, weights, stride=stride, padding=pad)
+    fitting = {name: algorithm for name, algorithm in algorithms["ALGORITHMS"].items() if algorithm.fits(shape)}
+    assert len(fitting) == {(3, 3): 5, (11, 11): 3}.get(kernel, 4)
+    for name, algorithm in fitting.items():
+        found = algorithm.compute(torch, shape.padded(torch, images), weights, stride)
+        assert found.shape == wanted.shape and float((found - wanted).abs().max()) < 1e-4, name
+
+
+@pytest.mark.parametrize("size", ["smoke", "small", "full"])
+def test_every_claim_has_launches_on_all_its_sides(suite: Suite, size: str) -> None:
+    for claim in load_claims(suite):
+        form = claim.form
+        if form.experiment is None:
+            continue
+        chosen = suite.experiment(form.experiment).size(size)
+        assert chosen.launches >= 6
+        for side in (form.select, form.against):
+            assert side is None or any(matches(case, side) for case in chosen.cases), f"{form.id}: {side}"
+
+
+def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:
+    for metric in metrics.values():
+        assert (ROOT / metric.page).read_text().startswith(f"# {metric.name}"), metric.page

@@ -1,0 +1,210 @@
+"""The suite micro without any launch: its claims and files fit its cases, and its metrics count what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scaleproof.claims.launch import Launch
+from scaleproof.claims.load import load_claims
+from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
+from scaleproof.claims.pool import matches
+from scaleproof.programs.common import repetitions
+from scaleproof.programs.own import load_entry
+from scaleproof.spec.case import parse_case
+from scaleproof.spec.suite import SIZES, Suite, load_suite
+from tests.unit.claims.claims_samples import record, samples
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "suites" / "micro"
+TRANSFER = {
+    "program": "transfer",
+    "suite": "micro",
+    "experiment": "costs",
+    "arm": "tcp",
+    "transport": "tcp",
+    "sizes": [4, 1024],
+}
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def suite() -> Suite:
+    return load_suite(FOLDER)
+
+
+@pytest.fixture(scope="module")
+def metrics() -> dict[str, Metric]:
+    return {name: metric for name, metric in suite_metrics(FOLDER).items() if name not in METRICS}
+
+
+def windows(flows: str, ranks: int) -> dict[str, Any]:
+    case = {
+        "program": "own",
+        "entry": "windows",
+        "suite": "micro",
+        "experiment": "e",
+        "arm": "a",
+        "transport": "shm",
+        "ranks": ranks,
+        "sizes": [100],
+    }
+    return {**case, "options": {"flows": flows, "window": 4}}
+
+
+def test_every_claim_finds_its_arms_where_all_transports_are(suite: Suite) -> None:
+    for claim in load_claims(suite):
+        for size in ("small", "full"):
+            cases = suite.experiment(str(claim.form.experiment)).size(size).cases
+            for side in [{**claim.form.select, **arm} for arm in claim.form.arms] or [
+                claim.form.select,
+                claim.form.against or {},
+            ]:
+                found = [case for case in cases if matches(case, side)]
+                assert found, (claim.form.id, size)
+                assert claim.form.nbytes is None or all(
+                    claim.form.nbytes in case.sizes for case in found if hasattr(case, "sizes")
+                ), claim.form.id
+
+
+def test_every_metric_has_its_page(metrics: dict[str, Metric]) -> None:
+    for metric in metrics.values():
+        assert (ROOT / metric.page).read_text().startswith(f"# {metric.name}"), metric.page
+
+
+def test_every_program_and_transport_has_its_file_and_no_other_has(suite: Suite) -> None:
+    """A further transport of suite.yaml fails here until its files are there: each is three lines, as its neighbours."""
+    from suites.micro.bench.launches import PROGRAMS, points
+
+    arms = suite.experiment("costs").arms
+    wanted = {
+        f"bench_{program}_{arm}.py"
+        for program in PROGRAMS
+        for arm in arms
+        if any(points(suite, size, program, arm) for size in SIZES)
+    }
+    there = {path.name for path in (FOLDER / "bench").glob("bench_*.py")}
+    assert there == {name.replace("-", "_").replace("+", "_") for name in wanted}
+
+
+def test_full_goes_from_4_bytes_to_1_gib(suite: Suite) -> None:
+    for name in ("costs", "collectives", "bandwidth", "bidirectional"):
+        sizes = {size for case in suite.experiment(name).size("full").cases for size in case.sizes}
+        assert (min(sizes), max(sizes)) == (4, 1 << 30), name
+    assert {
+        case.operation
+        for name in ("costs", "collectives")
+        for case in suite.experiment(name).size("full").cases
+        if case.program == "collective"
+    } == {
+        "all_reduce",
+        "reduce_scatter",
+        "all_gather",
+        "broadcast",
+    }
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "count"), [(4, 200), (64 << 10, 200), (MIB, 64), (16 * MIB, 5), (1 << 30, 5), (0, 200)]
+)
+def test_large_messages_get_as_many_iterations_as_their_budget_allows(nbytes: int, count: int) -> None:
+    case = parse_case({**TRANSFER, "iterations": 200, "budget_mib": 64})
+    assert case.program == "transfer" and repetitions(case, nbytes) == count
+    without = parse_case({**TRANSFER, "iterations": 200})
+    assert without.program == "transfer" and repetitions(without, nbytes) == 200
+
+
+def test_what_cannot_be_polled_takes_no_part_in_an_incast() -> None:
+    obstacle = load_entry(FOLDER / "programs", "windows").obstacle
+    found = obstacle(parse_case({**windows("incast", 3), "transport": "gloo"}))
+    assert found is not None and "gloo does not say that it has arrived" in found[0]
+    assert obstacle(parse_case({**windows("one_way", 2), "transport": "gloo"})) is None
+    assert obstacle(parse_case(windows("incast", 3))) is None
+
+
+def test_flows_are_named_in_the_mistake() -> None:
+    with pytest.raises(ValueError, match="flows 'ring' of 2 ranks; known for two or more: one_way, both_ways, incast"):
+        load_entry(FOLDER / "programs", "windows").flows("ring", 2)
+
+
+def test_rates_count_only_windows_while_every_flow_was_under_way(metrics: dict[str, Metric]) -> None:
+    """Rank 1 sends from 0 to 40 ms, rank 2 from 10 to 100: what counts ended between 10 and 40."""
+    rows = [(1, "window", k, 10 * k, 10 * k + 10, 100, 4) for k in range(4)] + [
+        (2, "window", k, 10 + 30 * k, 40 + 30 * k, 100, 4) for k in range(3)
+    ]
+    found, launch = samples(*rows), record(windows("incast", 3))
+    assert value(metrics, "message_rate", launch, found) == pytest.approx((3 * 4 + 4) / 0.030)
+    assert value(metrics, "window_bandwidth", launch, found) == pytest.approx(16 * 100 / 0.030 / 1e9)
+    assert value(metrics, "sender_fairness", launch, found) == pytest.approx(16**2 / (2 * (12**2 + 4**2)))
+
+
+def test_a_sender_that_got_nothing_through_counts_against_fairness(metrics: dict[str, Metric]) -> None:
+    rows = samples((1, "window", 0, 0, 10, 100, 4), (1, "window", 1, 10, 20, 100, 4))
+    assert value(metrics, "sender_fairness", record(windows("incast", 4)), rows) == pytest.approx(1 / 3)
+    assert value(metrics, "sender_fairness", record(windows("one_way", 2)), rows) is None
+
+
+def test_processor_time_is_told_for_both_sides(metrics: dict[str, Metric]) -> None:
+    rows = samples(
+        (0, "window", 0, 0, 10, 100, 4),
+        (0, "window", 1, 10, 20, 100, 4, True),
+        (0, "processor", 0, 0, 10, 100, 2e-6),
+        (1, "processor", 0, 0, 10, 100, 6e-6),
+    )
+    launch = record(windows("one_way", 2))
+    found = [
+        value(metrics, name, launch, rows) for name in ("cpu_per_byte", "sender_cpu_per_byte", "receiver_cpu_per_byte")
+    ]
+    assert found == pytest.approx([20.0, 5.0, 15.0])  # ns a byte: 400 bytes in the timed window
+    assert value(metrics, "sender_cpu_per_byte", record(windows("both_ways", 2)), rows) is None
+    incast = samples(
+        (1, "window", 0, 0, 10, 100, 4), (0, "processor", 0, 0, 10, 100, 6e-6), (1, "processor", 0, 0, 10, 100, 2e-6)
+    )
+    assert value(metrics, "receiver_cpu_per_byte", record(windows("incast", 3)), incast) == pytest.approx(15.0)
+
+
+def test_the_fits_of_a_launch_are_those_of_its_times(metrics: dict[str, Metric]) -> None:
+    sizes = [4**k for k in range(1, 13)]
+    sent = samples(*((0, "transfer", 0, 0, 2 * (0.01 + 1e-6 * size), size) for size in sizes))
+    reduced = [
+        (rank, "all_reduce", 0, 0, 0.02 + 1e-6 * size + 0.5e-6 * size / 2, size) for size in sizes for rank in range(2)
+    ]
+    transfer = record({**TRANSFER, "sizes": sizes})
+    call = record({**TRANSFER, "program": "collective", "collective": "ring", "ranks": 2, "sizes": sizes})
+    assert metrics["line_r_squared"].launch(transfer, sent) == pytest.approx(1, abs=1e-3)  # type: ignore[misc]
+    pair = metrics["all_reduce_prediction_error"].pair
+    assert pair is not None
+    base = Launch(transfer, sent)
+    assert pair(Launch(call, samples(*reduced)), base) == pytest.approx(0, abs=1e-3)
+    slower = samples(*((*row[:4], row[4] * (2 if row[5] == MIB else 1), row[5]) for row in reduced))
+    assert pair(Launch(call, slower), base) == pytest.approx(0.5, abs=0.05)
+    assert pair(base, base) is None
+
+
+def test_a_copy_stands_beside_a_message(metrics: dict[str, Metric]) -> None:
+    copy = record(
+        {
+            "program": "own",
+            "entry": "copy",
+            "suite": "micro",
+            "experiment": "costs",
+            "arm": "copy",
+            "ranks": 1,
+            "sizes": [1000],
+        }
+    )
+    assert value(metrics, "one_way_rate", copy, samples((0, "copy", 0, 0, 0, 1000, 1e-7)), 1000) == pytest.approx(10.0)
+    assert value(
+        metrics, "one_way_rate", record(TRANSFER), samples((0, "transfer", 0, 0, 1, 1024)), 1024
+    ) == pytest.approx(1024 / 0.0005 / 1e9)
+
+
+def value(metrics: dict[str, Metric], name: str, launch: Any, rows: Any, nbytes: int = 100) -> float | None:
+    function = metrics[name].size
+    assert function is not None
+    found = function(launch, rows, nbytes)
+    assert found is None or np.isfinite(found)
+    return found

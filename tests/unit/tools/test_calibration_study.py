@@ -1,0 +1,144 @@
+"""The study of false alarms: its arithmetic on generated launches, its archive, and its rates anew from the values that
+are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scaleproof.record.store import Store
+from tests.unit.records import case, commit, record
+from tools.calibration_study import design, keep
+from tools.calibration_study.__main__ import ARCHIVE, OUTCOME
+
+
+def study(noise: float, slowdown: float = 0.05, between_arms: float = 0.0, launches: int = 10) -> design.Values:
+    """Launches of a made-up machine; `between_arms` lets arm b differ, which it must not."""
+    generator, counts = np.random.default_rng(11), design.repetitions(launches)
+    drift = generator.normal(0, 0.1, max(counts.values()))  # from block to block, for all arms alike
+    levels = {"a": 1.0, "b": 1.0 + between_arms, "slowed": 1.0 + slowdown}
+    arms = {
+        arm: list(level * np.exp(drift[: counts[arm]] + generator.normal(0, noise, counts[arm])))
+        for arm, level in levels.items()
+    }
+    return design.Values(launches, arms)
+
+
+def test_on_a_quiet_machine_everything_is_shown() -> None:
+    found = design.outcome(study(0.01))
+    assert found["floor_allows"] and found["false_alarms"]["of"] == 200 and found["found"]["of"] == 100
+    assert (
+        found["found"]["rate"] >= 0.95
+        and found["false_alarms"]["rate"] <= found["false_alarms_of_the_test_alone"]["rate"] <= 0.09
+    )
+    assert found["slowdown_measured"] == pytest.approx(0.05, abs=0.003)
+    assert all(design.verdicts(found).values())
+
+
+def test_on_a_noisy_machine_the_slowdown_is_mostly_inconclusive() -> None:
+    found = design.outcome(study(0.1))
+    assert (
+        not found["floor_allows"]
+        and found["found"]["rate"] < 0.1
+        and found["findings_on_the_slowdown"]["inconclusive"] > 75
+    )
+
+
+def test_arms_that_do_differ_raise_too_many_alarms() -> None:
+    shown = design.verdicts(design.outcome(study(0.01, between_arms=0.03)))
+    assert not shown["false alarms within 5 %"]
+
+
+def test_a_slowdown_that_is_not_there_is_not_shown() -> None:
+    assert sum(design.verdicts(design.outcome(study(0.01, slowdown=0.0))).values()) < 4
+
+
+def test_every_comparison_has_launches_of_its_own() -> None:
+    values = design.Values(
+        10, {arm: [float(number) for number in range(count)] for arm, count in design.repetitions(10).items()}
+    )
+    used = [value for number in range(design.SAME) for value in values.comparison("b", number)[0]]
+    assert used == [float(number) for number in range(design.FLOOR_BLOCKS, design.FLOOR_BLOCKS + 100 * 10 + 100 * 6)]
+    assert values.comparison("slowed", 99)[0] == values.comparison("a", 99)[0] == used[990:1000]
+    planned = design.planned(10)
+    assert (
+        len(planned)
+        == len({(launch.case.case_id, launch.plan_index) for launch in planned})
+        == 3 * design.FLOOR_BLOCKS + 3 * 1000 + 2 * 600
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [
+        ({"a": 1, "b": {"c": [1, {"d": 2}]}}, {"a": 1, "b": {"c": [1, {"d": 3}]}}),
+        ({"a": 1}, {"b": 2}),
+        ({"a": [1, 2]}, {"a": [1]}),
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": {"x": 1}}, {"a": None}),
+        ({"a": None}, {"a": {"x": {"y": 1}}}),
+        ({"a": []}, {"a": []}),
+    ],
+)
+def test_a_difference_laid_over_its_base_gives_the_other(base: Any, other: Any) -> None:
+    again = keep.merged(base, json.loads(json.dumps(keep.difference(base, other))))
+    assert json.dumps(again, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def test_packed_records_and_samples_come_back_as_they_were(tmp_path: Path) -> None:
+    for number, rows in enumerate((3, 5, 1)):
+        given = case(arm=f"arm{number}")
+        commit(
+            tmp_path,
+            record(f"aa{number}", case=given, case_id=given.case_id, plan_index=number, wall_s=number / 3),
+            rows,
+        )
+    store = Store(tmp_path)
+    records = list(store.records())
+    keep.pack(records, store, tmp_path / "kept.tar.xz")
+    back = list(keep.unpack(tmp_path / "kept.tar.xz"))
+    assert [found for found, _ in back] == records
+    assert all(
+        samples.equals(store.samples(found).unify_dictionaries())
+        or samples.to_pylist() == store.samples(found).to_pylist()
+        for found, samples in back
+    )
+
+
+needs_study = pytest.mark.skipif(
+    not OUTCOME.exists(), reason="results/reference/ holds no calibration study; `make calibration-study` makes one"
+)
+
+
+@needs_study
+def test_the_rates_of_the_kept_study_follow_from_its_values() -> None:
+    values, kept = design.read(OUTCOME)
+    again = design.outcome(values)
+    assert json.loads(json.dumps(again)) == kept["outcome"]
+    assert all(design.verdicts(again).values())
+    assert kept["median_launch_s"] < 1
+
+
+@needs_study
+def test_the_values_of_the_kept_study_follow_from_its_samples() -> None:
+    _, kept = design.read(OUTCOME)
+    for found, samples in list(keep.unpack(ARCHIVE))[::250]:
+        assert found.status == "ok" and found.case.program == "own"
+        assert kept["seconds"][found.case.arm][found.plan_index] == pytest.approx(
+            design.digest_s(samples.to_pandas()), rel=1e-5
+        )
+
+
+def test_the_docs_give_the_kept_results() -> None:
+    kept = json.loads(OUTCOME.read_text())["outcome"]
+    text = (Path(__file__).parents[3] / "docs" / "calibration.md").read_text()
+    for name in ("false_alarms", "false_alarms_of_the_test_alone", "found"):
+        found = kept[name]
+        low, high = (f"{100 * found[end]:.1f}".removesuffix(".0") for end in ("low", "high"))
+        assert f"| {found['count']} of {found['of']} | {low} to {high} % |" in text
+    told = {"spreads by": kept["spread"], "noise floor of": kept["noise_floor"], "comparisons from": kept["detectable"]}
+    assert all(f"{words} {100 * value:.1f} %" in text for words, value in told.items())
