@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from scaleproof.claims.schema import STANDING_WORDS
+from scaleproof.claims.claims_file import STANDING_WORDS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"

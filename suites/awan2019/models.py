@@ -8,7 +8,7 @@ from itertools import product
 
 import pandas as pd
 
-from scaleproof.claims.launch import SECOND, Launch, timed
+from scaleproof.claims.finished_launch import SECOND, Launch, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.claims.metrics_train import throughput

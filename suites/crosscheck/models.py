@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.launch import timed, wall_s
+from scaleproof.claims.finished_launch import timed, wall_s
 from scaleproof.claims.metrics import Metric
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase, TrainCase

@@ -15,9 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.schema import PublishedRow
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase

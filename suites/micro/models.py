@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.launch import SECOND, Launch, clock_offsets, timed
+from scaleproof.claims.finished_launch import SECOND, Launch, clock_offsets, timed
 from scaleproof.claims.metrics import Metric, by_size
 from scaleproof.core.record_schema import Record
 from scaleproof.simulate.costs import predict

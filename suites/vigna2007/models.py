@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from scaleproof.claims.launch import timed
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.finished_launch import timed
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.schema import PublishedRow
 from scaleproof.core.record_schema import Record
 
 SECOND = 1e9

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from scaleproof.claims.launch import Launch, timed
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.finished_launch import Launch, timed
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.metrics_train import throughput
-from scaleproof.claims.schema import PublishedRow
 from scaleproof.core.record_schema import Record
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase

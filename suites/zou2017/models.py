@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from scaleproof.claims.launch import Launch, timed, times_count
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.finished_launch import Launch, timed, times_count
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.schema import PublishedRow
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import OwnCase
 from scaleproof.workloads.networks import Network

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from scaleproof.compare.build import Question, build
-from scaleproof.compare.selection import select
+from scaleproof.compare.comparison import Question, build
+from scaleproof.compare.side_selection import select
 from scaleproof.report.compare import write
 from tests.browser.test_report import CONTRAST, Watched, browser, watched  # noqa: F401
 from tests.unit.compare.compare_records import FAST, SLOW, calibrate, code, launches

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from scaleproof.claims.columns import distinct, largest, largest_by_row, medians, numbered, place_in_group
+from scaleproof.claims.sample_columns import distinct, largest, largest_by_row, medians, numbered, place_in_group
 
 LARGE = (1 << 62) - 1
 SIZES = st.integers(0, 40)

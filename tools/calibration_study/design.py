@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from scaleproof.calibrate.floors import floor_share, spread
 from scaleproof.calibrate.measure import suite
-from scaleproof.claims.launch import timed
+from scaleproof.claims.finished_launch import timed
 from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch, plan

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics_sizes import by_size
-from scaleproof.claims.pool import Pool
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.store import Store
 from scaleproof.simulate.costs import Line, Value, fit_reduction, fit_transfer

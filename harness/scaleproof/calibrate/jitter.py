@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.launch import Launch, timed
-from scaleproof.claims.pool import Pool
+from scaleproof.claims.finished_launch import Launch, timed
+from scaleproof.claims.launch_pool import Pool
 from scaleproof.record.store import Store
 from scaleproof.simulate.jitter import FittedJitter
 from scaleproof.simulate.model import NORMAL_95

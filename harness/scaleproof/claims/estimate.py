@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scaleproof.claims import levels
-from scaleproof.claims.launch import Launch
+from scaleproof.claims import level_difference as levels
+from scaleproof.claims.claims_file import BaseOut
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import Metric, PerBlock
-from scaleproof.claims.noise import base_metric, fits
-from scaleproof.claims.pool import Pool
-from scaleproof.claims.schema import BaseOut
-from scaleproof.claims.verdict import Estimate, Step
+from scaleproof.claims.noise_floor import base_metric, fits
+from scaleproof.claims.verdict_rules import Estimate, Step
 from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError

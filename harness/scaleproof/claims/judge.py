@@ -6,15 +6,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from scaleproof.claims import over
+from scaleproof.claims import range_of_conditions as over
+from scaleproof.claims.claim_form import Attempt, PublishedRow
+from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, ControlOut, IntervalOut, Verdict
+from scaleproof.claims.claims_yaml import VALIDATION, Claim, load_claims, load_published
 from scaleproof.claims.estimate import Found, Question, answer
-from scaleproof.claims.load import VALIDATION, Claim, load_claims, load_published
+from scaleproof.claims.evidence_labels import Findings, finding, with_misses_below
+from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
-from scaleproof.claims.noise import crowd, fits, floor_of, not_covered, outside_fences
-from scaleproof.claims.pool import Pool, matches
-from scaleproof.claims.schema import Attempt, ClaimResult, ClaimsFile, ControlOut, IntervalOut, PublishedRow, Verdict
-from scaleproof.claims.validation import Findings, finding, with_misses_below
-from scaleproof.claims.verdict import Estimate, Outcome, judge, with_control
+from scaleproof.claims.noise_floor import crowd, fits, floor_of, not_covered, outside_fences
+from scaleproof.claims.verdict_rules import Estimate, Outcome, judge, with_control
 from scaleproof.core.atomic_write import write_form
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, unlike

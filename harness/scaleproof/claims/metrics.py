@@ -14,9 +14,9 @@ from typing import Any, Literal
 import pandas as pd
 
 from scaleproof.claims import metrics_pairs, metrics_quality, metrics_sizes, metrics_split, metrics_train, stragglers
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics_sizes import by_size
-from scaleproof.claims.schema import PublishedRow
 from scaleproof.core.record_schema import Record
 from scaleproof.record.digest import rooms_digest
 from scaleproof.spec.errors import SpecError
@@ -49,7 +49,7 @@ class Metric:
     ratio_of: str | None = None
     model: Model | None = None
     apart: Callable[[Sequence[float]], float] | None = None
-    """Of how far `ratio_of` is apart at two levels of evidence: which of the |shares| over cases (claims/levels.py)."""
+    """Of how far `ratio_of` is apart at two levels of evidence: which of the |shares| over cases (claims/level_difference.py)."""
     scaled_by_ranks: bool = False
     clocked: bool = False
     """For shares and ratios within a launch that come from clocks; units of time and rates say so themselves."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.stats.equivalence import relative_difference
 
 EQUIVALENT = 1e-4

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from scaleproof.claims.columns import columns, offsets_of
-from scaleproof.claims.launch import SECOND
+from scaleproof.claims.finished_launch import SECOND
+from scaleproof.claims.sample_columns import columns, offsets_of
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.columns import Columns, columns, largest, medians, numbered, of_last_launch
-from scaleproof.claims.launch import SECOND, times_count
+from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.sample_columns import Columns, columns, largest, medians, numbered, of_last_launch
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.spec.emulated import true_bytes

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.columns import (
+from scaleproof.claims.finished_launch import SECOND, times_count
+from scaleproof.claims.sample_columns import (
     Columns,
     columns,
     largest_by_row,
@@ -15,7 +16,6 @@ from scaleproof.claims.columns import (
     offsets_of,
     place_in_group,
 )
-from scaleproof.claims.launch import SECOND, times_count
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
 from scaleproof.stats.union import OUTSIDE, Intervals, label

@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.columns import Columns, columns, largest, medians, numbered, of_last_launch, place_in_group
-from scaleproof.claims.launch import SECOND, times_count, wall_s
+from scaleproof.claims.finished_launch import SECOND, times_count, wall_s
 from scaleproof.claims.metrics_split import step_split
+from scaleproof.claims.sample_columns import (
+    Columns,
+    columns,
+    largest,
+    medians,
+    numbered,
+    of_last_launch,
+    place_in_group,
+)
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scaleproof.claims.launch import Launch, wall_s
+from scaleproof.claims.finished_launch import Launch, wall_s
 
 ALPHA = 0.05
 FEWEST = 6

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.launch import SECOND, times_count
+from scaleproof.claims.finished_launch import SECOND, times_count
 from scaleproof.claims.metrics_split import part_arrays
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase

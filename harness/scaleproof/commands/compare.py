@@ -19,7 +19,7 @@ from scaleproof.commands.common import open_store, print_table, results_argument
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from scaleproof.compare.schema import Comparison, PairOut, Row, SideOut
+    from scaleproof.compare.comparison_schema import Comparison, PairOut, Row, SideOut
 
 HELP = "two runs, sets, commits or machines: by how much they differ, and what else does"
 EXAMPLE = "scaleproof compare @arm:tcp @arm:gloo --page compare.html"
@@ -65,8 +65,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Print the comparison; 1 when --fail-on finds what it looks for."""
-    from scaleproof.compare.build import Question, build
-    from scaleproof.compare.selection import select
+    from scaleproof.compare.comparison import Question, build
+    from scaleproof.compare.side_selection import select
 
     opened = functools.cache(functools.partial(open_store, many=True))
     a, b = (select(text, given.results, opened) for text in (given.a, given.b))

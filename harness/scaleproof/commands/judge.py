@@ -16,7 +16,7 @@ from scaleproof.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from scaleproof.claims.schema import ClaimResult
+    from scaleproof.claims.claims_file import ClaimResult
 
 HELP = "verdicts anew from the records, without running"
 EXAMPLE = "scaleproof judge das2016 --size smoke"

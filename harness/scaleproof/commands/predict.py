@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from scaleproof.commands.common import print_table, results_argument
 
 if TYPE_CHECKING:
-    from scaleproof.claims.schema import Label
+    from scaleproof.claims.claims_file import Label
     from scaleproof.commands.predict_question import Asked
     from scaleproof.simulate.scaling import Point, Range, Useful
 
@@ -230,7 +230,7 @@ def _print(given: argparse.Namespace, found: Asked, points: list[Point], useful:
 def _label(given: argparse.Namespace, found: Asked) -> Label | None:
     """What suite validation says of such predictions on this machine, at the largest number of nodes; None where
     nothing is exchanged."""
-    from scaleproof.claims.validation import Findings
+    from scaleproof.claims.evidence_labels import Findings
     from scaleproof.record.digest import code_digest, machine_id
 
     costs = "fitted" if found.question.costs.source.startswith("fitted") else "stated"

@@ -53,8 +53,8 @@ def _value_of(suite: Suite, key: str, stop: Stop) -> ValueOf:
 
 def _companions(suite: Suite, experiment: str, size: str) -> dict[str, set[str]]:
     """Of each case those that claims take it against: they go on with it, so that both ran in the same blocks."""
-    from scaleproof.claims.load import load_claims
-    from scaleproof.claims.pool import matches
+    from scaleproof.claims.claims_yaml import load_claims
+    from scaleproof.claims.launch_pool import matches
 
     cases, found = suite.experiment(experiment).size(size).cases, dict[str, set[str]]()
     for claim in load_claims(suite):

@@ -57,8 +57,8 @@ def printable(line: str) -> str:
 
 def _evidence(record: Record, results: Path) -> str:
     """With what suite validation says of it; of that suite's own launches nothing."""
-    from scaleproof.claims.load import VALIDATION
-    from scaleproof.claims.validation import Findings
+    from scaleproof.claims.claims_yaml import VALIDATION
+    from scaleproof.claims.evidence_labels import Findings
 
     label = None if record.case.suite == VALIDATION else Findings.read(results).label([record])
     return record.evidence + (f" ({label.words})" if label else "")

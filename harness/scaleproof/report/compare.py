@@ -9,7 +9,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from scaleproof.compare.schema import Comparison, PairOut, Row
+from scaleproof.compare.comparison_schema import Comparison, PairOut, Row
 from scaleproof.report.figures.forest import Line, forest
 from scaleproof.report.glossary import DOCS, Entry, render
 from scaleproof.report.numbers import nbytes, significant

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from scaleproof.compare.schema import Comparison, PairOut, Row, SideOut
+from scaleproof.compare.comparison_schema import Comparison, PairOut, Row, SideOut
 from scaleproof.report.numbers import nbytes, percent, significant
 from scaleproof.stats.intervals import CONFIDENCE
 

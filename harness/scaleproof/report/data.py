@@ -15,11 +15,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scaleproof.claims.claims_file import ClaimResult, Label
+from scaleproof.claims.claims_yaml import VALIDATION
+from scaleproof.claims.evidence_labels import Findings
+from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.judge import read_claims
-from scaleproof.claims.launch import times_count
-from scaleproof.claims.load import VALIDATION
-from scaleproof.claims.schema import ClaimResult, Label
-from scaleproof.claims.validation import Findings
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
 from scaleproof.record.store import Store

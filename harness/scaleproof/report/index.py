@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.claims.schema import ClaimResult
+from scaleproof.claims.claims_file import ClaimResult
 from scaleproof.core.record_schema import Code, Record, evidence_words
 from scaleproof.report import tags, verdicts
 from scaleproof.report.data import SuiteData

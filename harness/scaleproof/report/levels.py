@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from scaleproof.claims.load import load_claims
-from scaleproof.claims.pool import matches
-from scaleproof.claims.schema import Label
+from scaleproof.claims.claims_file import Label
+from scaleproof.claims.claims_yaml import load_claims
+from scaleproof.claims.launch_pool import matches
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published, levels

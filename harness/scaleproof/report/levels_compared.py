@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from scaleproof.claims.levels import asked
+from scaleproof.claims.level_difference import asked
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
 from scaleproof.report.groups import arm, grouped, summary, training

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from scaleproof.claims.columns import columns
 from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.sample_columns import columns
 from scaleproof.core.record_schema import RankStatus, Record
 from scaleproof.record.write import RUN
 from scaleproof.report import inputs, nodes, surroundings

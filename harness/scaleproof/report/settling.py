@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.settling import BEYOND, settling, timed_regions
 from scaleproof.report.data import SuiteData
 from scaleproof.report.numbers import percent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from scaleproof.claims.schema import ClaimResult
+from scaleproof.claims.claims_file import ClaimResult
 from scaleproof.record.table import TAG
 from scaleproof.report.data import Run, SuiteData
 from scaleproof.spec.tags import AXES, NONE

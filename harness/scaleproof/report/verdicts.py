@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from scaleproof.claims.schema import ClaimResult, Verdict
-from scaleproof.claims.verdict import CONTROL
+from scaleproof.claims.claims_file import ClaimResult, Verdict
+from scaleproof.claims.verdict_rules import CONTROL
 
 NOT_JUDGED = "not judged"
 ORDER: tuple[str, ...] = (*get_args(Verdict), NOT_JUDGED)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from scaleproof.compare.selection import Filters, near, parse, same, spelled
+from scaleproof.compare.side_selection import Filters, near, parse, same, spelled
 from scaleproof.record.rows import TAG
 from scaleproof.spec.errors import SpecError
 

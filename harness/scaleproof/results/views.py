@@ -18,7 +18,7 @@ from scaleproof.record.index import Index
 from scaleproof.spec.errors import SpecError
 
 if TYPE_CHECKING:
-    from scaleproof.claims.schema import ClaimResult
+    from scaleproof.claims.claims_file import ClaimResult
 
 TABLES = {
     "launches": "a row per record: what ran, where, when, with which code, how it ended; tags, the whole case as JSON in `fields`",
@@ -59,7 +59,7 @@ def claims(results: Path) -> pa.Table:
 
 
 def _read(path: Path) -> Sequence[ClaimResult]:
-    from scaleproof.claims.schema import ClaimsFile  # most questions need no verdicts
+    from scaleproof.claims.claim_form import ClaimsFile  # most questions need no verdicts
 
     try:
         return ClaimsFile.model_validate_json(path.read_bytes()).claims

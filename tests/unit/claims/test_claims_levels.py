@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scaleproof.claims.estimate import Found, Question, answer
-from scaleproof.claims.launch import Launch
-from scaleproof.claims.levels import apart, asked, largest, summary
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.level_difference import apart, asked, largest, summary
 from scaleproof.claims.metrics import METRICS
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import median

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.schema import ClaimForm
+from scaleproof.claims.claim_form import ClaimForm
 from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.claims.test_judge import SPEEDUP, judged
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from scaleproof.claims.claims_file import ClaimResult, Finding
+from scaleproof.claims.evidence_labels import NEVER, Findings
 from scaleproof.claims.judge import judge_suite, write_claims
-from scaleproof.claims.schema import ClaimResult, Finding
-from scaleproof.claims.validation import NEVER, Findings
 from scaleproof.core.record_schema import Code, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
@@ -244,8 +244,8 @@ def validation(tmp_path: Path, lengths: dict[str, Any]) -> ClaimResult:
 
 
 def test_a_miss_of_the_level_below_is_handed_on(tmp_path: Path) -> None:
-    from scaleproof.claims.load import load_claims
-    from scaleproof.claims.validation import with_misses_below
+    from scaleproof.claims.claims_yaml import load_claims
+    from scaleproof.claims.evidence_labels import with_misses_below
 
     suite = load_suite("validation")
     forms = {claim.form.id: claim.form for claim in load_claims(suite)}

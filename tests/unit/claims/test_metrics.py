@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import METRICS, PER_LAUNCH, by_size, suite_metrics
 from scaleproof.claims.metrics_pairs import max_loss_difference, max_parameter_difference, same_convergence
 from scaleproof.claims.metrics_sizes import bytes_per_rank_ratio

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.settling import Settling, settling, timed_regions
 from scaleproof.report import settling as page
 from scaleproof.report.build import build

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from scaleproof.claims.schema import Direction, PublishedRow, Rule
-from scaleproof.claims.verdict import Estimate, Outcome, Step, judge, with_control
+from scaleproof.claims.claim_form import Direction, PublishedRow, Rule
+from scaleproof.claims.verdict_rules import Estimate, Outcome, Step, judge, with_control
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare import compare
 from scaleproof.stats.intervals import Interval

@@ -145,7 +145,7 @@ def test_a_single_case_whose_library_is_missing_is_one_line_and_writes_nothing(
 
 
 def test_a_suite_of_ones_own_loads_and_dry_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from scaleproof.claims.load import load_claims
+    from scaleproof.claims.claims_yaml import load_claims
 
     assert main(["init", "suite", "mine", "--path", "elsewhere"]) == 0
     suite = load_suite("elsewhere/mine")

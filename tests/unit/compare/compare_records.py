@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.compare.build import Question, build
-from scaleproof.compare.schema import Comparison
-from scaleproof.compare.selection import select
+from scaleproof.compare.comparison import Question, build
+from scaleproof.compare.comparison_schema import Comparison
+from scaleproof.compare.side_selection import select
 from scaleproof.core.record_schema import Code, RankStatus, Record
 from scaleproof.core.recorder import EVENT_DTYPE
 from scaleproof.record.machine import Floor, MachineProfile, write_profile

@@ -12,8 +12,8 @@ import pytest
 
 from scaleproof.claims.metrics import METRICS
 from scaleproof.cli import main
-from scaleproof.compare.schema import Comparison
-from scaleproof.compare.values import PER_SIZE
+from scaleproof.compare.comparison_schema import Comparison
+from scaleproof.compare.launch_values import PER_SIZE
 from scaleproof.core.record_schema import Warning
 from scaleproof.spec.case import parse_case
 from tests.unit.compare.compare_records import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.compare.pairing import groups, pair_cases, pair_launches
-from scaleproof.compare.selection import select
+from scaleproof.compare.case_pairs import groups, pair_cases, pair_launches
+from scaleproof.compare.side_selection import select
 from scaleproof.spec.case import parse_case
 from tests.unit.compare.compare_records import FAST, code, launches
 from tests.unit.records import case, record

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.compare.selection import KEYS, parse, select
+from scaleproof.compare.side_selection import KEYS, parse, select
 from scaleproof.spec.errors import SpecError
 from tests.unit.compare.compare_records import FAST, code, launches
 from tests.unit.records import case

@@ -10,9 +10,10 @@ from typing import Any, get_args
 
 import numpy as np
 
+from scaleproof.claims.claim_form import Deviation
+from scaleproof.claims.claims_file import BaseOut, ClaimResult, ControlOut, IntervalOut, Verdict
 from scaleproof.claims.judge import judge_suite, write_claims
 from scaleproof.claims.metrics import PER_LAUNCH
-from scaleproof.claims.schema import BaseOut, ClaimResult, ControlOut, Deviation, IntervalOut, Verdict
 from scaleproof.core.record_schema import (
     Check,
     Clock,

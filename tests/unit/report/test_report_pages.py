@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.claims.schema import Verdict
-from scaleproof.claims.verdict import Outcome, with_control
+from scaleproof.claims.claims_file import Verdict
+from scaleproof.claims.verdict_rules import Outcome, with_control
 from scaleproof.report.build import build
 from scaleproof.report.csvs import FIRST
 from scaleproof.report.data import STATUSES, anchor, load

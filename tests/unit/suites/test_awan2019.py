@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scaleproof.claims.launch import Launch
-from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.claims_yaml import load_claims, load_published
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import suite_metrics
 from scaleproof.core.context import RankContext
 from scaleproof.programs.own import load_entry

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite, read_claims, write_claims
-from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import METRICS, suite_metrics
-from scaleproof.claims.pool import matches
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite, load_suite

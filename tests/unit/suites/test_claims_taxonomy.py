@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import yaml
 
+from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
-from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.claims.pool import matches
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.tags import AXES, NONE

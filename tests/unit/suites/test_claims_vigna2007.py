@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from scaleproof.claims.claims_yaml import load_claims, load_published
 from scaleproof.claims.judge import judge_suite
-from scaleproof.claims.load import load_claims, load_published
-from scaleproof.claims.pool import matches
+from scaleproof.claims.launch_pool import matches
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from scaleproof.claims.claims_yaml import load_claims, load_published
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
-from scaleproof.claims.launch import Launch
-from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.claims.pool import matches
 from scaleproof.core.record_schema import RankStatus, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite

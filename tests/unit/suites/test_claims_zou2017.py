@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaleproof.claims.claims_yaml import load_claims, load_published
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.judge import judge_suite
-from scaleproof.claims.launch import Launch
-from scaleproof.claims.load import load_claims, load_published
+from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.claims.pool import matches
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.workloads.alexnet import alexnet

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.load import load_claims
+from scaleproof.claims.claims_yaml import load_claims
+from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.claims.pool import matches
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.programs.own import load_entry
 from scaleproof.spec.suite import Suite, load_suite

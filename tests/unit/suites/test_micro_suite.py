@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.claims.launch import Launch
-from scaleproof.claims.load import load_claims
+from scaleproof.claims.claims_yaml import load_claims
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import METRICS, Metric, suite_metrics
-from scaleproof.claims.pool import matches
 from scaleproof.programs.common import repetitions
 from scaleproof.programs.own import load_entry
 from scaleproof.spec.case import parse_case

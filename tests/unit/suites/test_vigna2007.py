@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scaleproof.claims.load import load_published
+from scaleproof.claims.claims_yaml import load_published
 from scaleproof.claims.metrics import suite_metrics
 from scaleproof.core.record_schema import InputCheck, RankStatus
 from scaleproof.programs.own import load_entry

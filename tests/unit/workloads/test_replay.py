@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.claims.launch import times_count
+from scaleproof.claims.finished_launch import times_count
 from scaleproof.claims.metrics_train import step_s, throughput
 from scaleproof.launch.finish.core_saturation import Crowding, crowding, saturation
 from scaleproof.launch.finish.disturbances import link_warnings

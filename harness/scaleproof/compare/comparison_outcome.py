@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scaleproof.compare.floors import without_floor
-from scaleproof.compare.schema import Outcome, PairOut, Row, WarningOut
+from scaleproof.compare.comparison_schema import Outcome, PairOut, Row, WarningOut
+from scaleproof.compare.pair_floors import without_floor
 
 
 def outcome(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -> tuple[Outcome, str]:

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.claims.schema import ClaimForm, Direction, PublishedRow
 from scaleproof.spec.experiment import CASES
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import options_of, phrase

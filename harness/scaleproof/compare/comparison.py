@@ -9,14 +9,14 @@ from pathlib import Path
 from scipy.stats import false_discovery_control
 
 from scaleproof.claims.metrics import Direction, Metric
-from scaleproof.compare.environment import differences
-from scaleproof.compare.floors import Floors
-from scaleproof.compare.outcome import outcome, too_many_rows
-from scaleproof.compare.pairing import Group, Pair, groups, pair_cases, pair_launches, title
-from scaleproof.compare.schema import Change, Comparison, Finding, PairOut, Row, SideOut
-from scaleproof.compare.selection import Side
-from scaleproof.compare.values import Catalogue, launch_values, ordered
-from scaleproof.compare.warnings import Around, warnings
+from scaleproof.compare.case_pairs import Group, Pair, groups, pair_cases, pair_launches, title
+from scaleproof.compare.comparison_outcome import outcome, too_many_rows
+from scaleproof.compare.comparison_schema import Change, Comparison, Finding, PairOut, Row, SideOut
+from scaleproof.compare.comparison_warnings import Around, warnings
+from scaleproof.compare.environment_differences import differences
+from scaleproof.compare.launch_values import Catalogue, launch_values, ordered
+from scaleproof.compare.pair_floors import Floors
+from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare import Difference

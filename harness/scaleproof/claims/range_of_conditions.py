@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaleproof.claims.claims_file import BaseOut
 from scaleproof.claims.estimate import Found
-from scaleproof.claims.pool import Pool, chosen
-from scaleproof.claims.schema import BaseOut
-from scaleproof.claims.verdict import Estimate, Outcome, number
+from scaleproof.claims.launch_pool import Pool, chosen
+from scaleproof.claims.verdict_rules import Estimate, Outcome, number
 from scaleproof.core.record_schema import Evidence
 from scaleproof.stats.intervals import Interval, median
 

@@ -1,4 +1,4 @@
-"""The forms of published.yaml, claims.yaml and claims.json, checked when written and when read."""
+"""The forms of published.yaml and claims.yaml, checked when they are read."""
 
 from __future__ import annotations
 
@@ -8,21 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scaleproof.core.record_schema import Evidence
 
-SCHEMA_VERSION = 1
 Kind = Literal["claim", "consistency", "context"]
 Origin = Literal["paper", "own"]
 Direction = Literal["higher", "lower"]
 Provenance = Literal[
     "paper", "author_code", "secondary", "derived", "memory_high", "memory_medium", "memory_low", "not_recovered"
-]
-Verdict = Literal[
-    "reproduced",
-    "direction only",
-    "not reproduced",
-    "inconclusive",
-    "not runnable here",
-    "value not recovered",
-    "unverified",
 ]
 RuleName = Literal["within", "at_least", "at_most", "ordering", "ratio", "equal_to_tolerance", "monotone"]
 Attempt = Literal["repeatability", "reproduction", "replication"]
@@ -39,19 +29,15 @@ _NEEDED = {
     "monotone": ("along", "trend"),
 }
 _ONE_SIDED = ("at_least", "at_most", "ordering", "monotone")
-Standing = Literal["validated", "missed", "not validated here"]
-STANDING_WORDS: dict[Standing, str] = {
-    "validated": "validated",
-    "missed": "validation missed",
-    "not validated here": "not validated here",
-}
 
 
-class _Form(BaseModel):
+class Form(BaseModel):
+    """What all forms of this room share: unknown fields are refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
-class PublishedRow(_Form):
+class PublishedRow(Form):
     """One published figure with its conditions `x`, its provenance, and whether it may decide a verdict (`gate`)."""
 
     id: str
@@ -75,7 +61,7 @@ class PublishedRow(_Form):
         return self
 
 
-class Rule(_Form):
+class Rule(Form):
     """How a claim is judged; what the fields mean is in docs/verdicts.md."""
 
     name: RuleName
@@ -108,14 +94,14 @@ class Rule(_Form):
         return "one-sided" if self.one_sided or self.name in _ONE_SIDED else "two-sided"
 
 
-class Deviation(_Form):
+class Deviation(Form):
     """How our experiment differs from the published one."""
 
     kind: DeviationKind
     text: str
 
 
-class Control(_Form):
+class Control(Form):
     """A run that must not show the effect: the claim's metric over other cases."""
 
     statement: str
@@ -123,7 +109,7 @@ class Control(_Form):
     against: dict[str, Any] | None = None
 
 
-class Validates(_Form):
+class Validates(Form):
     """What a claim of suite validation says of a level of evidence: it speaks of launches at that level `where` their
     case has these fields, `unless` it has those. Where it is missed, it lowers all of them; where it holds, only
     launches like those that it was judged on."""
@@ -141,7 +127,7 @@ class Validates(_Form):
     """Nor smaller."""
 
 
-class ClaimForm(_Form):
+class ClaimForm(Form):
     """One entry of claims.yaml. A row of the paper has its statement, unit and direction from published.yaml; our own
     claims bring them."""
 
@@ -211,130 +197,3 @@ class ClaimForm(_Form):
         if self.kind == "claim" and self.metric is None and self.needs is None:
             raise ValueError(f"{self.id}: a claim without a metric says in 'needs' what is missing here")
         return self
-
-
-class IntervalOut(_Form):
-    """An interval of claims.json; `coverage` is the attained one."""
-
-    low: float
-    high: float
-    coverage: float
-    method: str
-
-
-class BaseOut(_Form):
-    """What a ratio or difference is taken against, in absolute terms."""
-
-    select: dict[str, Any]
-    value: float | None
-    unit: str
-    n: int
-
-
-class ControlOut(_Form):
-    """What the negative control showed; `shows_effect` is None when it could not be judged."""
-
-    statement: str
-    ours: float | None
-    interval: IntervalOut | None
-    n: int
-    shows_effect: bool | None
-
-
-class Finding(_Form):
-    """What a claim of suite validation is worth to other suites: the launches it was judged on, and by how much it was
-    missed."""
-
-    form: Validates
-    machine: str | None = None
-    """None: no launch served it."""
-    code: str = ""
-    """Digest of the version that ran them."""
-    latest: str = ""
-    """When the last of them started, UTC."""
-    judged_on: tuple[dict[str, Any], ...] = ()
-    """Of each case: the fields `alike`, `up_to` and `down_to`."""
-    missed_by: float | None = None
-    """How far ours lies from what the rule accepts, in the claim's unit; None where it was not missed."""
-    below: tuple[str, ...] = ()
-    """Misses of the level of evidence that it was judged against."""
-
-
-class Label(_Form):
-    """How far the level of evidence of a number was validated on its machine, and why so."""
-
-    standing: Standing
-    why: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        """For a reader."""
-        return STANDING_WORDS[self.standing]
-
-
-class ClaimResult(_Form):
-    """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic
-    alone)."""
-
-    schema_version: Literal[1] = 1
-    id: str
-    suite: str
-    size: str
-    kind: Kind
-    origin: Origin
-    statement: str
-    metric: str | None
-    published: Value
-    ours: float | None
-    interval: IntervalOut | None
-    n: int | None
-    unit: str
-    evidence: Evidence | None
-    verdict: Verdict | None
-    """None: shown, never judged (context rows, size ci)."""
-    rule: str
-    """How the verdict follows from the numbers, in words that can be checked."""
-    reason: str
-    runs: tuple[str, ...]
-    experiment: str | None
-    base: BaseOut | None
-    provenance: Provenance | None
-    """None for claims of our own."""
-    gate: bool
-    direction: Direction | None
-    where: str | None
-    source: str
-    deviations: tuple[Deviation, ...]
-    control: ControlOut | None
-    noise_floor: float | None = None
-    """By how much identical arms differ on the machine of the records, as a share; None: not measured, or the metric is
-    no timing."""
-    warnings: tuple[str, ...] = ()
-    """What a reader should know of the launches: outliers (never removed), few launches, launches left out,
-    oversubscription."""
-    attempt: Attempt | None = None
-    """None for arithmetic."""
-    label: Label | None = None
-    """Of times on emulated and simulated evidence: what suite validation says of it. Counts need none."""
-    validates: Finding | None = None
-    """Suite validation alone."""
-
-    @property
-    def lowered(self) -> bool:
-        """Whether it stands on evidence whose validation was missed."""
-        return self.label is not None and self.label.standing == "missed"
-
-    def evidence_words(self, further: str = "") -> str:
-        """The level of evidence with its label; `further` facts of the launches stand between them."""
-        if self.evidence is None:
-            return ""
-        return ", ".join([self.evidence, *([further] if further else [])]) + (
-            f" ({self.label.words})" if self.label else ""
-        )
-
-
-class ClaimsFile(_Form):
-    """results/claims/<suite>.<size>.json and reports/claims.json."""
-
-    schema_version: Literal[1] = 1
-    claims: tuple[ClaimResult, ...]

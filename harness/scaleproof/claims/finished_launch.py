@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from scaleproof.claims.columns import columns, distinct, of_last_launch, offsets_of
+from scaleproof.claims.sample_columns import columns, distinct, of_last_launch, offsets_of
 from scaleproof.core.record_schema import Record
 
 SECOND = 1e9

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.spec.case import AnyCase
 from scaleproof.stats import predictions
 from scaleproof.stats.intervals import Interval, median, median_interval

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import METRICS, Metric
-from scaleproof.claims.pool import Pool
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.machine import FILE, MachineProfile, read_profile
 from scaleproof.spec.errors import SpecError

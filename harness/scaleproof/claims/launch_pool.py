@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scaleproof.claims.launch import Launch
+from scaleproof.claims.finished_launch import Launch
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.stops import decided_plan
 from scaleproof.record.store import Store

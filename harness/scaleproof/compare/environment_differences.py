@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from scaleproof.compare.schema import EnvironmentOut
-from scaleproof.compare.selection import Side, spelled
+from scaleproof.compare.comparison_schema import EnvironmentOut
+from scaleproof.compare.side_selection import Side, spelled
 from scaleproof.core.record_schema import Record
 
 PARTS = ("code", "machine", "packages", "libraries", "threads", "variables", "ranks")

@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scaleproof.claims.load import VALIDATION
-from scaleproof.claims.pool import matches
-from scaleproof.claims.schema import ClaimForm, ClaimResult, ClaimsFile, Finding, Label, Standing, Validates, Verdict
-from scaleproof.claims.verdict import accepted, number
+from scaleproof.claims.claim_form import ClaimForm, Validates
+from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, Finding, Label, Standing, Verdict
+from scaleproof.claims.claims_yaml import VALIDATION
+from scaleproof.claims.launch_pool import matches
+from scaleproof.claims.verdict_rules import accepted, number
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError

@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scaleproof.claims.levels import METHOD as OVER_CASES
-from scaleproof.claims.schema import Direction, Rule, Verdict
+from scaleproof.claims.claim_form import Direction, Rule
+from scaleproof.claims.claims_file import Verdict
+from scaleproof.claims.level_difference import METHOD as OVER_CASES
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare import NO_FLOOR, Difference
 from scaleproof.stats.intervals import CONFIDENCE, Interval, smallest_count

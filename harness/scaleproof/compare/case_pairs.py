@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scaleproof.compare.schema import Differing, UnpairedOut
-from scaleproof.compare.selection import Side, fields
+from scaleproof.compare.comparison_schema import Differing, UnpairedOut
+from scaleproof.compare.side_selection import Side, fields
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from scaleproof.claims.metrics import METRICS, Metric
-from scaleproof.compare.pairing import Pair
-from scaleproof.compare.selection import Side
+from scaleproof.compare.case_pairs import Pair
+from scaleproof.compare.side_selection import Side
 from scaleproof.record.machine import MachineProfile, read_profile
 from scaleproof.spec.errors import SpecError
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scaleproof.compare.floors import without_floor
-from scaleproof.compare.pairing import Group
-from scaleproof.compare.schema import EnvironmentOut, PairOut, WarningOut
-from scaleproof.compare.selection import Side
+from scaleproof.compare.case_pairs import Group
+from scaleproof.compare.comparison_schema import EnvironmentOut, PairOut, WarningOut
+from scaleproof.compare.pair_floors import without_floor
+from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record
 from scaleproof.record import placement
 from scaleproof.record.placement import listed
