@@ -8,9 +8,9 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import open_data
 from scaleproof.workloads.inputs.training import training_inputs
-from scaleproof.workloads.networks import check_workload
 
 SEED = 20
 BASE = {

@@ -22,7 +22,7 @@ from scaleproof.simulate.program import Submit, exchange_plan, step_program
 from scaleproof.simulate.schedules import pattern_of
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import cluster_of
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import peak_profile
 
 COSTS = MessageCosts((Segment(None, 30e-6, 0.0),), 1e-10, 0.94)

@@ -21,7 +21,7 @@ from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.program import algorithm_of
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import cluster_of
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import peak_profile
 
 CLOSE = 0.01

@@ -13,7 +13,7 @@ from scaleproof.core.record_schema import Failure, Record
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.record.machine import Bound, MachineProfile
 from scaleproof.spec.case import CollectiveCase, TrainCase, TransferCase
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 
 GIGA = 1e9
 CERTAIN_FACTOR = 4.0

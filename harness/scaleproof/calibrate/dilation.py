@@ -14,7 +14,8 @@ from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.estimate import estimate
-from scaleproof.workloads.networks import Network, network_of
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
 LOAD = 0.5

@@ -18,10 +18,11 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy
 from scaleproof.transports.base import Collectives
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Data, initial_parameters
 from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.model import Model
-from scaleproof.workloads.networks import Network, check_workload
+from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import FILE, read
 from scaleproof.workloads.replay import Late, NoData, ReplayModel
 

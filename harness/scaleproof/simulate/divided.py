@@ -11,7 +11,8 @@ from scaleproof.simulate.program import Compute, Item, Plan, Submit, Wait
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies.buckets import ITEM, Parameter
-from scaleproof.workloads.networks import INPUT, Layer, Network, network_of
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.strips import bounds_of, check_division, tail
 from scaleproof.workloads.volumes import best_groups
 

@@ -29,8 +29,8 @@ from scaleproof.simulate.spans import Prediction, Span
 from scaleproof.spec.case import NATIVE, TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.strategies.base import MIB
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network as Table
-from scaleproof.workloads.networks import network_of
 from scaleproof.workloads.profile import Profile
 
 

@@ -24,7 +24,7 @@ from scaleproof.spec.cluster import Cluster, cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import smallest_count
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of
 
 

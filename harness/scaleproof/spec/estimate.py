@@ -70,7 +70,7 @@ def _work(case: AnyCase, cores: int) -> float:
             _rounds(case, nbytes) * (CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S)
             for nbytes in case.sizes
         )
-    from scaleproof.workloads.networks import network_of
+    from scaleproof.workloads.case_network import network_of
 
     network = network_of(case)
     # Ranks that sleep are not in each other's way.
@@ -120,7 +120,7 @@ def _memory(case: AnyCase) -> int:
     )
     if not isinstance(case, TrainCase):
         return processes + 3 * case.ranks * max(case.sizes, default=0)
-    from scaleproof.workloads.networks import network_of
+    from scaleproof.workloads.case_network import network_of
 
     network = network_of(case)
     if case.compute == "replay":  # gradients, and what their exchange needs; the zeros of parameters are never written

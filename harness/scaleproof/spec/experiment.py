@@ -245,7 +245,7 @@ def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:
     except SpecError as wrong:
         raise layers.document.error(layers.origins.get("cluster", row_path), f"cluster: {wrong}") from None
     if isinstance(case, TrainCase):
-        from scaleproof.workloads.networks import check_workload
+        from scaleproof.workloads.case_network import check_workload
 
         try:
             check_workload(case)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scaleproof.workloads.layers import Conv, Linear, Pool
-from scaleproof.workloads.networks import Network, build
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _ALEXNET = (
     Conv("conv1", 64, 11, stride=4),
@@ -19,11 +19,21 @@ _ALEXNET = (
     Linear("fc8", 10, classifier=True),
 )
 
-
-def alexnet(image_side: int | None = None, width: float = 1.0) -> Network:
-    """AlexNet as xue2019 counts it: 224 pixels a side, 10 classes. The side must be at least 67.
-
-    slim's fc6 is a convolution of 5x5 without padding on 5x5 pixels: the same product as a fully connected layer.
-    """
-    side = image_side or 224
-    return build("alexnet", (3, side, side), _ALEXNET, width)
+# as xue2019 counts it
+alexnet = Workload(
+    name="alexnet",
+    summary="AlexNet (slim v2), 3x224x224, 10 classes, 46.2 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=67,
+    layers=_ALEXNET,
+    reference=ReferenceCounts(
+        weights=46_238_400,
+        biases=9_482,
+        forward_mac=732_500_736,
+        source="TF-slim alexnet_v2 with 10 classes; its fc6 is a 5x5 convolution without "
+        "padding on 5x5 pixels, counted here as fully connected",
+        provenance="memory_high (shape; its size is the published one to the last digit), derived (counts)",
+        tensors=16,
+        mib=176.42,
+    ),
+)

@@ -4,9 +4,9 @@ not the published ones."""
 
 from __future__ import annotations
 
-from scaleproof.workloads.datasets import DIGITS_CLASSES, REVERSED_LENGTH, REVERSED_TOKENS, SENTENCE, TOPICS, WORDS
+from scaleproof.workloads.datasets import DIGITS, REVERSED_LENGTH, REVERSED_TOKENS, SENTENCE_WORDS, TOPIC_COUNT, WORDS
 from scaleproof.workloads.layers import Conv, Embedding, Linear, Mean, Pool, Positions, Recurrent
-from scaleproof.workloads.networks import Network, build, no_images
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _SEQ2SEQ = (
     Embedding("embedding", REVERSED_TOKENS + 1, 32),
@@ -23,31 +23,61 @@ _CNN_DIGITS = (
     Pool("pool2", 3, stride=2, pad="same"),
     Linear("fc3", 96),
     Linear("fc4", 48),
-    Linear("fc5", DIGITS_CLASSES, classifier=True),
+    Linear("fc5", DIGITS.classes, classifier=True),
 )
 _SENTENCE_EMBEDDING = (
     Embedding("embedding", WORDS, 32),
     Mean("mean"),
     Linear("projection", 64),
-    Linear("softmax", TOPICS, classifier=True),
+    Linear("softmax", TOPIC_COUNT, classifier=True),
 )
 
-
-def seq2seq(image_side: int | None = None, width: float = 1.0) -> Network:
-    """GRU encoder and decoder without attention, 64 wide; the decoder sees the right answer up to the token before
-    (teacher forcing)."""
-    shape = no_images("seq2seq", (2 * REVERSED_LENGTH,), image_side)
-    return build("seq2seq", shape, _SEQ2SEQ, width, "tanh", vocabulary=REVERSED_TOKENS + 1)
-
-
-def cnn_digits(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Two 5x5 convolutions with overlapping pooling of the maximum, three fully connected layers, ReLU: the shape of
-    the CIFAR-10 networks of that time, for 8x8 digits."""
-    side = image_side or 8
-    return build("cnn_digits", (1, side, side), _CNN_DIGITS, width)
-
-
-def sentence_embedding(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Mean of word vectors, projected to 64 features, from which the topic is told."""
-    shape = no_images("sentence_embedding", (SENTENCE,), image_side)
-    return build("sentence_embedding", shape, _SENTENCE_EMBEDDING, width, "tanh", vocabulary=WORDS)
+# The decoder sees the right answer up to the token before (teacher forcing).
+seq2seq = Workload(
+    name="seq2seq",
+    summary="small GRU encoder and decoder that learns to reverse sequences",
+    input_shape=(2 * REVERSED_LENGTH,),
+    data_sets=("reversal",),
+    layers=_SEQ2SEQ,
+    activation="tanh",
+    vocabulary=REVERSED_TOKENS + 1,
+    reference=ReferenceCounts(
+        weights=37_664,
+        biases=392,
+        forward_mac=186_880,
+        source="this project: GRU encoder and decoder of 64 on embeddings of 32, 5 tokens to 5",
+        provenance="own (shapes), derived (counts)",
+    ),
+)
+# The shape of the CIFAR-10 networks of that time, for 8x8 digits.
+cnn_digits = Workload(
+    name="cnn_digits",
+    summary="small ReLU net with overlapping pooling for 8x8 digits",
+    input_shape=(1, 8, 8),
+    smallest_side=3,
+    data_sets=("digits",),
+    layers=_CNN_DIGITS,
+    reference=ReferenceCounts(
+        weights=43_776,
+        biases=218,
+        forward_mac=478_176,
+        source="this project: convolutions of 5x5, overlapping pooling, for 8x8 digits",
+        provenance="own (shapes), derived (counts)",
+    ),
+)
+sentence_embedding = Workload(
+    name="sentence_embedding",
+    summary="small mean of word vectors that learns the topic of sentences",
+    input_shape=(SENTENCE_WORDS,),
+    data_sets=("topics",),
+    layers=_SENTENCE_EMBEDDING,
+    activation="tanh",
+    vocabulary=WORDS,
+    reference=ReferenceCounts(
+        weights=10_752,
+        biases=72,
+        forward_mac=2_560,
+        source="this project: mean of 12 word vectors of 32, 64 features, 8 topics",
+        provenance="own (shapes), derived (counts)",
+    ),
+)

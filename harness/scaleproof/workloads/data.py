@@ -16,11 +16,13 @@ import numpy as np
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.datasets import (
-    DATA_SETS,
+    DIGITS,
     OWN_SHARE,
+    REVERSAL,
     REVERSED_LENGTH,
     REVERSED_TOKENS,
-    SENTENCE,
+    SENTENCE_WORDS,
+    TOPIC_COUNT,
     TOPICS,
     WORDS,
 )
@@ -130,7 +132,7 @@ class Digits(Table):
         images, labels = load_digits()
         super().__init__(
             Batch(images.reshape(-1, *network.input_shape), labels),
-            DATA_SETS["digits"].test,
+            DIGITS.test,
             minibatch,
             seed,
             rank,
@@ -143,7 +145,7 @@ class Reversal(Table):
     and the answer but for its last token."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
-        data = DATA_SETS["reversal"]
+        data = REVERSAL
         count = data.training + data.test
         numbers = np.random.default_rng([seed, 5]).choice(REVERSED_TOKENS**REVERSED_LENGTH, count, replace=False)
         sequences = np.stack(
@@ -159,9 +161,9 @@ class Topics(Table):
     others from all."""
 
     def __init__(self, network: Network, minibatch: int, seed: int, rank: int, world_size: int) -> None:
-        data, generator = DATA_SETS["topics"], np.random.default_rng([seed, 6])
-        shape, own = (data.training + data.test, SENTENCE), WORDS // TOPICS
-        labels = generator.integers(TOPICS, size=shape[0])
+        data, generator = TOPICS, np.random.default_rng([seed, 6])
+        shape, own = (data.training + data.test, SENTENCE_WORDS), WORDS // TOPIC_COUNT
+        labels = generator.integers(TOPIC_COUNT, size=shape[0])
         words = np.where(
             generator.random(shape) < OWN_SHARE,
             labels[:, None] * own + generator.integers(own, size=shape),

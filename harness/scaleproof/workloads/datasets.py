@@ -1,54 +1,54 @@
-"""The data sets that can be learned, as numbers: what networks they fit and how many rows they have. Imports nothing,
-for checks before a launch."""
+"""The data sets that can be learned, as numbers: which networks they fit and how many rows they have. Imports nothing,
+for checks before a launch; data.py makes the rows."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-DIGITS_PIXELS, DIGITS_CLASSES = 64, 10
-DIGITS_TRAINING, DIGITS_TEST = 1438, 359
-"""Four fifths of scikit-learn's 1797 images are for training."""
-REVERSED_LENGTH, REVERSED_TOKENS = 5, 8
-"""Tokens of a sequence to be written backwards, and their number of values; one value more starts the answer."""
-WORDS, TOPICS, SENTENCE, OWN_SHARE = 256, 8, 12, 0.5
-"""Words of the language, topics of sentences, words of a sentence, and the share of its words that are drawn from its
-topic's own ones."""
+from dataclasses import dataclass
 
 
-class DataSet(NamedTuple):
-    """What a network must take and give, and how many rows there are."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """What a network must read and answer, and how many rows there are."""
 
+    summary: str
+    # values of one sample
     inputs: int
-    """Values of one sample."""
-    vocabulary: int | None
+    # inputs are tokens below this; None: float32
+    vocabulary: int | None = None
     classes: int
-    label_shape: tuple[int, ...]
+    # of the labels of one sample; (): one label
+    label_shape: tuple[int, ...] = ()
+    # rows
     training: int
     test: int
-    holds: str
-    fits: str
 
 
-DATA_SETS = {
-    "digits": DataSet(
-        DIGITS_PIXELS,
-        None,
-        DIGITS_CLASSES,
-        (),
-        DIGITS_TRAINING,
-        DIGITS_TEST,
-        "8x8 images, 10 classes",
-        "vgg_digits or dnn_digits",
-    ),
-    "reversal": DataSet(
-        2 * REVERSED_LENGTH,
-        REVERSED_TOKENS + 1,
-        REVERSED_TOKENS,
-        (REVERSED_LENGTH,),
-        7680,
-        512,
-        "sequences and the same backwards",
-        "seq2seq",
-    ),
-    "topics": DataSet(SENTENCE, WORDS, TOPICS, (), 7680, 512, "sentences of 12 words, 8 topics", "sentence_embedding"),
-}
+# scikit-learn's 1797 images, four fifths of them for training
+DIGITS = DataSet(summary="8x8 images, 10 classes", inputs=64, classes=10, training=1438, test=359)
+
+# Tokens of a sequence to be written backwards, and their number of values; one value more starts the answer.
+REVERSED_LENGTH, REVERSED_TOKENS = 5, 8
+REVERSAL = DataSet(
+    summary="sequences and the same backwards",
+    inputs=2 * REVERSED_LENGTH,
+    vocabulary=REVERSED_TOKENS + 1,
+    classes=REVERSED_TOKENS,
+    label_shape=(REVERSED_LENGTH,),
+    training=7680,
+    test=512,
+)
+
+# Words of the language, topics of sentences, and words of a sentence.
+WORDS, TOPIC_COUNT, SENTENCE_WORDS = 256, 8, 12
+# Share of a sentence's words that are drawn from its topic's own words.
+OWN_SHARE = 0.5
+TOPICS = DataSet(
+    summary="sentences of 12 words, 8 topics",
+    inputs=SENTENCE_WORDS,
+    vocabulary=WORDS,
+    classes=TOPIC_COUNT,
+    training=7680,
+    test=512,
+)
+
+DATA_SETS = {"digits": DIGITS, "reversal": REVERSAL, "topics": TOPICS}

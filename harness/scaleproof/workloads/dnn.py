@@ -4,23 +4,54 @@
 from __future__ import annotations
 
 from scaleproof.workloads.layers import Linear
-from scaleproof.workloads.networks import Network, build, no_images
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _CD_DNN = (*(Linear(f"h{number}", 2048) for number in range(1, 8)), Linear("out", 9304, classifier=True))
 _FCN5 = (*(Linear(f"fc{number}", 4096) for number in range(1, 5)), Linear("fc5", 10, classifier=True))
 _DNN_DIGITS = (*(Linear(f"h{number}", 128) for number in range(1, 4)), Linear("out", 10, classifier=True))
 
-
-def cd_dnn(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Seven hidden layers of 2048 between 429 inputs (frames in context) and 9304 senones."""
-    return build("cd_dnn", no_images("cd_dnn", (429,), image_side), _CD_DNN, width)
-
-
-def fcn5(image_side: int | None = None, width: float = 1.0) -> Network:
-    """FCN-5 of xue2019: 784 inputs, four hidden layers of 4096, 10 classes; its size is the published 204.47 MiB."""
-    return build("fcn5", no_images("fcn5", (784,), image_side), _FCN5, width)
-
-
-def dnn_digits(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Three hidden layers of 128 between 64 pixels and 10 classes; smooth (tanh), see vgg_digits."""
-    return build("dnn_digits", no_images("dnn_digits", (64,), image_side), _DNN_DIGITS, width, "tanh")
+# inputs: frames in context; classes: senones
+cd_dnn = Workload(
+    name="cd_dnn",
+    summary="CD-DNN, 429-2048x7-9304, 45.1 M parameters",
+    input_shape=(429,),
+    layers=_CD_DNN,
+    reference=ReferenceCounts(
+        weights=45_099_008,
+        biases=23_640,
+        forward_mac=45_099_008,
+        source="429-2048 x 7-9304 senones",
+        provenance="memory_high (shape; 45.1 M is the published parameter count), derived (counts)",
+    ),
+)
+fcn5 = Workload(
+    name="fcn5",
+    summary="FCN-5, 784-4096x4-10, 53.6 M parameters",
+    input_shape=(784,),
+    layers=_FCN5,
+    reference=ReferenceCounts(
+        weights=53_583_872,
+        biases=16_394,
+        forward_mac=53_583_872,
+        source="784-4096x4-10",
+        provenance="memory_high (shape; its size is the published one to the last digit), derived (counts)",
+        tensors=10,
+        mib=204.47,
+    ),
+)
+# Smooth (tanh), as vgg_digits.
+dnn_digits = Workload(
+    name="dnn_digits",
+    summary="small DNN-style net for 8x8 digits",
+    input_shape=(64,),
+    data_sets=("digits",),
+    layers=_DNN_DIGITS,
+    activation="tanh",
+    reference=ReferenceCounts(
+        weights=42_240,
+        biases=394,
+        forward_mac=42_240,
+        source="this project: DNN style for 8x8 digits",
+        provenance="own (shapes), derived (counts)",
+    ),
+)

@@ -4,8 +4,10 @@ head."""
 from __future__ import annotations
 
 from scaleproof.workloads.blocks import Blocks
-from scaleproof.workloads.layers import Linear, Mean, Pool
-from scaleproof.workloads.networks import Network, build
+from scaleproof.workloads.layers import LayerSpec, Linear, Mean, Pool
+from scaleproof.workloads.workload import ReferenceCounts, Workload
+
+AUXILIARY = "auxiliary.fc"
 
 
 def _pooled(blocks: Blocks, name: str, before: str, features: int) -> str:
@@ -57,17 +59,15 @@ def _stem(blocks: Blocks) -> str:
     return blocks.put(Pool("pool5a", 3, stride=2))
 
 
-def _auxiliary(blocks: Blocks, before: str) -> str:
+def _auxiliary(blocks: Blocks, before: str) -> None:
     """On small images its windows are no larger than what is left, as slim has it."""
     blocks.put(Pool("auxiliary.pool", 5, average=True, stride=3, fit=True, inputs=(before,)))
     blocks.conv("auxiliary.conv1", 128, 1)
     blocks.conv("auxiliary.conv2", 768, 5, pad=0, fit=True)
-    return blocks.put(Linear("auxiliary.fc", 10, classifier=True))
+    blocks.put(Linear(AUXILIARY, 10, classifier=True))
 
 
-def inception_v3(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Inception-v3 as xue2019 counts it: 299 pixels a side, 10 classes, auxiliary head. The side must be at least 75."""
-    side = image_side or 299
+def _inception_v3() -> list[LayerSpec]:
     blocks = Blocks(scale=False)
     last = _stem(blocks)
     for name, pooled in (("mixed5b", 32), ("mixed5c", 64), ("mixed5d", 64)):
@@ -83,7 +83,28 @@ def inception_v3(image_side: int | None = None, width: float = 1.0) -> Network:
     last = blocks.concat("mixed7a", shallow, deep, blocks.put(Pool("mixed7a.b2", 3, stride=2, inputs=(last,))))
     for name in ("mixed7b", "mixed7c"):
         last = _grid8(blocks, name, last)
-    auxiliary = _auxiliary(blocks, before_head)
+    _auxiliary(blocks, before_head)
     blocks.put(Mean("mean", inputs=(last,)))
     blocks.put(Linear("fc", 10, classifier=True))
-    return build("inception_v3", (3, side, side), blocks.table, width, auxiliary=auxiliary)
+    return blocks.table
+
+
+# as xue2019 counts it
+inception_v3 = Workload(
+    name="inception_v3",
+    summary="Inception-v3 with auxiliary head, 3x299x299, 10 classes, 24.4 M parameters",
+    input_shape=(3, 299, 299),
+    smallest_side=75,
+    layers=_inception_v3(),
+    auxiliary=AUXILIARY,
+    reference=ReferenceCounts(
+        weights=24_335_200,
+        biases=18_132,
+        forward_mac=5_716_111_456,
+        source="TF-slim inception_v3 with 10 classes and auxiliary head, batch normalisation "
+        "with offsets only; structure as in keras.applications.InceptionV3",
+        provenance="memory_medium (size and tensors), derived (counts)",
+        tensors=196,
+        mib=92.9,
+    ),
+)

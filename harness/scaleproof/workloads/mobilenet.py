@@ -4,8 +4,8 @@ keras.applications."""
 from __future__ import annotations
 
 from scaleproof.workloads.blocks import Blocks
-from scaleproof.workloads.layers import Add, Linear, Mean
-from scaleproof.workloads.networks import Network, build
+from scaleproof.workloads.layers import Add, LayerSpec, Linear, Mean
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *(((512, 1),) * 5), (1024, 2), (1024, 1))
 """Features and stride of each depthwise separable block."""
@@ -13,9 +13,7 @@ _V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1)
 """Expansion, features, repetitions, stride of the first."""
 
 
-def mobilenet(image_side: int | None = None, width: float = 1.0) -> Network:
-    """MobileNet; 224 pixels a side, 1000 classes. Five strides of two: the side must be at least 17."""
-    side = image_side or 224
+def _mobilenet() -> list[LayerSpec]:
     blocks = Blocks()
     blocks.conv("conv1", 32, 3, 2)
     for number, (features, stride) in enumerate(_V1, 1):
@@ -23,12 +21,10 @@ def mobilenet(image_side: int | None = None, width: float = 1.0) -> Network:
         blocks.conv(f"block{number}.pointwise", features, 1)
     blocks.put(Mean("mean"))
     blocks.put(Linear("fc", 1000, classifier=True))
-    return build("mobilenet", (3, side, side), blocks.table, width, "relu6")
+    return blocks.table
 
 
-def mobilenet_v2(image_side: int | None = None, width: float = 1.0) -> Network:
-    """MobileNetV2; 224 pixels a side, 1000 classes. Five strides of two: the side must be at least 17."""
-    side = image_side or 224
+def _mobilenet_v2() -> list[LayerSpec]:
     blocks = Blocks()
     last, before, number = blocks.conv("conv1", 32, 3, 2), 32, 0
     for expansion, features, repetitions, first_stride in _V2:
@@ -44,4 +40,36 @@ def mobilenet_v2(image_side: int | None = None, width: float = 1.0) -> Network:
     blocks.conv("conv2", 1280, 1)
     blocks.put(Mean("mean"))
     blocks.put(Linear("fc", 1000, classifier=True))
-    return build("mobilenet_v2", (3, side, side), blocks.table, width, "relu6")
+    return blocks.table
+
+
+mobilenet = Workload(
+    name="mobilenet",
+    summary="MobileNet, 3x224x224, 4.2 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=17,
+    layers=_mobilenet(),
+    activation="relu6",
+    reference=ReferenceCounts(
+        weights=4_209_088,
+        biases=22_888,
+        forward_mac=568_740_352,
+        source="keras.applications.MobileNet, trainable values",
+        provenance="derived",
+    ),
+)
+mobilenet_v2 = Workload(
+    name="mobilenet_v2",
+    summary="MobileNetV2, 3x224x224, 3.5 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=17,
+    layers=_mobilenet_v2(),
+    activation="relu6",
+    reference=ReferenceCounts(
+        weights=3_469_760,
+        biases=35_112,
+        forward_mac=300_774_272,
+        source="keras.applications.MobileNetV2, trainable values",
+        provenance="derived",
+    ),
+)

@@ -4,8 +4,21 @@ counts of keras.applications."""
 from __future__ import annotations
 
 from scaleproof.workloads.blocks import Blocks
-from scaleproof.workloads.layers import Active, Add, Concat, Conv, Depthwise, Linear, Mean, Pick, Pool, reduced
-from scaleproof.workloads.networks import INPUT, Network, build
+from scaleproof.workloads.layers import (
+    Active,
+    Add,
+    Concat,
+    Conv,
+    Depthwise,
+    LayerSpec,
+    Linear,
+    Mean,
+    Pick,
+    Pool,
+    reduced,
+)
+from scaleproof.workloads.networks import INPUT
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 STEM, CELLS, FEATURES = 32, 4, 44
 """Features of the first convolution, normal cells a stage, features of a cell in the first stage."""
@@ -84,9 +97,8 @@ class _Cells(Blocks):
         return self.concat(name, x2, x3, x4, x5)
 
 
-def nasnet_mobile(image_side: int | None = None, width: float = 1.0) -> Network:
-    """NASNet-A mobile; 224 pixels a side, 1000 classes. The side must be at least 35."""
-    side, base = image_side or 224, reduced(FEATURES, width)
+def _nasnet_mobile(width: float) -> list[LayerSpec]:
+    base = reduced(FEATURES, width)
     cells = _Cells()
     x = p = cells.conv("stem", reduced(STEM, width), 3, 2, pad=0, after=INPUT, active=False)
     plan = [("stem1", base // 4, True), ("stem2", base // 2, True)]
@@ -103,4 +115,20 @@ def nasnet_mobile(image_side: int | None = None, width: float = 1.0) -> Network:
     cells.put(Active("relu"))
     cells.put(Mean("mean"))
     cells.put(Linear("fc", 1000, classifier=True))
-    return build("nasnet_mobile", (3, side, side), cells.table, 1.0)
+    return cells.table
+
+
+nasnet_mobile = Workload(
+    name="nasnet_mobile",
+    summary="NASNet-A mobile, 3x224x224, 5.3 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=19,
+    layers=_nasnet_mobile,
+    reference=ReferenceCounts(
+        weights=5_252_240,
+        biases=37_738,
+        forward_mac=563_638_816,
+        source="keras.applications.NASNetMobile, trainable values",
+        provenance="derived",
+    ),
+)

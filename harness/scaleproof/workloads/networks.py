@@ -5,16 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING
 
-from scaleproof.spec import registry
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.datasets import DATA_SETS
-from scaleproof.workloads.layers import Activation, LayerSpec, Norm, Shape, Variable
-
-if TYPE_CHECKING:
-    from scaleproof.spec.case import TrainCase
+from scaleproof.workloads.layers import Activation, LayerSpec, Shape, Variable
 
 INPUT = "input"
 """What layers call the network's own input."""
@@ -158,51 +151,3 @@ def build(
         layers.append(Layer(spec, inputs, shapes[inputs[0]], found.output_shape, found.variables, found.mac, input_mac))
         shapes[spec.name], before = found.output_shape, spec.name
     return Network(name, input_shape, tuple(layers), activation, vocabulary, auxiliary)
-
-
-def no_images(name: str, shape: Shape, image_side: int | None) -> Shape:
-    """Input shape of a network without images; SpecError when an image side is given."""
-    if image_side is not None:
-        raise SpecError(f"workload {name!r} takes no images: leave out image_side")
-    return shape
-
-
-def network_of(case: TrainCase) -> Network:
-    """The case's network, resolved; imports no framework."""
-    network: Network = registry.load("workload", case.workload)(case.image_side, case.width)
-    return network
-
-
-def check_workload(case: TrainCase) -> Network:
-    """Everything about a case's workload that can be wrong before a process starts; raises SpecError, imports no
-    framework."""
-    network = network_of(case)
-    if case.data in DATA_SETS:
-        data = DATA_SETS[case.data]
-        takes = (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape)
-        if takes != (data.inputs, data.vocabulary, data.classes, data.label_shape):
-            raise SpecError(
-                f"workload {case.workload!r} does not fit data {case.data!r} ({data.holds}); use {data.fits}"
-            )
-        if case.minibatch > data.training:
-            raise SpecError(
-                f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows"
-            )
-    if case.strategy == "hybrid":
-        from scaleproof.workloads.strips import check_division
-
-        check_division(network, case.ranks // case.groups if case.groups else 1)
-    if case.minibatch == case.ranks:
-        single = next(
-            (
-                layer.name
-                for layer in network.layers
-                if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1
-            ),
-            None,
-        )
-        if single is not None:
-            raise SpecError(
-                f"workload {case.workload!r}: layer {single!r} would normalise a single value; give more than one sample per rank"
-            )
-    return network

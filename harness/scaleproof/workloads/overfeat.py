@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scaleproof.workloads.layers import Conv, Linear, Pool
-from scaleproof.workloads.networks import Network, build
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _OVERFEAT_FAST = (
     Conv("conv1", 96, 11, stride=4),
@@ -19,8 +19,17 @@ _OVERFEAT_FAST = (
     Linear("fc8", 1000, classifier=True),
 )
 
-
-def overfeat_fast(image_side: int | None = None, width: float = 1.0) -> Network:
-    """OverFeat-FAST; 231 pixels a side, 1000 classes. The side must be at least 71."""
-    side = image_side or 231
-    return build("overfeat_fast", (3, side, side), _OVERFEAT_FAST, width)
+overfeat_fast = Workload(
+    name="overfeat_fast",
+    summary="OverFeat-FAST, 3x231x231, 145.9 M parameters",
+    input_shape=(3, 231, 231),
+    smallest_side=71,
+    layers=_OVERFEAT_FAST,
+    reference=ReferenceCounts(
+        weights=145_909_792,
+        biases=11_080,
+        forward_mac=2_801_403_904,
+        source="soumith/convnet-benchmarks@b458aab/torch7/imagenet_winners/overfeat.lua",
+        provenance="author_code (shapes), derived (counts)",
+    ),
+)

@@ -22,7 +22,8 @@ from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import NodeType, node_type
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
-from scaleproof.workloads.networks import Network, network_of
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.networks import Network
 
 FOLDER = "profiles"
 """In a machine's folder results/machines/<id>/."""

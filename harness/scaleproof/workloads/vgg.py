@@ -4,7 +4,7 @@ digits."""
 from __future__ import annotations
 
 from scaleproof.workloads.layers import Conv, Linear, Pool
-from scaleproof.workloads.networks import Network, build
+from scaleproof.workloads.workload import ReferenceCounts, Workload
 
 _VGG_A = (
     Conv("conv1", 64, 3, pad=1),
@@ -47,24 +47,52 @@ _VGG_DIGITS = (
     Linear("fc4", 10, classifier=True),
 )
 
-
-def vgg_a(image_side: int | None = None, width: float = 1.0) -> Network:
-    """VGG-A; 224 pixels a side, 1000 classes. Five poolings: the side must be at least 32."""
-    side = image_side or 224
-    return build("vgg_a", (3, side, side), _VGG_A, width)
-
-
-def vgg16(image_side: int | None = None, width: float = 1.0) -> Network:
-    """VGG-16 as xue2019 counts it: 224 pixels a side, 10 classes. The side must be at least 32."""
-    side = image_side or 224
-    return build("vgg16", (3, side, side), _VGG_16, width)
-
-
-def vgg_digits(image_side: int | None = None, width: float = 1.0) -> Network:
-    """Blocks of 3x3 convolutions and pooling, then two fully connected layers; 8 pixels a side, 10 classes.
-
-    Smooth (tanh, average pooling): rounding cannot flip a unit or a pool's winner, so equivalence can be judged near
-    rounding.
-    """
-    side = image_side or 8
-    return build("vgg_digits", (1, side, side), _VGG_DIGITS, width, "tanh")
+vgg_a = Workload(
+    name="vgg_a",
+    summary="VGG-A, 3x224x224, 132.9 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=32,
+    layers=_VGG_A,
+    reference=ReferenceCounts(
+        weights=132_851_392,
+        biases=11_944,
+        forward_mac=7_609_090_048,
+        source="soumith/convnet-benchmarks@b458aab/torch7/imagenet_winners/vgg_a.lua",
+        provenance="author_code (shapes), derived (counts)",
+    ),
+)
+# as xue2019 counts it
+vgg16 = Workload(
+    name="vgg16",
+    summary="VGG-16, 3x224x224, 10 classes, 134.3 M parameters",
+    input_shape=(3, 224, 224),
+    smallest_side=32,
+    layers=_VGG_16,
+    reference=ReferenceCounts(
+        weights=134_289_088,
+        biases=12_426,
+        forward_mac=15_466_209_280,
+        source="VGG-16 (configuration D) with 10 classes",
+        provenance="memory_high (shape; its size is the published one to the last digit), derived (counts)",
+        tensors=32,
+        mib=512.32,
+    ),
+)
+# Smooth (tanh, average pooling): rounding cannot flip a unit or the largest pixel of a pool, so equivalence can be
+# judged near rounding.
+vgg_digits = Workload(
+    name="vgg_digits",
+    summary="small VGG-style net for 8x8 digits",
+    input_shape=(1, 8, 8),
+    smallest_side=4,
+    data_sets=("digits",),
+    layers=_VGG_DIGITS,
+    activation="tanh",
+    reference=ReferenceCounts(
+        weights=22_800,
+        biases=154,
+        forward_mac=239_232,
+        source="this project: VGG style for 8x8 digits",
+        provenance="own (shapes), derived (counts)",
+    ),
+)

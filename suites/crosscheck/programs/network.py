@@ -17,8 +17,8 @@ from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.programs.common import mark, timed_iterations
 from scaleproof.programs.train import ARTIFACT_LIMIT
 from scaleproof.spec.case import TrainCase
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Data, initial_parameters, open_data
-from scaleproof.workloads.networks import check_workload
 
 FIELDS = ("workload", "width", "minibatch", "data", "learning_rate", "momentum", "bucket_mib")
 

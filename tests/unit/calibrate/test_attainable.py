@@ -10,7 +10,7 @@ import pytest
 
 from scaleproof.calibrate.attainable import CERTAIN_FACTOR, attainable, impossible
 from scaleproof.record.machine import Bound, MachineProfile, read_profile, write_profile
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 from tests.unit.claims.claims_samples import TRAIN, record, samples
 
 BASE: dict[str, Any] = {

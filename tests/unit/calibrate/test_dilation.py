@@ -15,7 +15,7 @@ from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import Spread
 from scaleproof.workloads.volumes import volume
 

@@ -15,9 +15,10 @@ from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Synthetic, initial_parameters, open_data
 from scaleproof.workloads.layers import Norm
-from scaleproof.workloads.networks import Network, check_workload
+from scaleproof.workloads.networks import Network
 
 SMALL = {
     "vgg_a": (32, 0.125),

@@ -143,7 +143,7 @@ def stored(folder: Path, *transports: TransportCost) -> Path:
 
 
 def profile(case: AnyCase, low: float = 0.9, high: float = 1.2, n: int = 6) -> Profile:
-    from scaleproof.workloads.networks import network_of
+    from scaleproof.workloads.case_network import network_of
 
     def time(seconds: float) -> Spread:
         return (

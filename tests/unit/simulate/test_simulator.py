@@ -26,7 +26,7 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.strategies import buckets
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.buckets import Parameter
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
 from scaleproof.workloads.volumes import volume
 

@@ -9,7 +9,7 @@ import pytest
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.estimate import estimate
 from scaleproof.spec.experiment import AnyCase
-from scaleproof.workloads.networks import network_of
+from scaleproof.workloads.case_network import network_of
 
 TRAIN: dict[str, Any] = {
     "suite": "x",

@@ -12,12 +12,12 @@ import pytest
 from scaleproof.core.record_schema import InputCheck
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.workloads import data
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Digits, load_digits
 from scaleproof.workloads.inputs import tables, training
 from scaleproof.workloads.inputs.findings import BadInput, Finding, Findings, settle
 from scaleproof.workloads.inputs.tables import shared_rows
 from scaleproof.workloads.inputs.training import checked_data, training_inputs
-from scaleproof.workloads.networks import check_workload
 
 SEED = 20
 

@@ -10,8 +10,9 @@ from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.registry import load
 from scaleproof.strategies.affinity import neighbours, split_cores
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.layers import Linear
-from scaleproof.workloads.networks import Network, build, check_workload
+from scaleproof.workloads.networks import Network, build
 from scaleproof.workloads.strips import bounds_of, tail
 from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 

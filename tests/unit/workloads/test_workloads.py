@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import yaml
 
-import scaleproof.workloads.networks
 from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import initial_parameters, open_data
+from scaleproof.workloads.datasets import DATA_SETS
 from scaleproof.workloads.layers import Conv, reduced
-from scaleproof.workloads.networks import Layer, Network, check_workload
+from scaleproof.workloads.networks import Layer, Network
 
-REFERENCE: dict[str, Any] = yaml.safe_load(
-    Path(scaleproof.workloads.networks.__file__).with_name("networks.yaml").read_text()
-)
+LAYER_COUNTS = Path(__file__).parents[2] / "data" / "layer_counts"
+WORKLOADS = {name: registry.load("workload", name) for name in registry.names("workload")}
 
 
 def resolved(name: str, image_side: int | None = None, width: float = 1.0) -> Network:
@@ -65,22 +65,32 @@ def row(layer: Layer) -> dict[str, int | str]:
     }
 
 
-@pytest.mark.parametrize("name", registry.names("workload"))
-def test_every_layer_has_the_counts_of_the_reference(name: str) -> None:
-    network, reference = resolved(name), REFERENCE[name]
-    if "layers" in reference:
-        assert [row(layer) for layer in network.trainable if layer.weights] == reference["layers"]
-    assert network.parameters == reference["params"] == reference["weights"] + reference["biases"]
-    assert network.mac == reference["forward_mac_per_sample"]
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_totals_are_those_of_the_reference(name: str) -> None:
+    network, reference = resolved(name), WORKLOADS[name].reference
+    weights, biases = (sum(getattr(layer, kind) for layer in network.layers) for kind in ("weights", "biases"))
+    assert (weights, biases, network.mac) == (reference.weights, reference.biases, reference.forward_mac)
 
 
-@pytest.mark.parametrize("name", [name for name, reference in REFERENCE.items() if "mib" in reference])
+@pytest.mark.parametrize("path", sorted(LAYER_COUNTS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_layer_has_the_counts_of_the_reference(path: Path) -> None:
+    layers = [row(layer) for layer in resolved(path.stem).trainable if layer.weights]
+    assert layers == yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if workload.reference.mib])
 def test_published_sizes_and_numbers_of_tensors(name: str) -> None:
+    network, reference = resolved(name), WORKLOADS[name].reference
+    size = round(4 * network.parameters / 2**20, 2)
+    assert (len(network.parameter_shapes), size) == (reference.tensors, reference.mib)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_declares_the_data_sets_that_it_fits(name: str) -> None:
     network = resolved(name)
-    assert (len(network.parameter_shapes), round(4 * network.parameters / 2**20, 2)) == (
-        REFERENCE[name]["tensors"],
-        REFERENCE[name]["mib"],
-    )
+    shapes = (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape)
+    fits = [key for key, d in DATA_SETS.items() if (d.inputs, d.vocabulary, d.classes, d.label_shape) == shapes]
+    assert list(WORKLOADS[name].data_sets) == fits
 
 
 def test_published_parameter_counts() -> None:
@@ -109,7 +119,7 @@ def test_torch_builds_the_same_parameters_and_outputs(name: str) -> None:
     assert [tuple(parameter.shape) for parameter in module.parameters()] == [
         shape for _, shape in network.parameter_shapes
     ]
-    assert sum(parameter.numel() for parameter in module.parameters()) == REFERENCE[name]["params"]
+    assert sum(parameter.numel() for parameter in module.parameters()) == WORKLOADS[name].reference.parameters
 
 
 def test_width_rounds_to_the_nearest_multiple_of_eight() -> None:
@@ -128,20 +138,12 @@ def test_a_smaller_side_shrinks_the_first_fully_connected_layer() -> None:
 
 @pytest.mark.parametrize(
     ("name", "side"),
-    [
-        ("vgg_a", 32),
-        ("overfeat_fast", 71),
-        ("vgg_digits", 4),
-        ("alexnet", 67),
-        ("vgg16", 32),
-        ("inception_v3", 75),
-        ("mobilenet", 17),
-        ("mobilenet_v2", 17),
-        ("nasnet_mobile", 19),
-    ],
+    [(name, workload.smallest_side) for name, workload in WORKLOADS.items() if workload.smallest_side],
 )
 def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -> None:
     assert resolved(name, side).trainable
+    if side == 1:  # no smaller one
+        return
     with pytest.raises(SpecError, match=f"image_side {side - 1} leaves no pixels after layer"):
         resolved(name, side - 1)
 

@@ -11,7 +11,8 @@ from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.program import Compute, Item, Plan, Pushed, Served, Submit, Wait, exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.workloads.networks import Network, network_of
+from scaleproof.workloads.case_network import network_of
+from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile
 
 COLLECTIVES = {

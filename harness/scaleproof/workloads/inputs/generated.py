@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from scaleproof.workloads.data import Batch, Reversal, Topics
-from scaleproof.workloads.datasets import DATA_SETS, OWN_SHARE, REVERSED_LENGTH, REVERSED_TOKENS, TOPICS, WORDS
+from scaleproof.workloads.datasets import DATA_SETS, OWN_SHARE, REVERSED_LENGTH, REVERSED_TOKENS, TOPIC_COUNT, WORDS
 from scaleproof.workloads.inputs import tables
 from scaleproof.workloads.inputs.findings import Findings
 
@@ -40,7 +40,7 @@ def reversal(data: Reversal, seed: int) -> Findings:
 def topics(data: Topics, seed: int) -> Findings:
     """Sentences whose words tell their topic."""
     found = Findings("synthetic topics")
-    recipe = f"numpy.random.default_rng([{seed}, 6]); {TOPICS} topics with {WORDS // TOPICS} words of their own; a word comes from them with probability {OWN_SHARE}"
+    recipe = f"numpy.random.default_rng([{seed}, 6]); {TOPIC_COUNT} topics with {WORDS // TOPIC_COUNT} words of their own; a word comes from them with probability {OWN_SHARE}"
     if not _table(found, "topics", data, seed, recipe):
         return found
     labels = data.rows.labels
@@ -50,8 +50,8 @@ def topics(data: Topics, seed: int) -> Findings:
     limit = tables.above_chance(float(np.bincount(test.labels).max() / len(test.labels)), len(test.labels))
     detail = f"accuracy of the nearest class mean of word counts with labels shuffled; with the true ones {real:.3g}"
     found.at_most("D11", "accuracy on the null", null, limit, detail)
-    own = float((data.rows.inputs // (WORDS // TOPICS) == labels[:, None]).mean())
-    expected = OWN_SHARE + (1 - OWN_SHARE) / TOPICS
+    own = float((data.rows.inputs // (WORDS // TOPIC_COUNT) == labels[:, None]).mean())
+    expected = OWN_SHARE + (1 - OWN_SHARE) / TOPIC_COUNT
     spread = tables.above_chance(expected, data.rows.inputs.size) - expected
     found.between(
         "D12",
@@ -61,7 +61,7 @@ def topics(data: Topics, seed: int) -> Findings:
         expected + spread,
         "share of words; bound: 5 standard errors",
     )
-    tables.uniform(found, "labels", labels, TOPICS)
+    tables.uniform(found, "labels", labels, TOPIC_COUNT)
     return found
 
 

@@ -21,7 +21,7 @@ from scaleproof.workloads.data import (
     open_data,
     read_digits,
 )
-from scaleproof.workloads.datasets import DIGITS_TEST, DIGITS_TRAINING
+from scaleproof.workloads.datasets import DIGITS
 from scaleproof.workloads.inputs import generated, tables
 from scaleproof.workloads.inputs.findings import Finding, Findings, settle
 from scaleproof.workloads.inputs.statistics import ks_distance, ks_limit, normal_cdf
@@ -78,7 +78,7 @@ def _digits(data: Digits, seed: int) -> Findings:
     if not tables.in_range(found, "labels", labels, len(DIGITS_PER_CLASS)):
         return found
     _table(found, data.rows.inputs.reshape(len(labels), -1), labels)
-    tables.split(found, data, DIGITS_TRAINING, DIGITS_TEST)
+    tables.split(found, data, DIGITS.training, DIGITS.test)
     found.absent("D7", "leakage by time", "the rows carry no time")
     found.absent(
         "D8",

@@ -1,0 +1,66 @@
+"""The network of a case, and the checks of its workload before a process starts. Imports no framework."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from scaleproof.spec import registry
+from scaleproof.spec.errors import SpecError
+from scaleproof.workloads.datasets import DATA_SETS
+from scaleproof.workloads.layers import Norm
+from scaleproof.workloads.networks import Network
+from scaleproof.workloads.strips import check_division
+
+if TYPE_CHECKING:
+    from scaleproof.spec.case import TrainCase
+
+
+def network_of(case: TrainCase) -> Network:
+    """The case's network, resolved."""
+    network: Network = registry.load("workload", case.workload)(case.image_side, case.width)
+    return network
+
+
+def check_workload(case: TrainCase) -> Network:
+    """The case's network; SpecError for everything about the workload that is wrong."""
+    network = network_of(case)
+    _check_data(case, network)
+    if case.strategy == "hybrid":
+        check_division(network, case.ranks // case.groups if case.groups else 1)
+    _check_normalised_values(case, network)
+    return network
+
+
+def _check_data(case: TrainCase, network: Network) -> None:
+    if case.data not in DATA_SETS:  # synthetic data have the shape of the network
+        return
+    data = DATA_SETS[case.data]
+    needed = (data.inputs, data.vocabulary, data.classes, data.label_shape)
+    if (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape) != needed:
+        raise SpecError(
+            f"workload {case.workload!r} does not fit data {case.data!r} ({data.summary}); "
+            f"use {' or '.join(_workloads_for(case.data))}"
+        )
+    if case.minibatch > data.training:
+        raise SpecError(
+            f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows"
+        )
+
+
+def _workloads_for(data: str) -> list[str]:
+    """Workloads that declare that they learn a data set."""
+    workloads = {name: registry.load("workload", name) for name in registry.names("workload")}
+    return [name for name, workload in workloads.items() if data in getattr(workload, "data_sets", ())]
+
+
+def _check_normalised_values(case: TrainCase, network: Network) -> None:
+    """A batch normalisation needs more than one value of each map."""
+    if case.minibatch != case.ranks:
+        return
+    for layer in network.layers:
+        if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1:
+            raise SpecError(
+                f"workload {case.workload!r}: layer {layer.name!r} would normalise a single value; "
+                "give more than one sample per rank"
+            )
