@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from ctypes import byref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from ctypes import byref, c_void_p
+from typing import Any, Protocol
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.base import Handle
 from scaleproof.transports.ucx import ucp
 
-if TYPE_CHECKING:
-    from scaleproof.transports.ucx.ucx import Ucx
+
+class Endpoints(Protocol):
+    """What a request needs of the transport that made it."""
+
+    @property
+    def worker_handle(self) -> c_void_p:
+        """UCX's worker, which the request belongs to."""
+
+    def advance(self) -> None:
+        """Let the library move what it can."""
+
+    def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
+        """Block until `ready()`; TransportError when the peer is gone."""
+
+    def under_way(self, request: Request, going: bool) -> None:
+        """Keep or forget a request that the library still knows."""
+
+    def failure(self, peer: int, status: int) -> TransportError:
+        """The error that a negative status stands for."""
 
 
 class Request:
     """A call that the library has not finished; it keeps the call's buffer alive."""
 
     def __init__(
-        self, transport: Ucx, pointer: int | None, peer: int, buffer: Any, received: ucp.Received | None
+        self, transport: Endpoints, pointer: int | None, peer: int, buffer: Any, received: ucp.Received | None
     ) -> None:
         self._transport, self._pointer, self._peer = transport, pointer, peer
         self._buffer, self._received = buffer, received
