@@ -18,10 +18,11 @@ from scaleproof.simulate.engine import Options, simulate
 from scaleproof.simulate.jitter import Jitter
 from scaleproof.simulate.line import Segment
 from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.program import Submit, exchange_plan, step_program
+from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.schedules import pattern_of
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import cluster_of
+from scaleproof.strategies.step_program import Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import peak_profile
 

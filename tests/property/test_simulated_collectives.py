@@ -7,8 +7,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from scaleproof.simulate.call import Call
 from scaleproof.simulate.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
-from scaleproof.simulate.exchange import Call, Exchange
+from scaleproof.simulate.exchange import Exchange
 from scaleproof.simulate.fluid import FluidCalls
 from scaleproof.simulate.line import Segment
 from scaleproof.simulate.model import MessageCosts

@@ -9,11 +9,12 @@ from scaleproof.calibrate.capacity import Capacity, messages_in
 from scaleproof.record.host import memory_mib
 from scaleproof.simulate.engine import Patterns, simulate
 from scaleproof.simulate.model import FREE
-from scaleproof.simulate.program import Pushed, Submit, exchange_plan, step_program
+from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.estimate import estimate
+from scaleproof.strategies.step_program import Pushed, Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, profile_of

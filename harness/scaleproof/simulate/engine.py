@@ -8,27 +8,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scaleproof.simulate.exchange import Call, Exchange
+from scaleproof.simulate.call import Call
+from scaleproof.simulate.exchange import Exchange
 from scaleproof.simulate.jitter import Jitter
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
-from scaleproof.simulate.program import (
-    Compute,
-    Item,
-    Pushed,
-    Served,
-    Submit,
-    Wait,
-    algorithm_of,
-    exchange_plan,
-    step_program,
-)
+from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
 from scaleproof.simulate.schedules import Pattern, grouped, pattern_of
 from scaleproof.simulate.servers import Tensor, serve
 from scaleproof.simulate.spans import Prediction, Span
 from scaleproof.spec.case import NATIVE, TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.strategies.base import MIB
+from scaleproof.strategies.step_program import (
+    Compute,
+    Item,
+    Pushed,
+    Served,
+    Submit,
+    Wait,
+)
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network as Table
 from scaleproof.workloads.profile import Profile

@@ -4,29 +4,14 @@ fluid engine."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from scaleproof.simulate.call import Call
 from scaleproof.simulate.fluid import FluidCalls
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
 from scaleproof.simulate.schedules import Pattern, Round
-
-
-@dataclass(slots=True)
-class Call:
-    """One collective call of every rank. `ready`: when each rank has what it gives, in s; `start` and `end` are found
-    out."""
-
-    pattern: Pattern
-    nbytes: float
-    ready: np.ndarray
-    place: int = 0
-    """Low numbers go first where the order is by priority."""
-    channel: int = 0
-    start: np.ndarray = field(default_factory=lambda: np.empty(0))
-    end: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
 class Exchange:

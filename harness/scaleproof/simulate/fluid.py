@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scaleproof.simulate.call import Call
 from scaleproof.simulate.flows import Flows
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
 from scaleproof.simulate.schedules import Pattern
-
-if TYPE_CHECKING:
-    from scaleproof.simulate.exchange import Call
 
 
 class FluidCalls:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from scaleproof.programs.common import repetitions
-from scaleproof.simulate.exchange import Call, Exchange
+from scaleproof.simulate.call import Call
+from scaleproof.simulate.exchange import Exchange
 from scaleproof.simulate.flows import Flows
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network

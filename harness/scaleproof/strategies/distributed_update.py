@@ -8,6 +8,7 @@ parameters.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from time import monotonic_ns as now
 from typing import TYPE_CHECKING, cast
@@ -15,11 +16,23 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.spec.case import TrainCase
 from scaleproof.strategies import parts
 from scaleproof.strategies.buckets import Bucket
 from scaleproof.strategies.parts import Held, Part
+from scaleproof.strategies.step_program import (
+    Compute,
+    Item,
+    Passed,
+    Plan,
+    Wait,
+    beside_backward,
+    plan_of_buckets,
+    submits,
+)
 from scaleproof.strategies.sync_overlap import SyncOverlap
 from scaleproof.transports.base import Handle
+from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
     from scaleproof.workloads.model import Model, PiecewiseModel
@@ -91,3 +104,20 @@ class DistributedUpdate(SyncOverlap):
 
     def _exchange(self, number: int) -> Handle:
         return self.parts[number].reduce()
+
+
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+    """Part-reduce beside the backward pass; then each rank steps its part of one bucket while that of the one before is
+    part-broadcast."""
+    reduces = [replace(one, operation="reduce_scatter", scope=plan.scope(one.number)) for one in submits(plan)]
+    items, count, whole = beside_backward(plan, passed, list(reduces)), len(reduces), plan.undivided or sum(plan.nbytes)
+    for one in reduces:
+        items += [Wait(one.number), Compute("update", update.seconds * one.nbytes / whole / plan.sharers(one.number))]
+        items.append(replace(one, number=count + one.number, operation="all_gather"))
+    own = [Compute("update", update.seconds * plan.alone / whole)] if plan.alone else []
+    return [*items, *own, Wait()]
+
+
+def simulated_plan(case: TrainCase, network: Network) -> Plan:
+    """Buckets that divide over all ranks."""
+    return plan_of_buckets(case, network, case.ranks)

@@ -21,7 +21,7 @@ import numpy as np
 from scaleproof.collectives.group import Group
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import shrunk
-from scaleproof.strategies import parts
+from scaleproof.strategies import distributed_update, hybrid_step, parts
 from scaleproof.strategies.activations import Activations
 from scaleproof.strategies.base import Family
 from scaleproof.strategies.buckets import Parameter
@@ -207,3 +207,8 @@ def _told(context: RankContext, division: Division, network: Network) -> dict[st
             "replicated": chosen.replicated + chosen.strips * lone,
         },
     }
+
+
+simulated_plan = hybrid_step.simulated_plan
+simulated_step = distributed_update.simulated_step
+simulated_passes = hybrid_step.with_activations

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scaleproof.strategies.base import Strategy
+from scaleproof.strategies.step_program import Compute, Item, Passed, Plan
 
 
 class LocalOnly(Strategy):
@@ -22,3 +23,8 @@ class LocalOnly(Strategy):
     def finish(self, update: Callable[[], None]) -> None:
         """See Strategy."""
         self.apply(update)
+
+
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+    """Computing alone."""
+    return [*(Compute("backward", before + after) for _, before, after in passed), update]

@@ -10,7 +10,7 @@ that is received into, so that the framework reads and writes registered memory 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import monotonic_ns as now
 from typing import TYPE_CHECKING, cast
 
@@ -21,12 +21,19 @@ from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy, plain_memory
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Pushed, Served, plan_of_buckets
 from scaleproof.transports.base import Collectives, Handle, Transport
+from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
     from scaleproof.remote.allocation import Sites
     from scaleproof.workloads.model import Model
+
+BY_CALLER = ("tcp", "mpi", "mpich", "ucx")
+"""Transports over sockets that move a message only while a thread of the rank looks at it."""
+SOCKET = 4 << 20
+"""Bytes that a socket takes at once: Linux's default, which nodes of fabric netns have, over the case's shrink."""
 
 
 class ParameterServer(Strategy):
@@ -210,3 +217,35 @@ class ParameterServer(Strategy):
     @staticmethod
     def _plain(elements: int) -> np.ndarray:
         return plain_memory(elements * ITEM).view(np.float32)
+
+
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+    """Every gradient leaves by itself."""
+    items: list[Item] = []
+    order = list(reversed(range(len(plan.layers))))
+    at_once = [index for index in order if index not in plan.late]
+    if not passed:
+        items += [Pushed(index) for index in at_once]
+    for place, before, after in passed:
+        items.append(Compute("backward", before))
+        items += [Pushed(index) for index in at_once if plan.layers[index] == place]
+        items.append(Compute("backward", after))
+    return [*items, *(Pushed(index) for index in order if index in plan.late), Served()]
+
+
+def simulated_plan(case: TrainCase, network: Network) -> Plan:
+    """Tensors by themselves; large ones leave late where the main thread has to move them."""
+    plan = plan_of_buckets(case, network)
+    return replace(plan, late=_late(case, plan.parameters))
+
+
+def _late(case: TrainCase, sizes: Sequence[float]) -> frozenset[int]:
+    """A server's messages are moved by the main thread, which computes: what no socket takes at once waits for the end
+    of the backward pass, and behind it what the same server gets after."""
+    held, late = set[int](), set[int]()
+    for index in reversed(range(len(sizes) if case.transport in BY_CALLER else 0)):
+        owner = index % (case.servers or case.ranks)
+        if owner in held or sizes[index] > SOCKET / case.shrink:
+            held.add(owner)
+            late.add(index)
+    return frozenset(late)

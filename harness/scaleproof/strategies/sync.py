@@ -11,6 +11,7 @@ from time import monotonic_ns as now
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, end_of_step, submits
 from scaleproof.transports.base import Collectives
 
 
@@ -44,3 +45,12 @@ class Sync(Strategy):
         for bucket in self.buckets:
             handover.submit(bucket.nbytes, partial(group.all_reduce, bucket.buffer))
         return handover.drain()
+
+
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+    """All buckets leave behind the backward pass."""
+    return [
+        *(Compute("backward", before + after) for _, before, after in passed),
+        *submits(plan),
+        *end_of_step(update, across),
+    ]

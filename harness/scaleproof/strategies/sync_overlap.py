@@ -14,6 +14,7 @@ from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.sending import Sender
+from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, beside_backward, end_of_step, submits
 from scaleproof.transports.base import Collectives, Handle
 
 if TYPE_CHECKING:
@@ -99,3 +100,8 @@ class SyncOverlap(Strategy):
             "compute_cores": list(cores.compute),
         }
         return CommunicationThread(cores.communication)
+
+
+def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
+    """Buckets leave beside the backward pass."""
+    return [*beside_backward(plan, passed, list(submits(plan))), *end_of_step(update, across)]

@@ -18,7 +18,7 @@ from scaleproof.simulate.jitter import Jitter
 from scaleproof.simulate.line import Segment
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
-from scaleproof.simulate.program import SOCKET, Submit, exchange_plan, step_program
+from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.simulate.spans import ALL_EVENTS_OF, Prediction
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
@@ -26,6 +26,8 @@ from scaleproof.spec.errors import SpecError
 from scaleproof.strategies import buckets
 from scaleproof.strategies.base import MIB
 from scaleproof.strategies.buckets import Parameter
+from scaleproof.strategies.parameter_server import SOCKET
+from scaleproof.strategies.step_program import Submit
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, peak_profile
 from scaleproof.workloads.volumes import volume

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from scaleproof.simulate.chakra.trace import Node, Trace
 from scaleproof.simulate.chakra.wire import Collective, Type
 from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.program import Compute, Item, Plan, Pushed, Served, Submit, Wait, exchange_plan, step_program
+from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
+from scaleproof.strategies.step_program import Compute, Item, Plan, Pushed, Served, Submit, Wait
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scaleproof.simulate.call import Call
+from scaleproof.simulate.chakra.matching import Matching, Shared
 from scaleproof.simulate.chakra.trace import Node, Trace, in_order
 from scaleproof.simulate.chakra.wire import Type
-from scaleproof.simulate.exchange import Call
 from scaleproof.simulate.fluid import FluidCalls, _Run
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
 from scaleproof.spec.errors import SpecError
-
-if TYPE_CHECKING:
-    from scaleproof.simulate.chakra.replay import Matching, Shared
 
 Key = tuple[int, int, int]
 """Of a message: from, to, tag."""

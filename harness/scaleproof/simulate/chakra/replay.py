@@ -4,23 +4,20 @@ and receives as flows."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from scaleproof.simulate.call import Call
+from scaleproof.simulate.chakra.matching import Matching, Shared
 from scaleproof.simulate.chakra.messages import replay_messages
-from scaleproof.simulate.chakra.trace import OPERATIONS, Node, Trace, in_order
-from scaleproof.simulate.chakra.wire import Collective, Type
-from scaleproof.simulate.exchange import Call, Exchange
+from scaleproof.simulate.chakra.trace import Node, Trace, in_order
+from scaleproof.simulate.chakra.wire import Type
+from scaleproof.simulate.exchange import Exchange
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
-from scaleproof.simulate.schedules import Pattern, grouped, pattern_of
 from scaleproof.spec.cluster import Cluster
 from scaleproof.spec.errors import SpecError
-
-BARRIER_BYTES = 4
-"""A barrier runs as an all-reduce of one value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,81 +53,6 @@ def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) 
     if any(node.type in (Type.COMM_SEND, Type.COMM_RECV) for rank in trace.ranks for node in rank):
         return Replayed(replay_messages(trace, network, costs, Matching(trace, algorithm)), computed, count)
     return Replayed(_InCalls(trace, Exchange(network, nodes, costs), Matching(trace, algorithm)).run(), computed, count)
-
-
-@dataclass(slots=True)
-class Shared:
-    """One collective of several ranks: the node of each, the schedule, and what it moves."""
-
-    nodes: dict[int, Node]
-    pattern: Pattern
-    nbytes: float
-
-
-class Matching:
-    """The n-th collective of a group on one rank is the n-th on all of its ranks."""
-
-    def __init__(self, trace: Trace, algorithm: str) -> None:
-        self._ranks, self._groups, self._algorithm = len(trace.ranks), trace.groups, algorithm
-        self._patterns: dict[tuple[str, tuple[int, ...]], Pattern] = {}
-        lists: dict[str | None, dict[int, list[Node]]] = {}
-        for rank, nodes in enumerate(trace.ranks):
-            for node in in_order(nodes):
-                if node.type is Type.COMM_COLL:
-                    lists.setdefault(self._group(node), {}).setdefault(rank, []).append(node)
-        self.of: dict[tuple[int, int], Shared] = {}
-        """By rank and id of a node."""
-        for name, by_rank in lists.items():
-            for shared in self._matched(name, by_rank):
-                for rank, node in shared.nodes.items():
-                    self.of[rank, node.id] = shared
-
-    def _group(self, node: Node) -> str | None:
-        return node.group if node.group in self._groups else None
-
-    def _matched(self, name: str | None, by_rank: Mapping[int, list[Node]]) -> list[Shared]:
-        members = self._groups[name] if name is not None else tuple(range(self._ranks))
-        words = "all ranks" if name is None else f"group {name!r}"
-        outside = next((rank for rank in by_rank if rank not in members), None)
-        if outside is not None:
-            raise SpecError(f"rank {outside} has a collective of {words}, to which it does not belong")
-        counts = {rank: len(by_rank.get(rank, ())) for rank in members}
-        if len(set(counts.values())) > 1:
-            few, many = min(counts, key=lambda rank: counts[rank]), max(counts, key=lambda rank: counts[rank])
-            raise SpecError(f"collectives of {words}: rank {few} has {counts[few]}, rank {many} has {counts[many]}")
-        return [
-            self._shared(words, members, {rank: by_rank[rank][number] for rank in members})
-            for number in range(counts[members[0]])
-        ]
-
-    def _shared(self, words: str, members: tuple[int, ...], nodes: dict[int, Node]) -> Shared:
-        first = nodes[members[0]]
-        for rank, node in nodes.items():
-            if (node.operation, node.nbytes) != (first.operation, first.nbytes):
-                said = [
-                    f"{one.operation.name} of {one.nbytes} bytes (rank {at})"
-                    for at, one in ((members[0], first), (rank, node))
-                    if one.operation is not None
-                ]
-                raise SpecError(f"a collective of {words} is {' and '.join(said)} at once")
-        assert first.operation is not None
-        if first.operation is Collective.BARRIER:
-            return Shared(nodes, self._pattern("all_reduce", members), BARRIER_BYTES)
-        if first.operation not in OPERATIONS:
-            known = ", ".join(operation.name for operation in OPERATIONS)
-            raise SpecError(
-                f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; {known} and BARRIER are"
-            )
-        parts = len(members) if first.operation is Collective.ALL_GATHER else 1
-        return Shared(nodes, self._pattern(OPERATIONS[first.operation], members), float(first.nbytes * parts))
-
-    def _pattern(self, operation: str, members: tuple[int, ...]) -> Pattern:
-        if (operation, members) not in self._patterns:
-            whole = pattern_of(self._algorithm, operation, len(members))  # type: ignore[arg-type]
-            self._patterns[operation, members] = (
-                whole if len(members) == self._ranks else grouped(whole, (members,), self._ranks)
-            )
-        return self._patterns[operation, members]
 
 
 @dataclass(slots=True)

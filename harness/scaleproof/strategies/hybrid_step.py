@@ -1,16 +1,16 @@
-"""Strategy hybrid in simulation: what a rank exchanges when fully connected layers are divided over the ranks of a
+"""The step of strategy hybrid for the simulator: what a rank exchanges when fully connected layers are divided over the ranks of a
 group (strategies/hybrid.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import NamedTuple
 
-from scaleproof.simulate import program
-from scaleproof.simulate.program import Compute, Item, Plan, Submit, Wait
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import Operation, TrainCase
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies.buckets import ITEM, Parameter
+from scaleproof.strategies.step_program import Compute, Item, Plan, Scope, Submit, Wait, bucketed, parameters_of
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.strips import bounds_of, check_division, tail
@@ -22,13 +22,21 @@ LABEL = 8
 """Bytes of a label."""
 
 
-def exchange_plan(case: TrainCase, network: Network) -> Plan:
+class _Bucket(NamedTuple):
+    """Parameters that go in one call, and the ranks that it is among."""
+
+    members: tuple[int, ...]
+    nbytes: float
+    scope: Scope
+
+
+def simulated_plan(case: TrainCase, network: Network) -> Plan:
     """Buckets of what all ranks hold, over all of them; of the widest strips, over the ranks that hold the same ones. A
     strip takes as long as the whole layer on the points of one rank: P times the points, a P-th of the features."""
     groups = case.groups or best_groups(network, case.ranks, case.minibatch)
     size = case.ranks // groups
     check_division(network, size)
-    parameters, layers = program.parameters_of(network, case.shrink)
+    parameters, layers = parameters_of(network, case.shrink)
     undivided = sum(one.elements for one in parameters) * ITEM
     first = len(network.layers) - len(tail(network))
     of_strips = [index for index, place in enumerate(layers) if place >= first and size > 1]
@@ -40,27 +48,22 @@ def exchange_plan(case: TrainCase, network: Network) -> Plan:
             variable.name, shrunk(variable.elements // layer.output_shape[0] * rows, case.shrink)
         )
     shared = [index for index in range(len(parameters)) if index not in set(of_strips)]
-    found = [
-        (some, nbytes, "all")
-        for some, nbytes in zip(*program.bucketed(case, parameters, shared, case.ranks), strict=True)
-    ]
+    chosen = [_Bucket(*bucket, "all") for bucket in zip(*bucketed(case, parameters, shared, case.ranks), strict=True)]
     if groups > 1:
-        found += [
-            (some, nbytes, "between")
-            for some, nbytes in zip(*program.bucketed(case, parameters, of_strips, groups), strict=True)
-        ]
+        divided = bucketed(case, parameters, of_strips, groups)
+        chosen += [_Bucket(*bucket, "between") for bucket in zip(*divided, strict=True)]
+    chosen.sort(key=lambda bucket: -max(bucket.members))
     alone = sum(parameters[index].elements for index in of_strips) * ITEM if groups == 1 else 0
-    found.sort(key=lambda one: -max(one[0]))
     return Plan(
-        tuple(nbytes for _, nbytes, _ in found),
-        tuple(some for some, _, _ in found),
+        tuple(bucket.nbytes for bucket in chosen),
+        tuple(bucket.members for bucket in chosen),
         layers,
-        tuple(float(one.elements * ITEM) for one in parameters),
-        tuple(scope for *_, scope in found),
+        tuple(float(parameter.elements * ITEM) for parameter in parameters),
+        tuple(bucket.scope for bucket in chosen),
         groups,
         case.ranks,
-        float(undivided),
-        float(alone),  # type: ignore[misc]
+        undivided=float(undivided),
+        alone=float(alone),
     )
 
 
@@ -114,7 +117,7 @@ class _Calls:
         """part-reduce of their gradients."""
         return list(self._call(self._points * shrunk(features, self._shrink) * ITEM, "reduce_scatter"))
 
-    def _call(self, nbytes: float, operation) -> Iterator[Item]:  # type: ignore[no-untyped-def]
+    def _call(self, nbytes: float, operation: Operation) -> Iterator[Item]:
         yield Submit(self._next, float(nbytes), 0, operation, "inside")
         yield Wait(self._next, "activations", float(nbytes))
         self._next += 1
