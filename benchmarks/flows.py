@@ -27,8 +27,8 @@ from scaleproof.core.handshake import connect_all
 from scaleproof.fabric.guests.guest_plan import INTERFACE, address
 from scaleproof.rank.testing import run_some_ranks
 from scaleproof.spec.case import parse_case
-from scaleproof.transports._frames import Connection
-from scaleproof.transports.base import Handle
+from scaleproof.transports._tcp_frames import Connection
+from scaleproof.transports.contract import Handle
 from scaleproof.transports.tcp import Tcp
 
 PATTERNS: dict[str, tuple[int, list[tuple[int, int]]]] = {

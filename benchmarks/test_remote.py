@@ -25,7 +25,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.replay import REPLAY
 from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
-from scaleproof.remote.base import Edge, open_link
+from scaleproof.remote.tensor_channel import Edge, open_link
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.bootstrap import ratio, ratio_interval

@@ -20,7 +20,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.equivalence import relative_difference
-from scaleproof.transports.base import PointToPoint
+from scaleproof.transports.contract import PointToPoint
 from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
 from tests.integration._training import case_of as training
 from tests.integration._training import launch as alone

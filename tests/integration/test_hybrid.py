@@ -21,7 +21,7 @@ from scaleproof.stats.equivalence import relative_difference
 from scaleproof.strategies.activations import _Border, _Join
 from scaleproof.strategies.hybrid import Hybrid
 from scaleproof.strategies.parts import Part
-from scaleproof.transports.base import Done, Handle
+from scaleproof.transports.contract import Done, Handle
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import FILE, peak_profile
 from tests.integration._training import Outcome, case_of, launch

@@ -12,7 +12,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import CollectiveCase, parse_case
-from scaleproof.transports.base import Array
+from scaleproof.transports.contract import Array
 
 PARTS = ((3, 0, 4), (1, 2))
 """Of 5 ranks: uneven, interleaved, numbered in another order."""

@@ -14,7 +14,7 @@ from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective, payload, transfer
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec.case import CollectiveCase, TransferCase, parse_case
-from scaleproof.transports.base import Done
+from scaleproof.transports.contract import Done
 from scaleproof.transports.shm.shm import SharedMemory
 
 SIZES = (0, 1, 1000, 100_000)

@@ -21,11 +21,11 @@ import pytest
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.testing import run_ranks
-from scaleproof.remote._device import DeviceLink
-from scaleproof.remote.base import Cost, Edge, Link, NotStatic, linked, open_link
+from scaleproof.remote._one_sided_channel import DeviceLink
+from scaleproof.remote.tensor_channel import Cost, Edge, Link, NotStatic, linked, open_link
 from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, parse_case
-from scaleproof.transports.base import Array, Done, Handle, OneSided, Region, Transport
+from scaleproof.transports.contract import Array, Done, Handle, OneSided, Region, Transport
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.ucx import ucx
 from tests.integration.conformance import process_set

@@ -21,7 +21,7 @@ from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.testing import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase, parse_case
-from scaleproof.transports.shm import channel
+from scaleproof.transports.shm import shm_messages
 from scaleproof.transports.shm.shm import SharedMemory
 from scaleproof.transports.tcp import Tcp
 
@@ -72,7 +72,7 @@ def test_two_sends_of_8_mib_cross(transport: str, registered: bool) -> None:
 @pytest.mark.parametrize("reduces", [False, True])
 def test_a_giant_message_in_shared_memory_is_taken_in_pieces(reduces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between them the receiver tells that bytes move, so that nobody takes one call that lasts for a stall."""
-    monkeypatch.setattr(channel, "PIECE_BYTES", 1 << 20)
+    monkeypatch.setattr(shm_messages, "PIECE_BYTES", 1 << 20)
 
     def body(context: RankContext) -> None:
         own = connect(context)

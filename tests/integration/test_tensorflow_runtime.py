@@ -23,9 +23,9 @@ from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.tensorflow_parameter_server import TensorflowParameterServer
 from scaleproof.transports import grpc
-from scaleproof.transports.tensorflow import bind
-from scaleproof.transports.tensorflow.cluster import LIMIT, check_size
-from scaleproof.transports.tensorflow.servers import HeldTensor, Servers
+from scaleproof.transports.tensorflow import bind_redirect
+from scaleproof.transports.tensorflow.session_server import HeldTensor, Servers
+from scaleproof.transports.tensorflow.tensorflow_server import LIMIT, check_size
 from tests.integration._training import case_of
 
 TWO = {"suite": "test", "experiment": "test", "arm": "test", "program": "transfer", "ranks": 2, "sizes": [8]}
@@ -162,4 +162,4 @@ def place(family: socket.AddressFamily, port: int, address: str) -> bytes:
     ],
 )
 def test_only_the_wildcard_of_the_own_port_becomes_the_one_address(given: bytes, wanted: bytes) -> None:
-    assert bind._specific(given, "127.0.0.1", 70) == wanted
+    assert bind_redirect._specific(given, "127.0.0.1", 70) == wanted

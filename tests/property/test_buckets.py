@@ -22,7 +22,7 @@ from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.local_only import LocalOnly
 from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.sync_overlap import SyncOverlap
-from scaleproof.transports.base import Collectives, Done
+from scaleproof.transports.contract import Collectives, Done
 
 SIZES = st.lists(st.integers(1, 5000), min_size=1, max_size=12)
 LIMIT = st.floats(1, 40_000)

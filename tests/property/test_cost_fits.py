@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaleproof.collectives.schedule import Action, messages
+from scaleproof.collectives.message_schedule import Action, messages
 from scaleproof.simulate.costs import fit_reduction, fit_transfer
 from scaleproof.simulate.line import Segment, choose_cuts, fit_line, seconds
 from scaleproof.simulate.rounds import messages_s, rounds_of

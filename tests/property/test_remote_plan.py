@@ -10,9 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaleproof.remote._plan import DIMENSIONS, DTYPES, LINE, PAGE, Plan, check_shape, describe, described, rounded
-from scaleproof.remote.base import Edge, NotStatic
-from scaleproof.remote.zero_copy import ZeroCopy
+from scaleproof.remote._region_plan import (
+    DIMENSIONS,
+    DTYPES,
+    PAGE,
+    Plan,
+    check_shape,
+    describe,
+    described,
+    rounded,
+)
+from scaleproof.remote.tensor_channel import Edge, NotStatic
+from scaleproof.remote.zero_copy_mechanism import ZeroCopy
+from scaleproof.transports._buffers import CACHE_LINE
 
 RANKS = 3
 PLACES = st.lists(st.tuples(st.integers(0, RANKS - 1), st.integers(0, 40), st.integers(0, 3 * PAGE)), max_size=30)
@@ -32,8 +42,8 @@ def test_places_of_a_rank_do_not_overlap_and_keep_where_they_were(places: list[t
             for (owner, name), nbytes in largest.items()
             if owner == rank
         )
-        assert all(start % LINE == 0 and stop <= plan.nbytes for start, stop in spans)
-        assert all(rounded(stop, LINE) <= start for (_, stop), (start, _) in pairwise(spans))
+        assert all(start % CACHE_LINE == 0 and stop <= plan.nbytes for start, stop in spans)
+        assert all(rounded(stop, CACHE_LINE) <= start for (_, stop), (start, _) in pairwise(spans))
     assert all(plan.at(*key) == again.at(*key) for key in largest)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaleproof.collectives.mapped_plan import Plan, Step, accesses, compile_plan
-from scaleproof.collectives.schedule import Action, Message, messages, schedule_of
+from scaleproof.collectives.message_schedule import Action, Message, messages, schedule_of
 from scaleproof.spec.case import Operation
 
 ALGORITHMS = ["ring", "halving_doubling", "tree", "hierarchical"]

@@ -131,7 +131,7 @@ def test_an_all_reduce_sends_the_bytes_that_it_must(algorithm, p):
     ],
 )
 def test_rings_by_their_rule_are_those_of_the_generator(algorithm, operation, p):
-    from scaleproof.collectives.schedule import Action, messages
+    from scaleproof.collectives.message_schedule import Action, messages
 
     count, found = 64 * p, {}
     for message in messages(algorithm, operation, p, count):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scaleproof.collectives.engine import MessageEngine
-from scaleproof.collectives.mapped import MappedEngine
-from scaleproof.collectives.schedule import schedule_of
-from scaleproof.collectives.subset import Subset, subset
-from scaleproof.collectives.traced import Moved, TracedMappedEngine, TracedTransport
+from scaleproof.collectives.mapped_engine import MappedEngine
+from scaleproof.collectives.message_engine import MessageEngine
+from scaleproof.collectives.message_schedule import schedule_of
+from scaleproof.collectives.message_trace import Moved, TracedMappedEngine, TracedTransport
+from scaleproof.collectives.transport_subset import Subset, subset
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, Operation
-from scaleproof.transports.base import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import Array, Collectives, Done, Handle, Mapped, PointToPoint, ReduceOperation
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from scaleproof.collectives.schedule import Action, Message, bound, involved
+from scaleproof.collectives.message_schedule import Action, Message, bound, involved
 
 Edge = Callable[[int], int]
 """First element of core v's part; Edge(2^k) is the count."""

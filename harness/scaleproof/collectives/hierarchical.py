@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterator
 
 from scaleproof.collectives import ring
-from scaleproof.collectives.schedule import Message, bound
+from scaleproof.collectives.message_schedule import Message, bound
 
 Ring = Callable[[int, int, int | None], Iterator[Message]]
 """Ranks, elements, and the rank whose messages are wanted."""

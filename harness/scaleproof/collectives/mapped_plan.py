@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from scaleproof.collectives.schedule import Action, Message, messages
+from scaleproof.collectives.message_schedule import Action, Message, messages
 from scaleproof.spec.case import Operation
 
 ACCESS_BYTES = 256 << 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scaleproof.collectives.schedule import Action, Message, bound
+from scaleproof.collectives.message_schedule import Action, Message, bound
 
 
 def all_reduce(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:

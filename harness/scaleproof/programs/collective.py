@@ -17,7 +17,7 @@ from scaleproof.programs.handicap import finished
 from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.emulated import shrunk
-from scaleproof.transports.base import Array, Collectives
+from scaleproof.transports.contract import Array, Collectives
 
 IN_PLACE = ("all_reduce", "broadcast")
 

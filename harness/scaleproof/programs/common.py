@@ -15,7 +15,7 @@ from scaleproof.core.recorder import now
 from scaleproof.rank.facts import bound_sockets
 from scaleproof.record.pace import pace
 from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
-from scaleproof.transports.base import Collectives, Transport
+from scaleproof.transports.contract import Collectives, Transport
 
 MIB = 1 << 20
 LEAST = 5

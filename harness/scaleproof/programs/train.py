@@ -17,7 +17,7 @@ from scaleproof.programs.handicap import finished
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy
-from scaleproof.transports.base import Collectives
+from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Data, initial_parameters
 from scaleproof.workloads.inputs.training import checked_data

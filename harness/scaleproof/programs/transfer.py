@@ -13,7 +13,7 @@ from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec import registry
 from scaleproof.spec.case import TransferCase
 from scaleproof.spec.emulated import shrunk
-from scaleproof.transports.base import Array, PointToPoint
+from scaleproof.transports.contract import Array, PointToPoint
 
 PEERS = 2
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from scaleproof.remote.analyser import Tensor
+from scaleproof.remote.graph_analyser import Tensor
 
 UNKNOWN = "the batch, the sequence or the data"
 """TensorFlow says None for all three."""

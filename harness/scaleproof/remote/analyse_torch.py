@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import fx, nn
 
-from scaleproof.remote.analyser import Dim, Tensor
+from scaleproof.remote.graph_analyser import Dim, Tensor
 
 Free: TypeAlias = Mapping[int, str]
 """Of one input, its free dimensions by number, with their names: {0: "batch"}."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scaleproof.collectives.schedule import schedule_of
+from scaleproof.collectives.message_schedule import schedule_of
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, CollectiveCase, TrainCase
 from scaleproof.spec.errors import SpecError

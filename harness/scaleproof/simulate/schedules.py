@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from scaleproof.collectives.schedule import Action, messages
+from scaleproof.collectives.message_schedule import Action, messages
 from scaleproof.spec.case import Operation
 from scaleproof.spec.fits import HIERARCHICAL
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies.buckets import ITEM
-from scaleproof.transports.base import Array, Collectives, Handle
+from scaleproof.transports.contract import Array, Collectives, Handle
 from scaleproof.workloads.strips import Way
 
 Run = Callable[[int, Callable[[], Handle]], None]

@@ -14,7 +14,7 @@ from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies import buckets
 from scaleproof.strategies.buckets import Bucket, Parameter
 from scaleproof.strategies.sending import Exchange
-from scaleproof.transports.base import Collectives
+from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from time import monotonic_ns as now
 from typing import NamedTuple
 
 from scaleproof.strategies.sending import Exchange
-from scaleproof.transports.base import Handle
+from scaleproof.transports.contract import Handle
 
 
 class _Command(NamedTuple):

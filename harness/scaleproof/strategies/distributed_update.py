@@ -31,7 +31,7 @@ from scaleproof.strategies.step_program import (
     submits,
 )
 from scaleproof.strategies.sync_overlap import SyncOverlap
-from scaleproof.transports.base import Handle
+from scaleproof.transports.contract import Handle
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic_ns as now
 
 from scaleproof.strategies.sending import Exchange
-from scaleproof.transports.base import Handle
+from scaleproof.transports.contract import Handle
 
 
 class _Call:

@@ -27,7 +27,7 @@ from scaleproof.strategies.base import Family
 from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.distributed_update import DistributedUpdate
 from scaleproof.strategies.parts import Held
-from scaleproof.transports.base import Collectives, Handle
+from scaleproof.transports.contract import Collectives, Handle
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.strips import bounds_of, divided, own_values, strips

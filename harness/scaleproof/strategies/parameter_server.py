@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scaleproof.remote.base import Arrival, Edge, Link, open_link
+from scaleproof.remote.tensor_channel import Arrival, Edge, Link, open_link
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy, plain_memory
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sending import Exchange
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Pushed, Served, plan_of_buckets
-from scaleproof.transports.base import Collectives, Handle, Transport
+from scaleproof.transports.contract import Collectives, Handle, Transport
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
-    from scaleproof.remote.allocation import Sites
+    from scaleproof.remote.allocation_sites import Sites
     from scaleproof.workloads.model import Model
 
 BY_CALLER = ("tcp", "mpi", "mpich", "ucx")
@@ -89,7 +89,7 @@ class ParameterServer(Strategy):
         self._model = model
         self._memory = [self._place(index).reshape(value.shape) for index, value in enumerate(model.values())]
         if self.mechanism == "zero_copy" and self.case.framework == "torch":
-            from scaleproof.remote.allocation import Sites
+            from scaleproof.remote.allocation_sites import Sites
 
             self._sites = Sites()
         self._lives = model.live_in(self._memory, self._sites)

@@ -11,7 +11,7 @@ import numpy as np
 
 from scaleproof.strategies import buckets
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
-from scaleproof.transports.base import Array, Collectives, Done, Handle
+from scaleproof.transports.contract import Array, Collectives, Done, Handle
 
 
 @dataclass(slots=True)

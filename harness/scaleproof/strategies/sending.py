@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from scaleproof.transports.base import Handle
+from scaleproof.transports.contract import Handle
 
 
 @dataclass(frozen=True, slots=True)

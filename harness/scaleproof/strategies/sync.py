@@ -12,7 +12,7 @@ from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.sending import Exchange
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, end_of_step, submits
-from scaleproof.transports.base import Collectives
+from scaleproof.transports.contract import Collectives
 
 
 class Sync(Strategy):

@@ -15,7 +15,7 @@ from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.sending import Sender
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, beside_backward, end_of_step, submits
-from scaleproof.transports.base import Collectives, Handle
+from scaleproof.transports.contract import Collectives, Handle
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

@@ -20,10 +20,10 @@ from scaleproof.core.transport_errors import TransportError
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sending import Exchange
-from scaleproof.transports.base import Collectives
-from scaleproof.transports.tensorflow.cluster import check_size
-from scaleproof.transports.tensorflow.servers import Servers
+from scaleproof.transports.contract import Collectives
+from scaleproof.transports.tensorflow.session_server import Servers
 from scaleproof.transports.tensorflow.tensorflow_grpc import TensorflowGrpc
+from scaleproof.transports.tensorflow.tensorflow_server import check_size
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

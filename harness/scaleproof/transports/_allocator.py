@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.base import Array
+from scaleproof.transports.contract import Array
 
 PAGE = 4096
 

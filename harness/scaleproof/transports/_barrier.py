@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scaleproof.transports.base import PointToPoint
+from scaleproof.transports.contract import PointToPoint
 
 
 def dissemination(transport: PointToPoint) -> None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
-from scaleproof.transports.shm.arena import as_bytes
+from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost, TransportError
-from scaleproof.transports import _streams
+from scaleproof.transports import _grpc_streams
 from scaleproof.transports._barrier import dissemination
-from scaleproof.transports._streams import CONSENT, Inbox, Metadata, Outbox, Receive
-from scaleproof.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
-from scaleproof.transports.shm.arena import as_bytes
+from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports._grpc_streams import CONSENT, Inbox, Metadata, Outbox, Receive
+from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -72,7 +72,7 @@ class Grpc:
         self._token, self._post = context.token, context.post
         self._peers = [peer for peer in range(self.world_size) if peer != self.rank]
         context.facts.setdefault(
-            "tuning", {"chunk_bytes": _streams.CHUNK, "receive_threads": len(self._peers), **dict(OPTIONS)}
+            "tuning", {"chunk_bytes": _grpc_streams.CHUNK, "receive_threads": len(self._peers), **dict(OPTIONS)}
         )
         self._inboxes = {peer: Inbox(peer, context.post) for peer in self._peers}
         self._threads = ThreadPoolExecutor(max(len(self._peers), 1), thread_name_prefix="grpc receive")
@@ -186,7 +186,7 @@ class Grpc:
 def _check_limits() -> None:
     """Longer messages travel as chunks; a limit below a chunk would break the stream at the first one."""
     limits = [value for name, value in OPTIONS if name in LIMITS and value >= 0]
-    if limits and min(limits) < _streams.CHUNK:
+    if limits and min(limits) < _grpc_streams.CHUNK:
         raise MessageTooLarge(
-            f"a chunk of {_streams.CHUNK} bytes does not fit gRPC's limit of {min(limits)} bytes per message; take smaller chunks or raise the limit"
+            f"a chunk of {_grpc_streams.CHUNK} bytes does not fit gRPC's limit of {min(limits)} bytes per message; take smaller chunks or raise the limit"
         )

@@ -10,8 +10,8 @@ import numpy as np
 
 from scaleproof.core.handshake import connect_all
 from scaleproof.transports._barrier import dissemination
-from scaleproof.transports._frames import Connection, Incoming, Outgoing
-from scaleproof.transports.base import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
+from scaleproof.transports._tcp_frames import Connection, Incoming, Outgoing
+from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post

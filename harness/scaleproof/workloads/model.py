@@ -12,7 +12,7 @@ from scaleproof.workloads.networks import Network
 
 
 class Births(Protocol):
-    """What has a backward pass's gradients born in given memory (remote/allocation.py): a context around its
+    """What has a backward pass's gradients born in given memory (remote/allocation_sites.py): a context around its
     operations."""
 
     def begin(self) -> None:

@@ -18,7 +18,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
-from scaleproof.transports.base import PointToPoint
+from scaleproof.transports.contract import PointToPoint
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:

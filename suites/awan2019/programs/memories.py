@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from scaleproof.transports.base import Array, Collectives, PointToPoint
+from scaleproof.transports.contract import Array, Collectives, PointToPoint
 
 
 class Memory(Protocol):

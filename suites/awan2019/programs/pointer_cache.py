@@ -19,7 +19,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase
-from scaleproof.transports.base import Array, Handle, PointToPoint
+from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 
 def obstacle(case: AnyCase) -> tuple[str, str] | None:

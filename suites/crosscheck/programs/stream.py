@@ -14,7 +14,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import leave, mark
 from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec import registry
-from scaleproof.transports.base import Array, Handle, PointToPoint
+from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 SENDER, RECEIVER = 0, 1
 

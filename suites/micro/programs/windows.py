@@ -19,7 +19,7 @@ from scaleproof.programs.common import repetitions, timed_region
 from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
-from scaleproof.transports.base import Array, Handle, PointToPoint
+from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 WINDOW_BYTES = 8 << 20
 """Messages under way hold no more than this, but always one."""

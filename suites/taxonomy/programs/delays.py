@@ -18,7 +18,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
-from scaleproof.transports.base import PointToPoint
+from scaleproof.transports.contract import PointToPoint
 
 ITEM = 4
 CALIBRATIONS = 5

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from scaleproof.transports.base import Array, Handle, PointToPoint
+from scaleproof.transports.contract import Array, Handle, PointToPoint
 
 ROUNDS = {"async_all_workers": 5}
 """Rounds that one sample of a scheme holds, where it is not one: an asynchronous server fills its link only from round

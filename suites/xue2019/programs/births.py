@@ -17,10 +17,10 @@ import numpy as np
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.remote.base import Edge, Link, linked
+from scaleproof.remote.tensor_channel import Edge, Link, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
-from scaleproof.transports.base import Array, Handle
+from scaleproof.transports.contract import Array, Handle
 from scaleproof.workloads.networks import Network
 
 WORKER, SERVER = 0, 1
@@ -86,7 +86,7 @@ class _Worker:
         import torch
 
         from scaleproof.frameworks.torch.torch_model import module_of
-        from scaleproof.remote.allocation import Sites
+        from scaleproof.remote.allocation_sites import Sites
         from scaleproof.workloads.data import initial_parameters
 
         torch.set_num_threads(context.case.threads_per_rank)
@@ -101,7 +101,7 @@ class _Worker:
     def edges(self, batch: int) -> list[tuple[Any, ...]]:
         """As the analyser decides; the parameters and the last operation are the server's. What it found is kept."""
         from scaleproof.remote.analyse_torch import tensors_of
-        from scaleproof.remote.analyser import decide
+        from scaleproof.remote.graph_analyser import decide
 
         module = served(self.torch, self.network)
         own = dict(module.named_parameters())

@@ -15,7 +15,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import MessageTooLarge, TransportError
 from scaleproof.programs.common import leave, mark
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.remote.base import Edge, linked
+from scaleproof.remote.tensor_channel import Edge, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
@@ -73,7 +73,7 @@ def _refused(context: RankContext, call: Any, grpc: Any) -> str | None:
 
 
 def _protobuf(context: RankContext, case: OwnCase) -> str | None:
-    from scaleproof.transports.tensorflow.servers import check_size
+    from scaleproof.transports.tensorflow.session_server import check_size
 
     try:
         check_size(PROTOBUF)

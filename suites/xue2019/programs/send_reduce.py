@@ -16,7 +16,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.remote.base import Cost, Edge, Link, linked
+from scaleproof.remote.tensor_channel import Cost, Edge, Link, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 

@@ -23,7 +23,7 @@ PRELOAD = ("tensorflow",)
 
 def run(context: RankContext) -> None:
     """See the module."""
-    from scaleproof.transports.tensorflow.servers import HeldTensor, Servers
+    from scaleproof.transports.tensorflow.session_server import HeldTensor, Servers
 
     case = context.case
     assert isinstance(case, OwnCase)

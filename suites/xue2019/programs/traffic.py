@@ -17,7 +17,7 @@ from suite_programs import tuning
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.remote.base import Edge, Link, linked
+from scaleproof.remote.tensor_channel import Edge, Link, linked
 from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, OwnCase
 

@@ -34,7 +34,7 @@ def apply(context: RankContext, case: OwnCase) -> None:
 
 def _grpc(asked: dict[str, int]) -> dict[str, Any]:
     """Our gRPC transport reads its settings from its modules."""
-    from scaleproof.transports import _streams, grpc
+    from scaleproof.transports import _grpc_streams, grpc
 
     options = dict(grpc.OPTIONS)
     if "window_kib" in asked:
@@ -42,6 +42,6 @@ def _grpc(asked: dict[str, int]) -> dict[str, Any]:
     if "frame_kib" in asked:
         options["grpc.http2.max_frame_size"] = min(asked["frame_kib"] << 10, (1 << 24) - 1)
     if "chunk_kib" in asked:
-        _streams.CHUNK = asked["chunk_kib"] << 10
+        _grpc_streams.CHUNK = asked["chunk_kib"] << 10
     grpc.OPTIONS = tuple(options.items())  # type: ignore[assignment]
-    return {**options, "chunk_bytes": _streams.CHUNK}
+    return {**options, "chunk_bytes": _grpc_streams.CHUNK}

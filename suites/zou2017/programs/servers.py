@@ -20,7 +20,7 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
-from scaleproof.transports.base import Array, PointToPoint
+from scaleproof.transports.contract import Array, PointToPoint
 
 ITEM = 4
 MILLI = 1e-3

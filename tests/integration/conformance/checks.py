@@ -12,7 +12,7 @@ from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import NATIVE
-from scaleproof.transports.base import Array, Collectives, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import Array, Collectives, PointToPoint, ReduceOperation
 
 FEW = (0, 1, 3, 17, 1021)
 """Elements for every type and operation: nothing, fewer than ranks, odd, primes."""

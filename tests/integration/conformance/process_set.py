@@ -17,12 +17,12 @@ import numpy as np
 import psutil
 
 from scaleproof.collectives.group import Group, open_group
-from scaleproof.collectives.schedule import schedule_of
+from scaleproof.collectives.message_schedule import schedule_of
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE
-from scaleproof.transports.base import Collectives, PointToPoint, Transport
+from scaleproof.transports.contract import Collectives, PointToPoint, Transport
 from tests.integration.conformance.checks import Checked, Checks, Messages
 
 MESSAGES, LEAVING = "messages", "leaving"

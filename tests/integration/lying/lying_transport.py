@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaleproof.transports.base import Array, Handle
+from scaleproof.transports.contract import Array, Handle
 from scaleproof.transports.tcp import Tcp
 
 LONG = 64

@@ -12,9 +12,9 @@ import numpy as np
 from scaleproof.collectives.group import Group
 from scaleproof.core.context import RankContext
 from scaleproof.spec import registry
-from scaleproof.transports.base import OneSided, TwoSided
+from scaleproof.transports.contract import OneSided, TwoSided
+from scaleproof.transports.verbs.one_sided_transfers import REQUEST_BYTES
 from scaleproof.transports.verbs.rdma import Rdma
-from scaleproof.transports.verbs.transfer import REQUEST_BYTES
 from tests.integration.conformance import process_set
 from tests.integration.conformance.checks import Checked, Checks, Messages
 from tests.integration.rdma.checks import Here, check, connect

@@ -14,7 +14,7 @@ from scaleproof.core.recorder import Recorder, read_events
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
 from scaleproof.rank.testing import run_some_ranks
-from scaleproof.remote.base import Cost, Edge, open_link
+from scaleproof.remote.tensor_channel import Cost, Edge, open_link
 from scaleproof.spec.case import Mechanism, TrainCase, parse_case
 from scaleproof.stats.equivalence import relative_difference
 from tests.integration.rdma.checks import Here, case_of, check, connect

@@ -15,7 +15,7 @@ from scaleproof.core.atomic_write import write_json
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost
 from scaleproof.fabric.guests.guest_plan import LINKS
-from scaleproof.transports.base import Region
+from scaleproof.transports.contract import Region
 from scaleproof.transports.verbs.rdma import Rdma
 from tests.integration.rdma.checks import Here, check, connect
 

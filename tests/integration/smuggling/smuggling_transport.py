@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from scaleproof.core.context import RankContext
-from scaleproof.transports.base import Array, Handle
+from scaleproof.transports.contract import Array, Handle
 from scaleproof.transports.tcp import Tcp
 
 LONG = 64

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from scaleproof.remote.allocation import Births, Sites
+from scaleproof.remote.allocation_sites import Births, Sites
 
 
 class Sender:

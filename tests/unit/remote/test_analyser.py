@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from scaleproof.remote.analyse_torch import GRADIENT, tensors_of
-from scaleproof.remote.analyser import Decision, PlacementError, Tensor, decide
-from scaleproof.remote.base import Edge
+from scaleproof.remote.graph_analyser import Decision, PlacementError, Tensor, decide
+from scaleproof.remote.tensor_channel import Edge
 
 PS, WORKER = 0, 1
 

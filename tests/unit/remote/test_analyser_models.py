@@ -8,7 +8,7 @@ import torch
 
 from scaleproof.frameworks.torch.torch_model import module_of
 from scaleproof.remote.analyse_torch import GRADIENT, tensors_of
-from scaleproof.remote.analyser import decide
+from scaleproof.remote.graph_analyser import decide
 from scaleproof.spec import registry
 from scaleproof.workloads.networks import Network
 

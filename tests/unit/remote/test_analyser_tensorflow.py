@@ -9,7 +9,7 @@ import pytest
 
 from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
-from scaleproof.remote.analyser import Decision, PlacementError, decide
+from scaleproof.remote.graph_analyser import Decision, PlacementError, decide
 from scaleproof.spec.case import parse_case
 
 PS, WORKER = "/job:ps/task:0", "/job:worker/task:0"

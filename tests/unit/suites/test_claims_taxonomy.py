@@ -22,7 +22,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec.suite import Suite, load_suite
 from scaleproof.spec.tags import AXES, NONE
 from scaleproof.spec.tags import SCHEMES as TAGGED
-from scaleproof.transports.base import Done, Traffic
+from scaleproof.transports.contract import Done, Traffic
 from tests.unit.claims.claims_samples import record, samples
 
 ROOT = Path(__file__).resolve().parents[3]

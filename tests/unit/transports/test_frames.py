@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.transports._frames import HEADER, Connection, Incoming, Outgoing
+from scaleproof.transports._tcp_frames import HEADER, Connection, Incoming, Outgoing
 
 
 class Choosy:

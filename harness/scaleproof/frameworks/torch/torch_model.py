@@ -16,7 +16,7 @@ from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
 
 class TorchModel:
     """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write;
-    zeroing and accumulating take two of each. With `births` (remote/allocation.py) gradients are born there instead,
+    zeroing and accumulating take two of each. With `births` (remote/allocation_sites.py) gradients are born there instead,
     where torch can."""
 
     def __init__(

@@ -18,11 +18,11 @@ import numpy as np
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec import registry
 from scaleproof.transports._barrier import dissemination
+from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from scaleproof.transports.base import Array, Capabilities, Handle, OneSided, PointToPoint, Traffic
+from scaleproof.transports.contract import Array, Capabilities, Handle, OneSided, PointToPoint, Traffic
 from scaleproof.transports.grpc import DTYPES, Grpc
 from scaleproof.transports.grpc_plus.tensor_delivery import Delivery, MessageDelivery, WindowDelivery
-from scaleproof.transports.shm.arena import as_bytes
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

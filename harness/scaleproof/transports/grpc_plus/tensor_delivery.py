@@ -8,7 +8,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from scaleproof.transports._allocator import Allocator, RegionExhausted
-from scaleproof.transports.base import Array, Handle, OneSided, PointToPoint
+from scaleproof.transports.contract import Array, Handle, OneSided, PointToPoint
 
 
 class Progress(Protocol):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from scaleproof.transports.horovod.bindings import Binding, HorovodTransport, translated
+from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, translated
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.horovod.bindings import Binding, HorovodTransport, translated
+from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, translated
 from scaleproof.transports.mpi import need_mpirun, path_of, settings
 
 if TYPE_CHECKING:

@@ -11,13 +11,11 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._allocator import Allocator
-from scaleproof.transports.base import Array
+from scaleproof.transports.contract import Array
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-LINE = 64
-"""Bytes of a cache line: what two ranks write lies on different ones."""
 HUGE_PAGE = 2 << 20
 ADDRESSES = 64 << 40
 """Half of what a process can address: all ranks' memories are mapped in each."""
@@ -79,12 +77,3 @@ class Arena:
 def _place() -> str:
     """Of processes that see each other's numbers."""
     return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"
-
-
-def as_bytes(array: Array) -> Array:
-    """The bytes of a C-contiguous array, flat."""
-    if array.ndim == 1 and array.dtype.char == "B" and array.flags.c_contiguous:
-        return array
-    if not array.flags.c_contiguous:
-        raise TransportError("a buffer must be C-contiguous")
-    return array.reshape(-1).view(np.uint8)

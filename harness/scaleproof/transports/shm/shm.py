@@ -25,10 +25,11 @@ import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._barrier import dissemination
+from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from scaleproof.transports.base import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
-from scaleproof.transports.shm.arena import LINE, Arena, as_bytes
-from scaleproof.transports.shm.channel import HALF_BYTES, Channel, Receive, Send
+from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
+from scaleproof.transports.shm.arena import Arena
+from scaleproof.transports.shm.shm_messages import HALF_BYTES, Channel, Receive, Send
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -110,13 +111,17 @@ class SharedMemory:
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register; flags lie before the bytes, one cache line per writer."""
-        memory = self.arena.allocate(self.world_size * LINE + nbytes)
+        memory = self.arena.allocate(self.world_size * CACHE_LINE + nbytes)
         memory[:] = 0
         starts = self._exchange_offset(f"region-{self._regions}", memory)
         self._regions += 1
-        self._registered[starts[self.rank] + self.world_size * LINE] = memory
+        self._registered[starts[self.rank] + self.world_size * CACHE_LINE] = memory
         return _MappedRegion(
-            self.rank, starts[self.rank] + self.world_size * LINE, nbytes, memory[self.world_size * LINE :], starts
+            self.rank,
+            starts[self.rank] + self.world_size * CACHE_LINE,
+            nbytes,
+            memory[self.world_size * CACHE_LINE :],
+            starts,
         )
 
     def deregister(self, region: Region) -> None:
@@ -127,7 +132,7 @@ class SharedMemory:
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote; `local` is the peer's memory, mapped here."""
         assert isinstance(region, _MappedRegion)
-        offset = region.starts[peer] + self.world_size * LINE
+        offset = region.starts[peer] + self.world_size * CACHE_LINE
         return _MappedRegion(
             peer, offset, region.nbytes, self.arena.memory[peer][offset : offset + region.nbytes], region.starts
         )
@@ -215,7 +220,7 @@ class SharedMemory:
         return region.local[offset : offset + nbytes]
 
     def _flag(self, region: Region, writer: int) -> int:
-        return (region.offset - (self.world_size - writer) * LINE) // 8
+        return (region.offset - (self.world_size - writer) * CACHE_LINE) // 8
 
 
 @dataclass(slots=True)

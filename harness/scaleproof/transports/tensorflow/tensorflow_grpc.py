@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.base import Array, Handle, ReduceOperation
-from scaleproof.transports.shm.arena import as_bytes
-from scaleproof.transports.tensorflow.cluster import check_size
-from scaleproof.transports.tensorflow.collectives import DTYPES, Call, Collective, TensorflowCollectives, into, nothing
-from scaleproof.transports.tensorflow.servers import Servers
+from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports.contract import Array, Handle, ReduceOperation
+from scaleproof.transports.tensorflow.session_server import Servers
+from scaleproof.transports.tensorflow.tensorflow_collectives import (
+    DTYPES,
+    Call,
+    Collective,
+    TensorflowCollectives,
+    into,
+    nothing,
+)
+from scaleproof.transports.tensorflow.tensorflow_server import check_size
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

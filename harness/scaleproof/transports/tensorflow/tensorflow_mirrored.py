@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from scaleproof.transports.base import Array, Handle, ReduceOperation
-from scaleproof.transports.shm.arena import as_bytes
-from scaleproof.transports.tensorflow.cluster import JOB, Cluster
-from scaleproof.transports.tensorflow.collectives import Call, Collective, TensorflowCollectives
+from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports.contract import Array, Handle, ReduceOperation
+from scaleproof.transports.tensorflow.tensorflow_collectives import Call, Collective, TensorflowCollectives
+from scaleproof.transports.tensorflow.tensorflow_server import JOB, Cluster
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

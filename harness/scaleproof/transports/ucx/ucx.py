@@ -22,12 +22,12 @@ import numpy as np
 from scaleproof.core.handshake import connect_all
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._barrier import dissemination
+from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from scaleproof.transports.base import Array, Capabilities, Done, Handle, Region, Traffic
-from scaleproof.transports.shm.arena import LINE, as_bytes
-from scaleproof.transports.ucx import ucp
+from scaleproof.transports.contract import Array, Capabilities, Done, Handle, Region, Traffic
+from scaleproof.transports.ucx import ucp_library as ucp
 from scaleproof.transports.ucx.lifelines import Lifelines
-from scaleproof.transports.ucx.requests import Both, Request
+from scaleproof.transports.ucx.ucp_requests import Both, Request
 from scaleproof.transports.verbs.device_errors import DeviceMissing
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ class Ucx:
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register; flags lie before the bytes, one cache line per writer."""
-        memory = ucp.Memory(self._context, self.world_size * LINE + nbytes)
+        memory = ucp.Memory(self._context, self.world_size * CACHE_LINE + nbytes)
         own = {"address": memory.address, "key": memory.key.hex()}
         known = self._rendezvous.exchange(f"ucx.region-{self._regions}", self.rank, self.world_size, own)
         self._regions += 1
-        offset = self.world_size * LINE
+        offset = self.world_size * CACHE_LINE
         region = _Mapped(self.rank, memory.address + offset, nbytes, memory.array[offset:], known)
         self._registered[region.offset] = region
         return region
@@ -152,7 +152,12 @@ class Ucx:
         if peer not in region.keys:
             region.keys[peer] = self._worker.key(peer, bytes.fromhex(region.known[peer]["key"]))
         return _Mapped(
-            peer, region.known[peer]["address"] + self.world_size * LINE, region.nbytes, None, region.known, region.keys
+            peer,
+            region.known[peer]["address"] + self.world_size * CACHE_LINE,
+            region.nbytes,
+            None,
+            region.known,
+            region.keys,
         )
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
@@ -172,11 +177,11 @@ class Ucx:
 
     def set_flag(self, target: Region, value: int) -> None:
         """See OneSided.set_flag."""
-        self._put_word(target, (self.rank - self.world_size) * LINE, value)
+        self._put_word(target, (self.rank - self.world_size) * CACHE_LINE, value)
 
     def poll_flag(self, region: Region, writer: int) -> int:
         """See OneSided.poll_flag."""
-        return self.poll_word(region, (writer - self.world_size) * LINE)
+        return self.poll_word(region, (writer - self.world_size) * CACHE_LINE)
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
         """See OneSided.write_flagged: two puts with a fence between them, counted as the one message that the caller

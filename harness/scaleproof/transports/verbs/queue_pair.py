@@ -10,8 +10,8 @@ from typing import Any
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.fabric.verbs import ETHERNET
-from scaleproof.transports.verbs.device import Device
 from scaleproof.transports.verbs.device_errors import MessageTooLarge, QueueOverflow
+from scaleproof.transports.verbs.verbs_device import Device
 
 SIGNAL_EVERY = 8
 """A work request that nobody waits for is signalled when this many were not: its completion frees their places in the

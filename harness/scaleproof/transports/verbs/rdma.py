@@ -18,12 +18,12 @@ from scaleproof.core.transport_errors import TransportError
 from scaleproof.fabric.verbs import choose
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports._barrier import dissemination
-from scaleproof.transports.base import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
-from scaleproof.transports.shm.arena import LINE, as_bytes
-from scaleproof.transports.verbs.device import Device, free_bytes
+from scaleproof.transports._buffers import CACHE_LINE, as_bytes
+from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
 from scaleproof.transports.verbs.device_errors import DeviceMissing
-from scaleproof.transports.verbs.mesh import Mesh
-from scaleproof.transports.verbs.peer import BULK_LANES
+from scaleproof.transports.verbs.peer_connection import BULK_LANES
+from scaleproof.transports.verbs.peer_mesh import Mesh
+from scaleproof.transports.verbs.verbs_device import Device, free_bytes
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -101,13 +101,13 @@ class Rdma:
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register; zeroed. Flags lie before the bytes, one cache line per writer."""
-        memory = self.allocate(self.world_size * LINE + nbytes)
+        memory = self.allocate(self.world_size * CACHE_LINE + nbytes)
         memory[:] = 0
         starts = self._context.rendezvous.exchange(
             f"rdma.region-{self._regions}", self.rank, self.world_size, self.locate(memory)
         )
         self._regions += 1
-        head = self.world_size * LINE
+        head = self.world_size * CACHE_LINE
         return _Placed(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
 
     def deregister(self, region: Region) -> None:
@@ -119,7 +119,7 @@ class Rdma:
         assert isinstance(region, _Placed)
         local = region.local if peer == self.rank else None
         return _Placed(
-            peer, region.starts[peer] + self.world_size * LINE, region.nbytes, local, region.starts, region.lane
+            peer, region.starts[peer] + self.world_size * CACHE_LINE, region.nbytes, local, region.starts, region.lane
         )
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
@@ -140,7 +140,7 @@ class Rdma:
     def set_flag(self, target: Region, value: int) -> None:
         """See OneSided.set_flag."""
         assert isinstance(target, _Placed)
-        place = target.offset - (self.world_size - self.rank) * LINE
+        place = target.offset - (self.world_size - self.rank) * CACHE_LINE
         if target.rank == self.rank:
             self.device.words[place // 8] = value
             return
@@ -151,7 +151,7 @@ class Rdma:
     def poll_flag(self, region: Region, writer: int) -> int:
         """See OneSided.poll_flag; the word is looked at until two looks agree, since nobody promises that eight bytes
         are written at once."""
-        return self._word(region.offset - (self.world_size - writer) * LINE)
+        return self._word(region.offset - (self.world_size - writer) * CACHE_LINE)
 
     def poll_word(self, region: Region, offset: int) -> int:
         """See OneSided.poll_word."""

@@ -11,8 +11,6 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.fabric.verbs import Place
 from scaleproof.transports._allocator import Allocator
@@ -161,8 +159,3 @@ def _target(descriptor: str) -> str:
         return os.readlink(f"/proc/self/fd/{descriptor}")
     except OSError:  # the listing's own descriptor
         return ""
-
-
-def as_address(array: np.ndarray) -> int:
-    """Where an array's bytes begin."""
-    return int(array.__array_interface__["data"][0])

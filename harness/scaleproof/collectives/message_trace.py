@@ -8,9 +8,9 @@ from functools import partial
 from time import monotonic_ns as now
 from typing import Any
 
-from scaleproof.collectives.mapped import MappedEngine
+from scaleproof.collectives.mapped_engine import MappedEngine
 from scaleproof.collectives.mapped_plan import Plan
-from scaleproof.transports.base import Array, Handle, Mapped, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import Array, Handle, Mapped, PointToPoint, ReduceOperation
 
 Moved = tuple[str, int, int, int, int]
 """Event, start and end in ns, bytes, peer."""

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.base import Array
-from scaleproof.transports.tensorflow.cluster import JOB, Cluster, check_size, ignored
+from scaleproof.transports.contract import Array
+from scaleproof.transports.tensorflow.tensorflow_server import JOB, Cluster, check_size, ignored
 
 CHUNK = 4 << 20
 """Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scaleproof.remote._control import Control, MessageBuffers, TwoSidedMessages, Words
-from scaleproof.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
-from scaleproof.remote._plan import DESCRIPTION, Plan, describe, described, own_memory, rounded, view
-from scaleproof.remote.base import Cost, Edge, Link
-from scaleproof.transports.base import Array, OneSided, Transport, TwoSided
+from scaleproof.remote._control_messages import Control, MessageBuffers, TwoSidedMessages, Words
+from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._region_plan import DESCRIPTION, Plan, describe, described, own_memory, rounded, view
+from scaleproof.remote.tensor_channel import Cost, Edge, Link
+from scaleproof.transports.contract import Array, OneSided, Transport, TwoSided
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

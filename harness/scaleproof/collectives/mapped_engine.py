@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scaleproof.collectives.mapped_plan import Plan, Step, Wait, compile_plan
-from scaleproof.collectives.schedule import messages
+from scaleproof.collectives.message_schedule import messages
 from scaleproof.spec.case import Operation
-from scaleproof.transports.base import UFUNCS, Array, Handle, Mapped, ReduceOperation
+from scaleproof.transports._buffers import CACHE_LINE
+from scaleproof.transports.contract import UFUNCS, Array, Handle, Mapped, ReduceOperation
 
 ENTERED, READY, PROGRESS, PLACES = 0, 1, 2, 3
 """Words of a rank's line: calls entered; segments ready and accesses finished since connect; two places, for even and
 odd calls."""
-LINE = 64
 BOUND = 32
 """Programs kept with their views, so that a repeated call on the same buffer makes no object."""
 
@@ -36,7 +36,7 @@ class MappedEngine:
 
     def __init__(self, transport: Mapped) -> None:
         self._transport = transport
-        self._region = transport.register(LINE)  # its memory is free again with the last array in it
+        self._region = transport.register(CACHE_LINE)  # its memory is free again with the last array in it
         self._lines = [self._line(transport.remote(self._region, peer).local) for peer in range(transport.world_size)]
         self._own = self._lines[transport.rank]
         self._calls = 0

@@ -10,8 +10,8 @@ from collections import deque
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.base import Array
-from scaleproof.transports.shm.arena import as_bytes
+from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports.contract import Array
 
 HEADER = struct.Struct("<QQ")
 """Number of the message on this connection and direction, and its bytes."""

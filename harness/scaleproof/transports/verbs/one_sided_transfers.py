@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from scaleproof.transports.base import Array
-from scaleproof.transports.verbs.device import as_address
-from scaleproof.transports.verbs.peer import STAGE, Call, Link
+from scaleproof.transports._buffers import address_of
+from scaleproof.transports.contract import Array
+from scaleproof.transports.verbs.peer_connection import STAGE, Call, Link
 from scaleproof.transports.verbs.queue_pair import Lane, Piece
 
 VALUE_BYTES = 8
@@ -78,10 +78,10 @@ class Transfer:
         if stage is not None and not self._reads:
             stage[:size] = own
             link.copies["staged to send"] += size
-        pieces: list[Piece] = [(as_address(own if stage is None else stage), size)]
+        pieces: list[Piece] = [(address_of(own if stage is None else stage), size)]
         if word is not None and self._value is not None:
             word.view(np.uint64)[0] = self._value
-            pieces.append((as_address(word), VALUE_BYTES))
+            pieces.append((address_of(word), VALUE_BYTES))
         opcode = (
             e.IBV_WR_RDMA_READ
             if self._reads

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote._plan import WORD, Plan, check_shape, rounded
-from scaleproof.remote.base import Arrival, Cost, Costs, Edge
-from scaleproof.transports.base import Array, Handle, OneSided, Region, Transport
+from scaleproof.remote._region_plan import WORD, Plan, check_shape, rounded
+from scaleproof.remote.tensor_channel import Arrival, Cost, Costs, Edge
+from scaleproof.transports.contract import Array, Handle, OneSided, Region, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -100,7 +100,7 @@ class End:
 
 
 class DeviceLink(ABC):
-    """See remote/base.py's Link. A mechanism says where things lie (`places`), and what the sender and the receiver do
+    """See remote/tensor_channel.py's Link. A mechanism says where things lie (`places`), and what the sender and the receiver do
     for one tensor."""
 
     receiver_acts = False

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost, TransportError
-from scaleproof.transports.tensorflow.bind import bound_to
+from scaleproof.transports.tensorflow.bind_redirect import bound_to
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

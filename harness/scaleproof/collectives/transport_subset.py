@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._barrier import dissemination
-from scaleproof.transports.base import Array, Handle, Mapped, PointToPoint, ReduceOperation, Region, Traffic
+from scaleproof.transports.contract import Array, Handle, Mapped, PointToPoint, ReduceOperation, Region, Traffic
 
 
 class _Share(Traffic):

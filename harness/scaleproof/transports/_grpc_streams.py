@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.base import Array
-from scaleproof.transports.shm.arena import as_bytes
+from scaleproof.transports._buffers import as_bytes
+from scaleproof.transports.contract import Array
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post

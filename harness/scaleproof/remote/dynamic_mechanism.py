@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
-from scaleproof.remote._plan import DESCRIPTION, WORD, Plan, address, describe, described, rounded, view
-from scaleproof.remote.base import Edge, Link
+from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._region_plan import DESCRIPTION, WORD, Plan, describe, described, rounded, view
+from scaleproof.remote.tensor_channel import Edge, Link
 from scaleproof.transports._allocator import PAGE, Allocator
-from scaleproof.transports.base import Array, OneSided, Transport
+from scaleproof.transports._buffers import address_of
+from scaleproof.transports.contract import Array, OneSided, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -38,7 +39,7 @@ class Dynamic(DeviceLink):
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
-        self._address = address(self.memory)
+        self._address = address_of(self.memory)
         start = self.plan.at(self.rank, "pool")
         self._pool = Allocator(
             self.memory[start : start + self._room(self.rank)].data, "region for tensors whose shape varies,"
@@ -78,11 +79,11 @@ class Dynamic(DeviceLink):
     def move_out(self, end: End, array: Array) -> Steps:
         """See DeviceLink. The last tensor was pulled, so its metadata block was read."""
         number, edge, block = end.number, end.edge, self.plan.at(self.rank, ("block", end.edge))
-        place = address(array) - self._address
+        place = address_of(array) - self._address
         if not (array.flags.c_contiguous and 0 <= place <= self.memory.nbytes - array.nbytes):
             born = self.outgoing(edge, array.shape)
             self.copy(end, array, born)
-            place = address(born) - self._address
+            place = address_of(born) - self._address
         view(self.memory, block, (DESCRIPTION + 1,), "uint64")[:] = [*describe(array.shape, edge.dtype), place]
         yield from until(
             self.put(end, self.own(block, BLOCK), self.plan.at(edge.destination, ("metadata", edge)), number)

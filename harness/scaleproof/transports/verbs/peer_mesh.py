@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, YIELD_NS, wait_until
 from scaleproof.transports.verbs.credits import RESERVE, Kind, unpack
-from scaleproof.transports.verbs.device import Device
 from scaleproof.transports.verbs.device_errors import FLUSHED, failure
-from scaleproof.transports.verbs.messages import Inbox, Outbox
-from scaleproof.transports.verbs.peer import BULK_LANES, BULK_RECEIVES, RECEIVES, SEND_DEPTH, Link
-from scaleproof.transports.verbs.transfer import OneSided
+from scaleproof.transports.verbs.one_sided_transfers import OneSided
+from scaleproof.transports.verbs.peer_connection import BULK_LANES, BULK_RECEIVES, RECEIVES, SEND_DEPTH, Link
+from scaleproof.transports.verbs.send_receive import Inbox, Outbox
+from scaleproof.transports.verbs.verbs_device import Device
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from scaleproof.remote._plan import WORD, Plan, view
-from scaleproof.transports.base import Array, Handle, OneSided, Region, TwoSided
+from scaleproof.remote._region_plan import WORD, Plan, view
+from scaleproof.transports.contract import Array, Handle, OneSided, Region, TwoSided
 
 Words = list[int]
 

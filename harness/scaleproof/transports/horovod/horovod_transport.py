@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
+from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scaleproof.collectives.schedule import Action, Message, messages
+from scaleproof.collectives.message_schedule import Action, Message, messages
 from scaleproof.spec.case import Operation
-from scaleproof.transports.base import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
+from scaleproof.transports.contract import UFUNCS, Array, Handle, PointToPoint, ReduceOperation
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post

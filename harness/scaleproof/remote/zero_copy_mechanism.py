@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from scaleproof.remote._device import DeviceLink, End, Receiving, Steps, flagged, need_device, until
-from scaleproof.remote._plan import Plan, all_static, rounded, same_memory, view
-from scaleproof.remote.base import Edge, Link
-from scaleproof.transports.base import Array, OneSided, Transport
+from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._region_plan import Plan, all_static, rounded, same_memory, view
+from scaleproof.remote.tensor_channel import Edge, Link
+from scaleproof.transports.contract import Array, OneSided, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.base import Array
+from scaleproof.transports._buffers import address_of
+from scaleproof.transports.contract import Array
 from scaleproof.transports.verbs.credits import Credits, Kind, pack
-from scaleproof.transports.verbs.device import Device, as_address
 from scaleproof.transports.verbs.queue_pair import Lane, Piece
+from scaleproof.transports.verbs.verbs_device import Device
 
 BULK_LANES = 2
 """Queue pairs for large messages and one-sided operations, beside the one for short messages."""
@@ -102,7 +103,7 @@ class Link:
 
     def expect(self, index: int) -> None:
         """Post a receive request on a lane for large messages: immediate data only, the bytes are written elsewhere."""
-        self.bulk[index].receive(0, as_address(self._zero), self._zero.size)
+        self.bulk[index].receive(0, address_of(self._zero), self._zero.size)
 
     def arrived(self, slot: int, nbytes: int) -> Array:
         """The payload of a message on the short lane; valid until `again`."""
@@ -134,7 +135,7 @@ class Link:
         if pieces is None:
             place = self._slots[(RECEIVES + slot) * SLOT :][: len(payload)]
             place[:] = np.frombuffer(payload, np.uint8)
-            pieces = [(as_address(place), len(payload))]
+            pieces = [(address_of(place), len(payload))]
         self._slot_posts[slot] = self.control.post(
             self.e.IBV_WR_SEND_WITH_IMM, pieces, None, pack(kind, self.credits.give(), number), done
         )
@@ -187,13 +188,13 @@ class Link:
             lane.close()
 
     def _touch(self, lane: Lane, done: Callable[[], None]) -> None:
-        lane.post(self.e.IBV_WR_RDMA_WRITE, [(as_address(self._zero), 8)], (self._probe_at, self.key), done=done)
+        lane.post(self.e.IBV_WR_RDMA_WRITE, [(address_of(self._zero), 8)], (self._probe_at, self.key), done=done)
 
     def _answered(self) -> None:
         self._probing = False
 
     def _receive(self, slot: int) -> None:
-        self.control.receive(slot, as_address(self._slots) + slot * SLOT, SLOT)
+        self.control.receive(slot, address_of(self._slots) + slot * SLOT, SLOT)
 
 
 class Call:

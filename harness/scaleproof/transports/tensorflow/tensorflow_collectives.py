@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.transports.base import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
-from scaleproof.transports.tensorflow.cluster import Cluster, check_size
+from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
+from scaleproof.transports.tensorflow.tensorflow_server import Cluster, check_size
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote._plan import DESCRIPTION, WORD, check_shape, describe, described, view
-from scaleproof.remote.base import Arrival, Costs, Edge, Link
-from scaleproof.transports.base import Array, Handle, PointToPoint, Transport
+from scaleproof.remote._region_plan import DESCRIPTION, WORD, check_shape, describe, described, view
+from scaleproof.remote.tensor_channel import Arrival, Costs, Edge, Link
+from scaleproof.transports.contract import Array, Handle, PointToPoint, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -25,7 +25,7 @@ def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext)
 
 
 class Messages:
-    """See the module and remote/base.py's Link. The transport's order per pair of ranks says which message belongs to
+    """See the module and remote/tensor_channel.py's Link. The transport's order per pair of ranks says which message belongs to
     which tensor."""
 
     def __init__(self, transport: PointToPoint, edges: tuple[Edge, ...]) -> None:

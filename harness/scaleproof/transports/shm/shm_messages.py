@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.base import Array
-from scaleproof.transports.shm.arena import LINE, Arena, as_bytes
+from scaleproof.transports._buffers import CACHE_LINE, as_bytes
+from scaleproof.transports.contract import Array
+from scaleproof.transports.shm.arena import Arena
 
 RING = 64
 """Descriptors that can be under way per ordered pair of ranks."""
@@ -20,7 +21,7 @@ REDUCE_BYTES = 256 << 10
 PIECE_BYTES = 128 << 20
 """Bytes that a receiver copies before it tells that they move: on a machine that is short of memory 1 GiB can take
 longer than a rank may stand still."""
-HALF_BYTES = 2 * LINE + RING * 16 + SLOTS * SLOT_BYTES
+HALF_BYTES = 2 * CACHE_LINE + RING * 16 + SLOTS * SLOT_BYTES
 """What one rank's memory holds for one peer: its head, its tail for the other direction, descriptors, slots."""
 
 
@@ -31,8 +32,8 @@ class Channel:
     def __init__(self, arena: Arena, source: int, here: int, destination: int, there: int) -> None:
         self.source_words, self.destination_words = arena.words[source], arena.words[destination]
         self.memory = arena.memory[source]
-        self._head, self._tail, self._ring = here // 8, (there + LINE) // 8, (here + 2 * LINE) // 8
-        self._slots = here + 2 * LINE + RING * 16
+        self._head, self._tail, self._ring = here // 8, (there + CACHE_LINE) // 8, (here + 2 * CACHE_LINE) // 8
+        self._slots = here + 2 * CACHE_LINE + RING * 16
         self.moved = 0
         """Pieces published or taken by this rank."""
 

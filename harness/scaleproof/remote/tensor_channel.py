@@ -19,7 +19,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import Mechanism
-from scaleproof.transports.base import Array, Handle, Transport
+from scaleproof.transports.contract import Array, Handle, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -163,6 +163,6 @@ def linked(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], co
 def open_link(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Link:
     """A collective call: all ranks with the same edges. Raises TransportError when the transport cannot do what the
     mechanism needs."""
-    module = importlib.import_module(f"scaleproof.remote.{mechanism}")
+    module = importlib.import_module(f"scaleproof.remote.{mechanism}_mechanism")
     link: Link = module.connect(transport, tuple(edges), context)
     return link

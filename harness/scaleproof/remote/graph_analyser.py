@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote.base import Edge
+from scaleproof.remote.tensor_channel import Edge
 
 Placement = Literal["static", "dynamic"]
 Dim = int | str

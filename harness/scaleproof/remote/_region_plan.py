@@ -8,11 +8,10 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from scaleproof.remote.base import Edge, NotStatic
-from scaleproof.transports.base import Array
+from scaleproof.remote.tensor_channel import Edge, NotStatic
+from scaleproof.transports._buffers import CACHE_LINE, address_of
+from scaleproof.transports.contract import Array
 
-LINE = 64
-"""Bytes of a cache line: what different ranks write lies on different ones."""
 WORD = 8
 PAGE = 4096
 DIMENSIONS = 8
@@ -49,7 +48,7 @@ class Plan:
         """Reserve whole cache lines, from a page's start for what fills one (a copy between places of equal alignment
         is the fastest); a name that is there already keeps its place."""
         if (rank, name) not in self._places:
-            start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else LINE)
+            start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else CACHE_LINE)
             self._ends[rank] = start + max(nbytes, 1)
 
     def at(self, rank: int, name: Hashable) -> int:
@@ -59,7 +58,7 @@ class Plan:
     @property
     def nbytes(self) -> int:
         """Bytes of the largest rank's region."""
-        return rounded(max(self._ends), LINE)
+        return rounded(max(self._ends), CACHE_LINE)
 
 
 def rounded(nbytes: int, unit: int = WORD) -> int:
@@ -73,21 +72,15 @@ def view(memory: Array, offset: int, shape: tuple[int, ...], dtype: str) -> Arra
     return memory[offset : offset + math.prod(shape) * kind.itemsize].view(kind).reshape(shape)
 
 
-def address(array: Array) -> int:
-    """Where an array begins."""
-    start: int = array.__array_interface__["data"][0]
-    return start
-
-
 def same_memory(array: Array, other: Array) -> bool:
     """Whether a C-contiguous array begins where another does."""
-    return array.flags.c_contiguous and address(array) == address(other)
+    return array.flags.c_contiguous and address_of(array) == address_of(other)
 
 
 def own_memory(edge: Edge) -> Array:
     """A tensor outside of any region, aligned to a cache line and touched."""
-    whole = np.zeros(edge.nbytes + LINE, np.uint8)
-    return view(whole, -whole.ctypes.data % LINE, edge.shape, edge.dtype)
+    whole = np.zeros(edge.nbytes + CACHE_LINE, np.uint8)
+    return view(whole, -whole.ctypes.data % CACHE_LINE, edge.shape, edge.dtype)
 
 
 def describe(shape: Sequence[int], dtype: str) -> list[int]:

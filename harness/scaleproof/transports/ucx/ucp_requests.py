@@ -7,8 +7,8 @@ from ctypes import byref, c_void_p
 from typing import Any, Protocol
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.base import Handle
-from scaleproof.transports.ucx import ucp
+from scaleproof.transports.contract import Handle
+from scaleproof.transports.ucx import ucp_library as ucp
 
 
 class Endpoints(Protocol):

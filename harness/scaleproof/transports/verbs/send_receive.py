@@ -11,11 +11,11 @@ from collections import deque
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.base import Array
+from scaleproof.transports._buffers import address_of
+from scaleproof.transports.contract import Array
 from scaleproof.transports.verbs.credits import NUMBERS, Kind, pack
-from scaleproof.transports.verbs.device import as_address
-from scaleproof.transports.verbs.peer import BULK_RECEIVES, SLOT, STAGE, Call, Link
-from scaleproof.transports.verbs.transfer import Transfer
+from scaleproof.transports.verbs.one_sided_transfers import Transfer
+from scaleproof.transports.verbs.peer_connection import BULK_RECEIVES, SLOT, STAGE, Call, Link
 
 GRANT = struct.Struct("<QQQQQ")
 """Number and bytes of the message, offset and bytes of the piece, the address where it goes."""
@@ -75,10 +75,10 @@ class Outbox:
         link, data = self._link, sending.data
         inline = link.control.goes_inline(link.e.IBV_WR_SEND_WITH_IMM, data.size)
         if inline or not data.size:
-            link.say(Kind.DATA, sending.number, pieces=[(as_address(data), data.size)])
+            link.say(Kind.DATA, sending.number, pieces=[(address_of(data), data.size)])
             sending.finish()
         elif link.device.region.offset(data) is not None:
-            link.say(Kind.DATA, sending.number, pieces=[(as_address(data), data.size)], done=sending.finish)
+            link.say(Kind.DATA, sending.number, pieces=[(address_of(data), data.size)], done=sending.finish)
         else:
             link.say(Kind.DATA, sending.number, payload=data)
             link.copies["staged to send"] += data.size
@@ -214,7 +214,7 @@ class Inbox:
     def _grant(self, receiving: Receiving, stage: Array | None) -> None:
         left = receiving.data.size - receiving.granted
         nbytes = left if stage is None else min(STAGE, left)
-        place = as_address(receiving.data if stage is None else stage)
+        place = address_of(receiving.data if stage is None else stage)
         self._link.say(
             Kind.GRANT, payload=GRANT.pack(receiving.number, receiving.data.size, receiving.granted, nbytes, place)
         )

@@ -1,0 +1,25 @@
+"""Bytes and addresses of NumPy arrays, as transports need them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scaleproof.core.transport_errors import TransportError
+from scaleproof.transports.contract import Array
+
+CACHE_LINE = 64
+"""Bytes. Words that different ranks write lie on different cache lines."""
+
+
+def as_bytes(array: Array) -> Array:
+    """The bytes of a C-contiguous array as a flat uint8 view; raises TransportError for any other array."""
+    if array.ndim == 1 and array.dtype.char == "B" and array.flags.c_contiguous:
+        return array
+    if not array.flags.c_contiguous:
+        raise TransportError("a buffer must be C-contiguous")
+    return array.reshape(-1).view(np.uint8)
+
+
+def address_of(array: Array) -> int:
+    """Address of an array's first byte."""
+    return int(array.__array_interface__["data"][0])
