@@ -48,13 +48,14 @@ def main_thread(stack: list[str]) -> list[str]:
 
 def _row(doing: RankDoing) -> tuple[str, ...]:
     waits = f"rank {doing.waits_for}" if doing.waits_for >= 0 else ""
-    return str(doing.rank), str(doing.step), waits, f"{doing.still_s:.1f} s", doing.operation, _innermost(doing.stack)
+    innermost = f"no stack: {doing.no_stack}" if doing.no_stack else _innermost(doing.stack)
+    return str(doing.rank), str(doing.step), waits, f"{doing.still_s:.1f} s", doing.operation, innermost
 
 
 def _innermost(stack: list[str]) -> str:
     """Of a thread's frames the first, of a traceback the last line, without what is too long for a table."""
-    if not stack or stack[0].startswith("no stack"):
-        return stack[0] if stack else ""
+    if len(stack) < 2:  # in older records one line that says why there is no stack
+        return "".join(stack)
     if stack[0].startswith("Traceback"):
         return shorten(stack[-1], WIDTH, placeholder=" ...")
     frames = [line.strip() for line in main_thread(stack)[1:]]

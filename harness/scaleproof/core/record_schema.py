@@ -12,6 +12,9 @@ from scaleproof.spec.case import Case
 from scaleproof.spec.emulated import emulated, true_times
 
 SCHEMA_VERSION = 2
+"""Rises when a record of the version before can no longer be read. Fields that came later have a default, so that
+records without them stay readable: Failure.node and .peer, PreflightCheck.node, Stall.reason and .path,
+RankDoing.no_stack."""
 Status = Literal["ok", "failed", "not_runnable"]
 FailureCode = Literal[
     "rank_killed",
@@ -43,6 +46,7 @@ FailureCode = Literal[
     "message_too_large",
     "queue_overflow",
 ]
+SilenceReason = Literal["failed", "waited_for", "deadlock", "furthest_behind", "all_ended"]
 Evidence = Literal["measured", "emulated", "simulated"]
 
 SAMPLES = pa.schema(
@@ -65,14 +69,17 @@ class _Part(BaseModel):
 
 
 class Failure(_Part):
-    """Why a launch failed: code, the first rank that failed (-1: none in particular), what it was doing, and advice."""
+    """Why a launch failed. What code decides by has a field of its own: `message` and `advice` are for people, and no
+    code reads them."""
 
     code: FailureCode
-    rank: int
-    message: str
-    step: int
-    operation: str
-    advice: str
+    rank: int = Field(description="the first rank that failed; -1: none in particular")
+    message: str = Field(description="what happened, for people")
+    step: int = Field(description="the step in which that rank was; -1: before the first one")
+    operation: str = Field(description="what that rank was doing; empty: not known")
+    advice: str = Field(description="what to do about it, for people")
+    node: str = Field("", description="the node of an allocation that failed, by its name; empty: none in particular")
+    peer: int = Field(-1, description="the rank that the failed rank could not reach any more; -1: none, or not known")
 
 
 class RankStatus(_Part):
@@ -117,13 +124,13 @@ class Code(_Part):
 
 
 class PreflightCheck(_Part):
-    """One thing looked at before the ranks measure; `passed` None: it could not be looked at here, and `message` says
-    why."""
+    """One thing that is checked before the ranks measure."""
 
     code: str
-    passed: bool | None
+    passed: bool | None = Field(description="None: it could not be checked here, and `message` says why")
     message: str
     advice: str = ""
+    node: str = Field("", description="the node of an allocation that failed the check; empty: none in particular")
 
 
 class RankNetwork(_Part):
@@ -139,26 +146,34 @@ class RankNetwork(_Part):
 
 
 class RankDoing(_Part):
-    """What one rank was doing when the supervisor looked: `still_s` since it last moved, `waits_for` a rank, or -1:
-    nobody, or a library that does not say."""
+    """What one rank was doing when the supervisor looked."""
 
     rank: int
     step: int
     operation: str
-    waits_for: int
-    still_s: float
-    stack: list[str] = Field(default_factory=list)
-    """Python frames of all its threads as faulthandler prints them, or its traceback; a line that begins with `no
-    stack` says why there is none."""
+    waits_for: int = Field(description="the rank that it waited for; -1: none, or a library that does not say which")
+    still_s: float = Field(description="seconds since it last moved")
+    stack: list[str] = Field(
+        default_factory=list,
+        description="Python frames of all its threads as faulthandler prints them, or its traceback",
+    )
+    no_stack: str = Field("", description="why there is no stack, for people; empty: there is one")
 
 
 class Stall(_Part):
     """The flight recorder of a launch that stood still or lost a rank: who was silent first, and what everybody else
     waited for."""
 
-    first_silent: int
-    why: str
+    first_silent: int = Field(description="the rank that was silent first; -1: none")
+    why: str = Field(description="how that was decided, for people")
     ranks: list[RankDoing]
+    reason: SilenceReason | None = Field(
+        None, description="how that was decided; None: the record is older than this field"
+    )
+    path: list[int] = Field(
+        default_factory=list,
+        description="ranks of which each waited for the next one, to the first silent rank; a circle: a deadlock",
+    )
 
 
 class InputCheck(_Part):

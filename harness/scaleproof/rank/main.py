@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from contextlib import nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,22 @@ from scaleproof.spec import registry
 BEAT_S = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class RankFailure:
+    """How a rank failed: failure code, a message for people, and the peer that it lost (-1: none, or not known)."""
+
+    code: str
+    message: str
+    peer: int = -1
+
+
 def run_rank(folder: Path, rank: int, orders: Orders) -> int:
     """Run the case's program and write rank-R.json; returns the exit code (0: the program ended and every check
     passed)."""
     _redirect(folder / f"rank-{rank}.log")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     context: RankContext | None = None
-    failure: dict[str, str] | None = None
+    failure: RankFailure | None = None
     try:
         board = Board(location.mapped(folder) / "board", int(orders.case["ranks"]))
         _start_heartbeat(board, rank)
@@ -47,10 +57,9 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
         failure = _failed_check(context)
     except BaseException as error:
         traceback.print_exc()
-        failure = describe(error)
-        peer = getattr(error, "peer", -1)
-        if context is not None and isinstance(peer, int) and peer >= 0:
-            context.post.wait(peer)
+        failure = failure_of(error)
+        if context is not None and failure.peer >= 0:
+            context.post.wait(failure.peer)
     if failure is None and context is not None:
         last = context.board.read(rank)
         context.board.write(rank, step=last.step, operation=last.operation, peer=last.peer, state="done")
@@ -60,14 +69,19 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
     return 0 if failure is None else 1
 
 
-def describe(error: BaseException) -> dict[str, str]:
-    """Failure code and message of an exception: its own `code` when it has one."""
+def failure_of(error: BaseException) -> RankFailure:
+    """What an exception says: its own `code` and `peer` when it has them."""
     code = getattr(error, "code", None)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         code = "disk_full"
     # SystemExit also has a `code`, which is no failure code.
     code = code if isinstance(code, str) else "rank_raised"
-    return {"code": code, "message": f"{type(error).__name__}: {error}" if str(error) else type(error).__name__}
+    peer = getattr(error, "peer", -1)
+    return RankFailure(
+        code=code,
+        message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
+        peer=peer if isinstance(peer, int) else -1,
+    )
 
 
 def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
@@ -116,15 +130,15 @@ def _start_heartbeat(board: Board, rank: int) -> None:
     threading.Thread(target=beat, name="heartbeat", daemon=True).start()
 
 
-def _failed_check(context: RankContext) -> dict[str, str] | None:
+def _failed_check(context: RankContext) -> RankFailure | None:
     failed = [check for check in context.checks if not check["passed"]]
     if not failed:
         return None
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    return {"code": "check_failed", "message": f"check {failed[0]['name']} failed: {failed[0]['detail']}{more}"}
+    return RankFailure("check_failed", f"check {failed[0]['name']} failed: {failed[0]['detail']}{more}")
 
 
-def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[str, str] | None) -> None:
+def _report(folder: Path, rank: int, context: RankContext | None, failure: RankFailure | None) -> None:
     report: dict[str, Any] = {
         "rank": rank,
         "pid": os.getpid(),
@@ -133,7 +147,7 @@ def _report(folder: Path, rank: int, context: RankContext | None, failure: dict[
         "facts": rank_facts(),
         "artifacts": {},
     }
-    report |= {"code": None, "message": ""} | (failure or {})
+    report |= asdict(failure) if failure is not None else {"code": None, "message": "", "peer": -1}
     if context is not None:
         report |= {
             "checks": context.checks,

@@ -35,7 +35,7 @@ it."""
 def run(context: RankContext) -> None:
     """Leave all answers in the facts as `preflight`."""
     context.at(0, "preflight")
-    found: dict[str, Any] = {"host": _host(), "resolves": _resolves(), "limits": _limits()}
+    found: dict[str, Any] = {"host": _host(), **_names(), "limits": _limits()}
     listener, found["ports"], found["port_error"] = _ports(context)
     own = [context.address, listener and listener.getsockname()[1], found["host"]]
     places = context.rendezvous.exchange("preflight", context.rank, context.world_size, own, MEET_S)
@@ -68,15 +68,15 @@ def _kernel(host: str) -> str:
     return host.partition("/")[2] or host
 
 
-def _resolves() -> dict[str, str]:
-    """Name to its first address, or to why there is none."""
-    found = {}
+def _names() -> dict[str, dict[str, str]]:
+    """`resolves`: name to its first address; `unresolved`: name to why it has none."""
+    resolves, unresolved = {}, {}
     for name in ("localhost", socket.gethostname()):
         try:
-            found[name] = str(socket.getaddrinfo(name, None)[0][4][0])
+            resolves[name] = str(socket.getaddrinfo(name, None)[0][4][0])
         except OSError as error:
-            found[name] = f"error: {error.strerror or error}"
-    return found
+            unresolved[name] = str(error.strerror or error)
+    return {"resolves": resolves, "unresolved": unresolved}
 
 
 def _limits() -> dict[str, int]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
+from scaleproof.core.missing_input import MissingInput
 from scaleproof.simulate.model import CostModel, Uncertain
 from scaleproof.simulate.program import ASSUMED
 from scaleproof.simulate.store import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
 from scaleproof.spec.case import NATIVE, AnyCase, TrainCase
-from scaleproof.spec.errors import SpecError
 from scaleproof.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
@@ -37,10 +37,11 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
             f"fitted to fewer than {smallest_count()} launches here" if alike else "not fitted on this machine"
         )
     if lacking and case.costs == "fitted":
-        raise SpecError(f"{lacking}; type `snakemake micro`, or set costs: stated")
+        raise MissingInput(lacking, "type `snakemake micro`, or set costs: stated")
     if lacking and (case.dilation != 1 or case.shrink != 1):
-        raise SpecError(
-            f"{lacking}, and stated costs are of hardware at full speed with whole tensors; type `snakemake micro`, or leave out dilation and shrink"
+        raise MissingInput(
+            f"{lacking}, and stated costs are of hardware at full speed with whole tensors",
+            "type `snakemake micro`, or leave out dilation and shrink",
         )
     model = _stated(str(case.transport)) if fitted is None else _fitted(case, fitted)
     if fitted is not None and case.nodes > 1 and fitted.fabric == "host" and fitted.nodes == 1:

@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from scaleproof.core.missing_input import MissingInput
 from scaleproof.launch.start.simulated_launch import Foretold
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.costing import cost_model
@@ -21,7 +22,6 @@ from scaleproof.simulate.spans import Prediction
 from scaleproof.simulate.sweeps import sweep
 from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of
-from scaleproof.spec.errors import SpecError
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import smallest_count
 from scaleproof.workloads.case_network import network_of
@@ -54,7 +54,7 @@ class Inputs:
 def inputs_of(case: AnyCase, results: Path) -> Inputs:
     """SpecError, with what to type, where something is missing."""
     if not isinstance(case, TrainCase | CollectiveCase | TransferCase):
-        raise SpecError(f"program {case.program!r} is not simulated; use 'train', 'collective' or 'transfer'")
+        raise MissingInput(f"program {case.program!r} is not simulated", "use 'train', 'collective' or 'transfer'")
     computes = isinstance(case, TrainCase) and case.compute != "none"
     profile = (
         profile_of(case, results / "machines" / machine_id()) if computes and isinstance(case, TrainCase) else None

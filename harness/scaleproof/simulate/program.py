@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaleproof.collectives.message_schedule import schedule_of
+from scaleproof.core.missing_input import MissingInput
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, CollectiveCase, TrainCase
-from scaleproof.spec.errors import SpecError
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Wait, plan_of_buckets
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile
@@ -34,7 +34,7 @@ def _builder(name: str) -> Builder:
     module = _module(name)
     if not hasattr(module, "simulated_step"):
         simulated = [other for other in registry.names("strategy") if hasattr(_module(other), "simulated_step")]
-        raise SpecError(f"strategy {name!r} is not simulated; {', '.join(simulated)} are")
+        raise MissingInput(f"strategy {name!r} is not simulated", f"{', '.join(simulated)} are")
     plan = getattr(module, "simulated_plan", plan_of_buckets)
     return Builder(module.simulated_step, plan, getattr(module, "simulated_passes", None))
 

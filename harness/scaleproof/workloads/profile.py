@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from scaleproof.core.atomic_write import write_form
+from scaleproof.core.missing_input import MissingInput
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import NodeType, node_type
 from scaleproof.spec.errors import SpecError
@@ -197,13 +198,15 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     if case.profile is not None and case.efficiency is not None:
         return peak_profile(network, batch, case.profile, case.efficiency, image_side=case.image_side, width=case.width)
     if case.framework != FRAMEWORK:
-        raise SpecError(
-            f"{case.framework} compiles a backward pass as a whole: it has no times by layer; set framework: {FRAMEWORK}, or name a node type"
+        raise MissingInput(
+            f"{case.framework} compiles a backward pass as a whole: it has no times by layer",
+            f"set framework: {FRAMEWORK}, or name a node type",
         )
     path = path_of(folder, case.workload, case.image_side, case.width, batch, case.framework, case.threads_per_rank)
     if not path.exists():
-        raise SpecError(
-            f"this machine has no profile of {_words(case, batch)}; type `{command(case)}`, or name a node type: profile and efficiency"
+        raise MissingInput(
+            f"this machine has no profile of {_words(case, batch)}",
+            f"type `{command(case)}`, or name a node type: profile and efficiency",
         )
     profile = read(path)
     why = profile.why_not(network, batch)
@@ -212,7 +215,7 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     if not why and (profile.framework, profile.threads) != (case.framework, case.threads_per_rank):
         why = f"is of {profile.framework} with {profile.threads} threads, not {case.framework} with {case.threads_per_rank}"
     if why:
-        raise SpecError(f"{shown(path)} {why}; `{command(case)}` makes a new one")
+        raise MissingInput(f"{shown(path)} {why}", f"`{command(case)}` makes a new one")
     return profile
 
 

@@ -212,6 +212,7 @@ def told(rank: int = 0, **changed: Any) -> dict[str, Any]:
     base = {
         "host": "node/boot",
         "resolves": {"localhost": "127.0.0.1", "node": "10.0.0.1"},
+        "unresolved": {},
         "ports": 6,
         "port_error": "",
     }
@@ -223,7 +224,7 @@ def test_what_ranks_tell_is_judged() -> None:
     good = rank_preflight.judge({0: told(), 1: told()})
     assert all(check.passed and not check.advice for check in good) and failed(good) is None and warnings(good) == []
     bad = {
-        "names": {"resolves": {"localhost": "error: Name or service not known"}},
+        "names": {"unresolved": {"localhost": "Name or service not known"}},
         "ports": {"ports": 2, "port_error": "Address already in use"},
         "pairs": {"unreachable": {"0": "timed out"}},
         "clock": {"clock": {"offset_ns": 500, "uncertainty_ns": 100}},
@@ -237,7 +238,7 @@ def test_a_slow_core_and_a_nameless_host_are_warnings() -> None:
     slow = warnings(rank_preflight.judge({0: told(), 1: told(), 2: told(gflops=20.0)}))
     assert codes(slow) == ["speed"] and "rank 2" in slow[0].message
     assert codes(warnings(rank_preflight.judge({0: told(), 1: told(gflops=30.0)}))) == ["speed"]
-    nameless = {"resolves": {"localhost": "127.0.0.1", "node": "error: unknown"}}
+    nameless = {"unresolved": {"node": "unknown"}}
     assert codes(warnings(rank_preflight.judge({0: told(**nameless)}))) == ["names"]
 
 

@@ -302,10 +302,11 @@ def test_a_record_names_the_node_whose_loss_ended_it():
     failure = {
         "code": "node_lost",
         "rank": 2,
-        "message": "node n3: its connection closed",
+        "message": "its connection closed",
         "step": 0,
         "operation": "",
         "advice": "",
+        "node": "n3",
     }
     assert lost_node(record(status="failed", failure=failure)) == "n3"
     assert lost_node(record()) == ""

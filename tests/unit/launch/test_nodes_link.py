@@ -14,7 +14,14 @@ import pytest
 
 from scaleproof.core.board import LINE, Board
 from scaleproof.launch.nodes import coordinator_link as links
-from scaleproof.launch.nodes.coordinator_link import LONGEST_JSON, PIECE, Link, LinkLost
+from scaleproof.launch.nodes.coordinator_link import (
+    LONGEST_JSON,
+    PIECE,
+    Link,
+    LinkLost,
+    failed_agent_line,
+    failed_agents,
+)
 from scaleproof.launch.nodes.file_transfer import Courier
 from scaleproof.launch.nodes.received_files import Inbox, is_safe
 
@@ -174,3 +181,9 @@ def test_clocks_are_compared_by_the_shortest_way(pair, tmp_path):
     courier = Courier(Path(tmp_path), Link(other), [0], False, 0)
     threading.Thread(target=answer, daemon=True).start()
     assert abs(courier.clock() - ahead) < 5_000_000
+
+
+def test_agents_without_a_connection_are_told_apart_by_their_number():
+    lines = [failed_agent_line(number, f"no way: {number}") for number in range(2)]
+    assert failed_agents("ssh: hello\n" + lines[1] + lines[0] + "\n") == {0: "no way: 0", 1: "no way: 1"}
+    assert failed_agents(lines[0][:-3]) == {}

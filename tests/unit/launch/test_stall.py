@@ -15,7 +15,7 @@ import pytest
 
 from scaleproof.core.board import Board, Line
 from scaleproof.launch.watch import stacks
-from scaleproof.launch.watch.flight_recorder import Seen, first_silent, stall_of
+from scaleproof.launch.watch.flight_recorder import Seen, first_silent, sentence, stall_of
 from scaleproof.launch.watch.rank_processes import Here
 from scaleproof.launch.watch.ranks import Sign, Watch
 from scaleproof.record.process import process_state
@@ -40,15 +40,15 @@ def seen(*waits: int | None, behind: int = -1, ended: int = -1) -> list[Seen]:
         (seen(-1, -1, None, behind=2), 2, "rank 0 waits for rank 2"),
         (seen(-1, None, -1), 1, "rank 0 waits for rank 1"),
         (seen(-1, -1, -1, behind=1), 1, "rank 1 waits inside a library"),
-        (seen(-1, -1), 0, "the library or the network stands"),
+        (seen(-1, -1), 0, "the library or the network does not move"),
         (seen(1, None, ended=1), 1, "rank 1 had ended"),
         (seen(None, None, behind=1), 1, "no rank waits for another; rank 1 is furthest behind"),
         (seen(None, ended=0), -1, "all ranks had ended"),
     ],
 )
 def test_the_waiting_leads_to_the_first_silent_rank(ranks: list[Seen], rank: int, words: str) -> None:
-    found, why = first_silent(ranks)
-    assert (found, words in why) == (rank, True), why
+    silence = first_silent(ranks)
+    assert (silence.rank, words in sentence(silence, ranks)) == (rank, True), sentence(silence, ranks)
 
 
 def test_a_rank_that_failed_by_itself_is_the_first_silent_one() -> None:
@@ -122,9 +122,9 @@ def test_the_last_words_of_a_rank_are_its_traceback_or_its_fatal_signal(tmp_path
     for ending, word in (("raise KeyError(7)", "KeyError: 7"), ("os.kill(os.getpid(), 11)", "in leave")):
         with log.open("w") as file:
             subprocess.run([sys.executable, "-c", code.format(ending)], stderr=file, check=False)
-        assert any(word in line for line in stacks.last_words(log)), log.read_text()
+        assert any(word in line for line in stacks.traceback_in(log)), log.read_text()
     log.write_text("all is well\n")
-    assert stacks.last_words(log) == []
+    assert stacks.traceback_in(log) == ()
 
 
 def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(
@@ -137,13 +137,13 @@ def test_a_stopped_process_is_read_where_it_stopped_and_stays_stopped(
             process.send_signal(signal.SIGSTOP)
             while process_state(process.pid)[0] not in ("T", "t"):
                 time.sleep(0.01)
-            found = stacks.take(tmp_path, {0: process.pid}, Here())
-            assert any("in parked" in line for line in found[0]), found
+            found = stacks.read_stacks(tmp_path, {0: process.pid}, Here())
+            assert any("in parked" in line for line in found[0].lines), found
             assert "in parked" in (tmp_path / "rank-0.log").read_text()
             assert process_state(process.pid)[0] in ("T", "t")
             monkeypatch.setattr(stacks, "_py_spy", lambda: None)
-            assert stacks.take(tmp_path, {0: process.pid}, Here()) == {
-                0: ["no stack: the process is stopped; py-spy is not installed"]
+            assert stacks.read_stacks(tmp_path, {0: process.pid}, Here()) == {
+                0: stacks.Stack(missing="the process is stopped; py-spy is not installed")
             }
         finally:
             process.kill()

@@ -13,7 +13,7 @@ from scaleproof.core.board import Board
 from scaleproof.core.record_schema import FailureCode
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.watch.ranks import Sign, Watch, ended_badly, root_cause
-from scaleproof.rank.main import describe
+from scaleproof.rank.main import RankFailure, failure_of
 
 
 def killed(rank: int, at: int, number: int) -> Sign:
@@ -77,10 +77,10 @@ def test_an_exception_brings_its_own_code() -> None:
     class Diverged(RuntimeError):
         code = "diverged"
 
-    assert describe(Diverged("loss is nan"))["code"] == "diverged"
-    assert describe(OSError(28, "No space left on device"))["code"] == "disk_full"
-    assert describe(SystemExit(3))["code"] == "rank_raised"
-    assert describe(ValueError("x")) == {"code": "rank_raised", "message": "ValueError: x"}
+    assert failure_of(Diverged("loss is nan")).code == "diverged"
+    assert failure_of(OSError(28, "No space left on device")).code == "disk_full"
+    assert failure_of(SystemExit(3)).code == "rank_raised"
+    assert failure_of(ValueError("x")) == RankFailure("rank_raised", "ValueError: x")
 
 
 def test_every_failure_has_advice_and_a_place_in_the_docs() -> None:

@@ -175,8 +175,8 @@ def test_without_a_profile_the_case_is_not_runnable_here_and_the_command_is_name
     found = next(Store(tmp_path).records())
     assert outcome.not_runnable == 1 and found.failure is not None
     assert (
-        "`scaleproof profile --workload dnn_digits --batch 4`" in found.failure.message
-        and "\n" not in found.failure.message
+        "`scaleproof profile --workload dnn_digits --batch 4`" in found.failure.advice
+        and "\n" not in found.failure.advice
     )
 
 

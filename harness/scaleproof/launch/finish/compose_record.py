@@ -49,6 +49,10 @@ from scaleproof.workloads.profile import FILE as PROFILE
 SHARED_FACTS = ("libraries", "host")
 """Kept once per launch where all ranks agree; a rank's facts have what only it has."""
 
+# Without room for the records of all launches there is no use in trying them one by one: disk_full ends the run.
+REFUSAL_CODES: Mapping[str, FailureCode] = {"disk": "disk_full", "node_lost": "node_lost"}
+"""Failure codes of launches that a preflight check refused, by the check's code; of all other checks `preflight`."""
+
 
 @dataclass(slots=True)
 class Surroundings:
@@ -189,12 +193,14 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
     """The record of a launch that its preflight forbids."""
     wrong = failed(around.preflight)
     assert wrong is not None, "a launch is refused for a reason"
-    # Without room for the records of all launches there is no use in trying them one by one: disk_full ends the run.
-    code: FailureCode = (
-        "disk_full" if wrong.code == "disk" else "node_lost" if wrong.code == "node_lost" else "preflight"
-    )
     failure = Failure(
-        code=code, rank=-1, message=f"{wrong.code}: {wrong.message}", step=-1, operation="", advice=wrong.advice
+        code=REFUSAL_CODES.get(wrong.code, "preflight"),
+        rank=-1,
+        message=f"{wrong.code}: {wrong.message}",
+        step=-1,
+        operation="",
+        advice=wrong.advice,
+        node=wrong.node,
     )
     record = not_started(case, orders, "", "", around)
     return record.model_copy(
@@ -217,7 +223,14 @@ def failure_of(sign: Sign) -> Failure:
     """A sign with advice; an exception's own code counts only when it is one of the record's."""
     code: Any = sign.code if sign.code in get_args(FailureCode) else "rank_raised"
     return Failure(
-        code=code, rank=sign.rank, message=sign.message, step=sign.step, operation=sign.operation, advice=ADVICE[code]
+        code=code,
+        rank=sign.rank,
+        message=sign.message,
+        step=sign.step,
+        operation=sign.operation,
+        advice=ADVICE[code],
+        node=sign.node,
+        peer=sign.peer,
     )
 
 

@@ -30,7 +30,7 @@ from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.core.location import ADDRESS, CLOCK, NODE
 from scaleproof.launch.launchers.base import node_scratch
 from scaleproof.launch.nodes import start_ranks
-from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost
+from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agent_line
 from scaleproof.launch.nodes.discovery import Answer, sees, told
 from scaleproof.launch.nodes.file_transfer import Courier
 from scaleproof.launch.nodes.forwarded_variables import kept
@@ -88,16 +88,13 @@ class Agent:
             while not self.over.wait(BEAT_S):
                 link.send("beat")
         except (LinkLost, Refused) as lost:
-            print(
-                f"node {self.header['hosts'][self.number]}: the keeper of the launch: {lost}",
-                file=sys.stderr,
-                flush=True,
-            )
+            self._say(f"the coordinator of the launch: {lost}")
         except OSError as error:  # no room, no program, no way to the keeper
             self.why = f"{type(error).__name__}: {error}"
             if link is None:
-                print(
-                    f"node {self.header['hosts'][self.number]}: {self._told_on_the_way()}", file=sys.stderr, flush=True
+                address, port = self.header["keeper"]
+                self._say(
+                    f"its agent found no way to the launch, by its scratch folder and to {address} port {port}: {self.why}"
                 )
                 self.code = UNABLE
         finally:
@@ -108,8 +105,9 @@ class Agent:
                 link.close()
         return self.code
 
-    def _told_on_the_way(self) -> str:
-        return f"its agent found no way to the launch, by its scratch folder and to {self.header['keeper'][0]} port {self.header['keeper'][1]}: {self.why}"
+    def _say(self, why: str) -> None:
+        """To the launch's log, where there is no connection to the coordinator."""
+        print(failed_agent_line(self.number, why), file=sys.stderr, flush=True)
 
     def _connect(self, launch: str) -> Link:
         address, port = self.header["keeper"]
@@ -217,6 +215,7 @@ class Agent:
                     "at_ns": time.monotonic_ns(),
                     "code": "start_failed",
                     "message": message,
+                    "node": host,
                 }
                 write_json(folder / f"exit-{rank}.json", end)
 

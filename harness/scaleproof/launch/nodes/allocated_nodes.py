@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +15,12 @@ from scaleproof.launch.launchers.base import ranks_of
 from scaleproof.launch.nodes import slurm
 from scaleproof.launch.nodes.allocation import Allocation
 from scaleproof.launch.nodes.discovery import Answer, call
+from scaleproof.launch.obstacle import Obstacle
 from scaleproof.record.digest import machine_id
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 
-_LOST = re.compile(r"\bnode (\S+): ")
-"""How the keeper begins to tell of a node."""
 LOOPBACK, HOST = "lo", "host"
 
 
@@ -148,18 +146,18 @@ class Ground:
         return (
             bool(self.lost)
             and case.fabric == HOST
-            and isinstance(self.site(case), tuple)
+            and isinstance(self.site(case), Obstacle)
             and isinstance(replace(self, lost=frozenset()).site(case), Site)
         )
 
-    def site(self, case: AnyCase) -> Site | tuple[str, str]:
+    def site(self, case: AnyCase) -> Site | Obstacle:
         """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one
         for memory that ends there: with another number its launches would not be alike."""
         on_one = case.transport is not None and registry.entry("transport", case.transport).one_node
         count = 1 if on_one else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
         if len(living) < count:
-            return (
+            return Obstacle(
                 f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost",
                 "start again with all nodes",
             )
@@ -168,13 +166,13 @@ class Ground:
         able = [node for node in living if node.slots >= most]
         if len(able) < count:
             slots = ", ".join(f"{node.name}:{node.slots}" for node in living)
-            return (
+            return Obstacle(
                 f"{case.ranks} ranks are {most} a node on {count} nodes, more than slots there are ({slots})",
                 "ask for more nodes, or more tasks a node",
             )
         interface = self.interface if case.interface == LOOPBACK and count > 1 else case.interface
         if without := [node.name for node in able[:count] if netdev(interface) not in node.answer.interfaces]:
-            return (
+            return Obstacle(
                 f"node {', '.join(without)} has no interface {interface!r} with an IPv4 address",
                 "name another one with `interface:` or --interface",
             )
@@ -199,12 +197,8 @@ def fits(case: AnyCase, ground: Ground | None) -> bool:
 
 def lost_node(record: Record) -> str:
     """The node whose loss ended a launch; empty where none did."""
-    found = (
-        _LOST.search(record.failure.message)
-        if record.failure is not None and record.failure.code == "node_lost"
-        else None
-    )
-    return found[1] if found else ""
+    failure = record.failure
+    return failure.node if failure is not None and failure.code == "node_lost" else ""
 
 
 def taken_away(record: Record, ground: Ground | None) -> str:

@@ -25,7 +25,7 @@ from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.core.handshake import Refused, answer
 from scaleproof.core.launch_spec import read_orders
 from scaleproof.launch.nodes import slurm
-from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost
+from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agents
 from scaleproof.launch.nodes.file_transfer import KEYS, send_file
 from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
 from scaleproof.launch.nodes.received_files import Inbox
@@ -146,29 +146,19 @@ class Keeper:
                     if station.starter == index and station.code is None and not station.over
                 ]
                 if mine and process.returncode == UNABLE and all(station.link is None for station in mine):
+                    reasons = failed_agents(_text(self.folder / "launcher.log"))
                     for station in mine:
                         self._lost(
                             station,
                             "start_failed",
-                            self._last_words(station) or "its agent found no way to the launch; launcher.log says why",
+                            reasons.get(station.number)
+                            or "its agent found no way to the launch; launcher.log says why",
                         )
                 elif mine:
                     self._not_there(
                         mine,
                         f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}",
                     )
-
-    def _last_words(self, station: Station) -> str:
-        """Of an agent that could not call: its standard error is the launch's log."""
-        start = f"node {station.name}: "
-        return next(
-            (
-                line.removeprefix(start)
-                for line in reversed(_text(self.folder / "launcher.log").splitlines())
-                if line.startswith(start)
-            ),
-            "",
-        )
 
     def _not_there(self, stations: list[Station], how: str) -> None:
         """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows
@@ -200,8 +190,9 @@ class Keeper:
                     "at_ns": time.monotonic_ns(),
                     "code": code,
                     "message": message,
+                    "node": station.name,
                 }
-                write_json(self.folder / f"exit-{rank}.json", end | {"node": station.name})
+                write_json(self.folder / f"exit-{rank}.json", end)
 
     def _accept(self, listener: socket.socket, token: str, launch: str) -> None:
         """In a thread: agents that prove that they know the token, each once."""

@@ -16,9 +16,27 @@ reach its host ends with 255."""
 BEAT_S, LOST_S = 1.0, 10.0
 """How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent
 (launch/watch/ranks.py): a node that is gone is the reason for its silent ranks."""
+FAILED_AGENT = "scaleproof-agent "
+"""Begins the line in which an agent that has no connection says why, on its standard error: JSON with `node`, its
+number, and `why`. The launch's log keeps it."""
 _HEAD = struct.Struct("<II")
 LONGEST_JSON, PIECE = 1 << 16, 1 << 20
 """Bytes of a message's JSON, and of the piece of a file behind it."""
+
+
+def failed_agent_line(node: int, why: str) -> str:
+    """See FAILED_AGENT."""
+    return FAILED_AGENT + json.dumps({"node": node, "why": why})
+
+
+def failed_agents(log: str) -> dict[int, str]:
+    """Node to what its agent said last without a connection; lines of several nodes may run into each other."""
+    reasons = {}
+    for part in log.split(FAILED_AGENT)[1:]:
+        with suppress(ValueError):  # not all of the line has come
+            answer, _ = json.JSONDecoder().raw_decode(part)
+            reasons[int(answer["node"])] = str(answer["why"])
+    return reasons
 
 
 class LinkLost(Exception):

@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 
 from scaleproof.launch.nodes.allocated_nodes import Ground
+from scaleproof.launch.obstacle import Obstacle
 from scaleproof.programs.own import load_entry
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
 from scaleproof.spec.cluster import cluster_of, slowed
-
-Obstacle = tuple[str, str]
-"""Reason and advice."""
 
 
 def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) -> Obstacle | None:
@@ -24,23 +22,25 @@ def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) ->
     for kind, name in named(case):
         found = registry.availability(kind, name, elsewhere=case.fabric == "guests")
         if not found.available:
-            return f"{kind} {name}: {found.why}", found.advice
+            return Obstacle(f"{kind} {name}: {found.why}", found.advice)
     if case.launcher == "mpirun" and not (Path(sys.executable).parent / "mpirun").exists():
-        return "launcher mpirun: no mpirun beside this Python", "type `make env`"
+        return Obstacle("launcher mpirun: no mpirun beside this Python", "type `make env`")
     of_kind: dict[str, object] = {"guest": case.guest} if case.fabric == "guests" else {}
     of_kind |= {"cluster": slowed(cluster_of(case), case.dilation, case.shrink)} if case.fabric == "netns" else {}
     if ground is not None and case.fabric == "host":
         site = ground.site(case)
-        hindrance: Obstacle | None = site if isinstance(site, tuple) else None
+        hindrance: tuple[str, str] | None = site if isinstance(site, Obstacle) else None
     else:
         hindrance = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
     if hindrance is not None:
-        return hindrance
+        return Obstacle(*hindrance)
     if case.fabric == "guests" and case.launcher != "local":
-        return f"launcher {case.launcher} starts no ranks inside guests", "use launcher `local`, or fabric `host`"
+        return Obstacle(
+            f"launcher {case.launcher} starts no ranks inside guests", "use launcher `local`, or fabric `host`"
+        )
     if isinstance(case, OwnCase) and hasattr(program := load_entry(Path(programs), case.entry), "obstacle"):
-        found_here: Obstacle | None = program.obstacle(case)
-        return found_here
+        of_program: tuple[str, str] | None = program.obstacle(case)
+        return Obstacle(*of_program) if of_program is not None else None
     return None
 
 

@@ -134,7 +134,8 @@ def facts_of(
 def not_back(sign: Sign, code: str, words: str, passed: bool | None = False) -> PreflightCheck:
     """Ranks that did not come back: a lost node is told as such, all else as the check that it was."""
     if sign.code == "node_lost":
-        return checked("node_lost", False, sign.message, ADVICE["node_lost"])
+        lost = checked("node_lost", False, sign.message, ADVICE["node_lost"])
+        return lost.model_copy(update={"node": sign.node})
     return checked(code, passed, f"{words}{sign.code}: {sign.message}", ADVICE.get(sign.code, "read the message"))
 
 
@@ -146,23 +147,19 @@ def judge(told: Told) -> list[PreflightCheck]:
 def names(told: Told) -> PreflightCheck:
     """`localhost` must resolve. A host name that does not is a warning: every transport here is told its address, but a
     library that is not cannot start."""
-    wrong = [
-        (rank, name, said)
-        for rank, found in told.items()
-        for name, said in found["resolves"].items()
-        if said.startswith("error")
-    ]
-    if any(name == "localhost" for _, name, _ in wrong):
-        return checked(
-            "names",
-            False,
-            f"localhost does not resolve on rank {wrong[0][0]} ({wrong[0][2]})",
-            "add `127.0.0.1 localhost` to /etc/hosts",
-        )
-    if wrong:
-        message = f"the host's own name does not resolve on ranks {', '.join(str(rank) for rank, _, _ in wrong)} ({wrong[0][2]})"
+    unresolved = {rank: answer["unresolved"] for rank, answer in told.items() if answer["unresolved"]}
+    without_localhost = {rank: errors["localhost"] for rank, errors in unresolved.items() if "localhost" in errors}
+    if without_localhost:
+        rank, error = next(iter(without_localhost.items()))
+        message = f"localhost does not resolve on rank {rank} ({error})"
+        return checked("names", False, message, "add `127.0.0.1 localhost` to /etc/hosts")
+    if unresolved:
+        error = next(error for errors in unresolved.values() for error in errors.values())
+        message = f"the host's own name does not resolve on ranks {', '.join(map(str, unresolved))} ({error})"
         return checked("names", True, message, "add the name to /etc/hosts, for libraries that look it up themselves")
-    own = sorted({said for found in told.values() for name, said in found["resolves"].items() if name != "localhost"})
+    own = sorted(
+        {address for answer in told.values() for name, address in answer["resolves"].items() if name != "localhost"}
+    )
     return checked("names", True, f"localhost resolves, and the host's own name to {', '.join(own)}")
 
 

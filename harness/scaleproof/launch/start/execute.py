@@ -20,7 +20,7 @@ from scaleproof.core.record_schema import Stall
 from scaleproof.launch.launchers.base import Launcher, scratch
 from scaleproof.launch.nodes.coordinator import LEFT
 from scaleproof.launch.teardown import clean, end_processes, reap_session
-from scaleproof.launch.watch.flight_recorder import Seen, first_silent, look, look_again, stall_of
+from scaleproof.launch.watch.flight_recorder import Seen, Silence, first_silent, look, look_again, sentence, stall_of
 from scaleproof.launch.watch.rank_processes import Here, OnNodes
 from scaleproof.launch.watch.ranks import Sign, Watch, root_cause, signal_name
 from scaleproof.paths import IMPORT_ROOT
@@ -90,12 +90,12 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             process = subprocess.Popen(
                 command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-            cause, seen = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
-            stall = (
-                stall_of(look_again(watch, seen), cause)
-                if cause and any(watch.board.pid(rank) for rank in watch.ranks)
-                else None
-            )
+            ending = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
+            cause = ending.cause
+            if cause and any(watch.board.pid(rank) for rank in watch.ranks):
+                stall = stall_of(look_again(watch, ending.seen), cause, ending.silence)
+            else:
+                stall = None
             leftovers = (
                 []
                 if cause
@@ -142,10 +142,18 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _until_end(
-    watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float
-) -> tuple[Sign | None, list[Seen]]:
-    """The cause of failure and what the ranks did at the first sign of it; None when all ranks ended well."""
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """The cause of failure (None: all ranks ended well), what the ranks did at the first sign of it, and the first
+    silent rank where no rank failed by itself."""
+
+    cause: Sign | None
+    seen: list[Seen]
+    silence: Silence | None = None
+
+
+def _until_end(watch: Watch, process: subprocess.Popen[bytes], deadline: float, stall_s: float) -> _Ending:
+    """Watch until all ranks have ended, one has failed, or nothing moves any more."""
     first_sign, seen = 0.0, list[Seen]()
     with os.fdopen(os.pidfd_open(process.pid)) as ending:
         while True:
@@ -157,11 +165,11 @@ def _until_end(
             if signs:
                 grace = CAUSE_S if root_cause(signs).is_first_hand else BLAME_S
                 if watch.all_ended() or gone is not None or now - first_sign > grace:
-                    return root_cause(watch.poll()), seen
+                    return _Ending(root_cause(watch.poll()), seen)
             elif watch.all_ended():
-                return None, seen
+                return _Ending(None, seen)
             elif gone is not None:
-                return _launcher_gone(watch, gone), look(watch)
+                return _Ending(_launcher_gone(watch, gone), look(watch))
             elif now > deadline:
                 return _nobody_failed(watch, "deadline", "deadline passed")
             elif (idle_s := watch.idle_s()) > stall_s:
@@ -178,13 +186,16 @@ def _launcher_gone(watch: Watch, code: int) -> Sign:
     )
 
 
-def _nobody_failed(watch: Watch, code: str, message: str) -> tuple[Sign, list[Seen]]:
+def _nobody_failed(watch: Watch, code: str, message: str) -> _Ending:
     """All ranks live but the launch does not come to its end: the rank to which the others' waiting leads is named."""
     seen = look(watch)
-    rank, why = first_silent(seen)
-    sign = Sign(code, rank, time.monotonic_ns(), f"{message}; {why}")
-    # As it was seen: being asked for its stacks may have woken the rank.
-    return (replace(sign, step=seen[rank].line.step, operation=seen[rank].line.operation) if rank >= 0 else sign), seen
+    silence = first_silent(seen)
+    sign = Sign(code, silence.rank, time.monotonic_ns(), f"{message}; {sentence(silence, seen)}")
+    if silence.rank >= 0:
+        # As it was seen: the request for its stacks may have woken the rank.
+        line = seen[silence.rank].line
+        sign = replace(sign, step=line.step, operation=line.operation)
+    return _Ending(sign, seen, silence)
 
 
 def _leave(process: subprocess.Popen[bytes], within_s: float) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scaleproof.core.record_schema import Record
-from scaleproof.launch.preflight.case_preflight import Obstacle
+from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
 from scaleproof.spec.errors import SpecError
@@ -34,7 +34,7 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
     try:
         return profile_of(case, results / "machines" / machine_id())
     except SpecError as why:
-        return str(why), "see docs/replay.md"
+        return obstacle_of(why, "see docs/replay.md")
 
 
 def patience_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scaleproof.core.launch_spec import Orders
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.finish.compose_record import Surroundings, command
+from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import code_digest, code_version, machine_id
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
@@ -40,15 +41,14 @@ class Simulator(Protocol):
         """The prediction of one planned launch."""
 
 
-def unforeseen(launch: PlannedLaunch, simulator: Simulator | None) -> tuple[str, str] | None:
+def unforeseen(launch: PlannedLaunch, simulator: Simulator | None) -> Obstacle | None:
     """Why the launch cannot be predicted here, and what to do."""
     if simulator is None:
-        return "nothing here simulates", "use `scaleproof run`"
+        return Obstacle("nothing here simulates", "use `scaleproof run`")
     try:
         simulator.inputs(launch.case)
     except SpecError as error:
-        why, _, advice = str(error).partition("; ")
-        return why, advice or "see docs/simulator.md"
+        return obstacle_of(error, "see docs/simulator.md")
     return None
 
 

@@ -25,8 +25,8 @@ class Processes(Protocol):
     def disk_bytes(self, rank: int, pid: int) -> int:
         """What it read from storage."""
 
-    def ask_for_stacks(self, folder: Path) -> bool:
-        """Make every living rank write its stacks; False: it takes a signal to each."""
+    def request_stacks(self, folder: Path) -> bool:
+        """Make every living rank write its stacks; False: the caller has to send each a signal."""
 
 
 class Here:
@@ -45,7 +45,7 @@ class Here:
         """See Processes."""
         return disk_bytes(pid)
 
-    def ask_for_stacks(self, folder: Path) -> bool:
+    def request_stacks(self, folder: Path) -> bool:
         """See Processes."""
         return False
 
@@ -69,7 +69,7 @@ class OnNodes:
         """See Processes."""
         return int(self._told(rank).get("read_bytes", 0))
 
-    def ask_for_stacks(self, folder: Path) -> bool:
+    def request_stacks(self, folder: Path) -> bool:
         """By a file, which every node looks for."""
         (folder / STACKS).write_text(str(time.monotonic_ns()))
         return True

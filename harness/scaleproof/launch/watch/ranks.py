@@ -30,8 +30,8 @@ BLAMES_OTHERS = ("peer_lost", "transport_error", "rendezvous_timeout")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), message, what the
-    rank was doing then."""
+    """Something that is wrong with a rank: failure code, when it was seen or happened (monotonic ns), a message for
+    people, the signal that ended the rank, what the rank was doing, which peer it lost, and which node failed."""
 
     code: str
     rank: int
@@ -40,6 +40,8 @@ class Sign:
     signal: int | None = None
     step: int = -1
     operation: str = ""
+    peer: int = -1
+    node: str = ""
 
     @property
     def is_first_hand(self) -> bool:
@@ -195,11 +197,11 @@ def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -
     """What an ended rank's exit and report say; None when it ended well."""
     at = int(end["at_ns"])
     if "code" in end:  # the rank's node died, and its keeper tells
-        return Sign(end["code"], rank, at, end["message"], end["signal"])
+        return Sign(end["code"], rank, at, end["message"], end["signal"], node=end.get("node", ""))
     if end["signal"] is not None:
         return Sign("rank_killed", rank, at, f"killed by {signal_name(end['signal'])}", end["signal"])
     if report is not None and report["status"] != "ok":
-        return Sign(report["code"], rank, at, report["message"])
+        return Sign(report["code"], rank, at, report["message"], peer=report.get("peer", -1))
     if report is None or end["exit_code"] != 0:
         return Sign(
             "rank_exited", rank, at, f"exited with code {end['exit_code']}" + ("" if report else " and left no report")
