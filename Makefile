@@ -2,13 +2,16 @@
 PYTHON ?= python3
 SIZE ?= smoke
 SUITE ?= das2016
+# Tests that need the machine for themselves run alone, after the others (tests/two_phases.py).
+PARALLEL := --numprocesses=logical --maxprocesses=4
 INSIDE := PATH="$(CURDIR)/.venv/bin:$$PATH"
 
-.PHONY: help demo test env bench calibration-study lint clean
+.PHONY: help demo check test env bench calibration-study lint clean
 
 help:
 	@echo "make demo   from nothing to reports/index.html, $(SUITE) at size $(SIZE); SUITE=all: every suite"
-	@echo "make test   all tests"
+	@echo "make check  format, lint, types, unit and property tests, in 2 minutes"
+	@echo "make test   all tests, in 25 minutes"
 	@echo "make env    only the set-up: system packages, .venv, pinned packages, Horovod"
 	@echo "make bench  speed of transports and collectives beside their bounds"
 	@echo "make calibration-study   4290 launches that show false alarms and detection, in about 20 quiet minutes"
@@ -25,10 +28,16 @@ demo:
 	$(INSIDE) snakemake $(SUITE) --config size=$(SIZE)
 	@echo "The report: $(CURDIR)/reports/index.html"
 
+check: env
+	$(INSIDE) ruff format --check .
+	$(INSIDE) ruff check .
+	$(INSIDE) mypy
+	$(INSIDE) python -m pytest $(PARALLEL) tests/unit tests/property
+
 test:
 	@$(PYTHON) -m tools.setup --with-tests
 	@$(PYTHON) -m tools.setup mpich
-	$(INSIDE) python -m pytest
+	$(INSIDE) python -m pytest $(PARALLEL)
 
 bench: env
 	$(INSIDE) python -m pytest benchmarks --benchmark-enable --benchmark-only --timeout=0

@@ -5,9 +5,10 @@ import signal
 
 from hypothesis import settings
 
+pytest_plugins = ["tests.skipped", "tests.two_phases"]
+
 settings.register_profile("scaleproof", deadline=None)
 settings.load_profile("scaleproof")
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # a shell's background job; the commands that the tests interrupt would inherit it
+# Background jobs of a shell ignore SIGINT, and the commands that the tests interrupt would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
