@@ -25,7 +25,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from benchmarks.replay import REPLAY
 from scaleproof.core.context import RankContext
 from scaleproof.rank.testing import run_ranks
-from scaleproof.remote.tensor_channel import Edge, open_link
+from scaleproof.remote.tensor_channel import Edge, open_channel
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.units import format_bytes
 from scaleproof.stats.bootstrap import ratio, ratio_interval
@@ -113,14 +113,14 @@ class Arms:
     def __init__(self, context: RankContext, size: int) -> None:
         self.transport, self.rank = SharedMemory.connect(context), context.rank
         self.edges = (Edge("payload", 0, 1, (size,), "uint8"), Edge("time", 1, 0, (1,), "int64"))
-        self.link = open_link("zero_copy", self.transport, self.edges, context)
+        self.channel = open_channel("zero_copy", self.transport, self.edges, context)
         self.own, self.local, self.word = (
             self.transport.allocate(size),
             self.transport.allocate(size),
             self.transport.allocate(8).view(np.int64),
         )
         self.known: list[list[int]] = []
-        self.placed = self.link.outgoing(self.edges[0]) if self.rank == 0 else self.link.incoming(self.edges[0])
+        self.placed = self.channel.outgoing(self.edges[0]) if self.rank == 0 else self.channel.incoming(self.edges[0])
         # Bare copies use the memory of the arm that they bound: what a cache still holds of it is then the same.
         self.there_placed, self.there = (self.peers(context, memory) for memory in (self.placed, self.own))
         self.each: dict[str, Callable[[int], int]] = {
@@ -171,16 +171,16 @@ class Arms:
         """Until the receiver sees the flag."""
         payload, time = self.edges
         if self.rank:
-            self.link.recv(payload).wait()
-            word = self.link.outgoing(time)
+            self.channel.recv(payload).wait()
+            word = self.channel.outgoing(time)
             word[0] = now()
-            self.link.send(time, word).wait()
-            self.link.release(payload)
+            self.channel.send(time, word).wait()
+            self.channel.release(payload)
             return 0
         start = now()
-        self.link.send(payload, self.placed).wait()
-        took = int(self.link.recv(time).wait()[0]) - start
-        self.link.release(time)
+        self.channel.send(payload, self.placed).wait()
+        took = int(self.channel.recv(time).wait()[0]) - start
+        self.channel.release(time)
         return took
 
     def receive(self) -> int:

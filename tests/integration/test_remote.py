@@ -21,8 +21,15 @@ import pytest
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.rank.testing import run_ranks
-from scaleproof.remote._one_sided_channel import DeviceLink
-from scaleproof.remote.tensor_channel import Cost, Edge, Link, NotStatic, linked, open_link
+from scaleproof.remote._one_sided_channel import OneSidedChannel
+from scaleproof.remote.tensor_channel import (
+    Edge,
+    NotStatic,
+    TensorChannel,
+    TransferCounts,
+    open_channel,
+    shared_channel,
+)
 from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, parse_case
 from scaleproof.transports.contract import Array, Done, Handle, OneSided, Region, Transport
@@ -71,7 +78,7 @@ def say(context: RankContext, key: str, value: Any) -> Any:
 
 
 def carry(
-    link: Link,
+    channel: TensorChannel,
     edge: Edge,
     rank: int,
     numbers: range,
@@ -80,15 +87,15 @@ def carry(
     """Send or receive that many tensors; the receiver checks shape and every element."""
     for number in numbers:
         if rank == edge.source:
-            array = link.outgoing(edge, None if edge.static else shape(number))
+            array = channel.outgoing(edge, None if edge.static else shape(number))
             array[...] = number
-            link.send(edge, array).wait()
+            channel.send(edge, array).wait()
         else:
-            array = link.recv(edge).wait()
+            array = channel.recv(edge).wait()
             assert array.shape == shape(number)
             assert (array == number).all(), f"tensor {number} is torn: {np.unique(array)}"
             del array
-            link.release(edge)
+            channel.release(edge)
 
 
 class FlagFirst(SharedMemory):
@@ -108,18 +115,18 @@ def test_no_tensor_is_torn_and_a_broken_order_would_be_seen(transport: type[Shar
     def body(context: RankContext) -> None:
         connected = transport.connect(context)
         edges = [Edge("a", 0, 1, (67,), "int64"), Edge("b", 1, 0, (67,), "int64")]
-        link, number, rank = open_link("zero_copy", connected, edges, context), 0, context.rank
+        channel, number, rank = open_channel("zero_copy", connected, edges, context), 0, context.rank
         out, into = edges[rank], edges[1 - rank]
-        array = link.outgoing(out)
+        array = channel.outgoing(out)
         for number in range(TRANSFERS // 2):
             array.fill(number)
-            sending, arrival = link.send(out, array), link.recv(into)
+            sending, arrival = channel.send(out, array), channel.recv(into)
             found = arrival.wait()
             assert found[0] == number and found[-1] == number and (found == number).all(), f"tensor {number} is torn"
-            link.release(into)
+            channel.release(into)
             sending.wait()
         connected.barrier()
-        link.close()
+        channel.close()
         connected.close()
 
     case = parse_case(
@@ -146,12 +153,12 @@ def test_large_tensors_are_whole_when_their_flag_is_seen(device: str, mechanism:
     edges = [Edge("large", 0, 1, (300_007,)), Edge("small", 0, 1, (9,), "uint8")]
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link(mechanism, transport, edges, context)
+        channel = open_channel(mechanism, transport, edges, context)
         for number in range(1, 26):
             for edge in edges:
-                carry(link, edge, context.rank, range(number, number + 1), lambda number, edge=edge: edge.shape)  # type: ignore[misc]
+                carry(channel, edge, context.rank, range(number, number + 1), lambda number, edge=edge: edge.shape)  # type: ignore[misc]
         transport.barrier()
-        link.close()
+        channel.close()
 
     assert on(device, body) == ["", ""]
 
@@ -165,10 +172,10 @@ def test_shapes_that_vary_arrive_intact(device: str, mechanism: Mechanism) -> No
         return tuple(int(size) for size in np.random.default_rng(number).integers(0, (301, 41)))
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link(mechanism, transport, [edge], context)
-        carry(link, edge, context.rank, range(150), shape)
+        channel = open_channel(mechanism, transport, [edge], context)
+        carry(channel, edge, context.rank, range(150), shape)
         transport.barrier()
-        link.close()
+        channel.close()
 
     assert on(device, body) == ["", ""]
 
@@ -196,14 +203,14 @@ def test_costs_are_exactly_as_documented(device: str, mechanism: Mechanism, stat
     edge = Edge("tensor", 0, 1, (1000,), static=static)
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link(mechanism, transport, [edge], context)
-        carry(link, edge, context.rank, range(20))
+        channel = open_channel(mechanism, transport, [edge], context)
+        carry(channel, edge, context.rank, range(20))
         transport.barrier()
         for _ in range(3):
-            link.advance()
-        expected = asdict(Cost(**COSTS[mechanism, static][context.rank]))
-        assert asdict(link.costs.total) == expected
-        assert asdict(link.costs.of(edge)) == expected
+            channel.advance()
+        expected = asdict(TransferCounts(**COSTS[mechanism, static][context.rank]))
+        assert asdict(channel.counts.total) == expected
+        assert asdict(channel.counts.of(edge)) == expected
 
     assert on(device, body) == ["", ""]
 
@@ -212,12 +219,14 @@ def test_a_tensor_born_elsewhere_costs_a_copy() -> None:
     """What allocation-site tracing saves."""
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link("zero_copy", transport, [TENSOR], context)
+        channel = open_channel("zero_copy", transport, [TENSOR], context)
         if context.rank == 0:
-            link.send(TENSOR, np.ones(TENSOR.shape, np.float32)).wait()
+            channel.send(TENSOR, np.ones(TENSOR.shape, np.float32)).wait()
         else:
-            assert (link.recv(TENSOR).wait() == 1).all()
-        assert (link.costs.total.copies, link.costs.total.copied_bytes) == ((1, 4000) if context.rank == 0 else (0, 0))
+            assert (channel.recv(TENSOR).wait() == 1).all()
+        assert (channel.counts.total.copies, channel.counts.total.copied_bytes) == (
+            (1, 4000) if context.rank == 0 else (0, 0)
+        )
         transport.barrier()
 
     assert on("shm", body) == ["", ""]
@@ -227,26 +236,26 @@ def test_a_tensor_born_elsewhere_costs_a_copy() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_the_receiver_holds_is_not_overwritten(device: str, mechanism: Mechanism) -> None:
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link(mechanism, transport, [TENSOR], context)
+        channel = open_channel(mechanism, transport, [TENSOR], context)
         if context.rank == 0:
             for number in (1, 2, 3):
-                array = link.outgoing(TENSOR)
+                array = channel.outgoing(TENSOR)
                 array[...] = number
-                link.send(TENSOR, array).wait()
+                channel.send(TENSOR, array).wait()
         else:
-            held = link.recv(TENSOR).wait()
+            held = channel.recv(TENSOR).wait()
             with pytest.raises(TransportError, match="release|holds"):
-                link.recv(TENSOR)
+                channel.recv(TENSOR)
             until = time.monotonic() + 0.1
             while time.monotonic() < until:
-                link.advance()
+                channel.advance()
                 assert (held == 1).all()
-            link.release(TENSOR)
+            channel.release(TENSOR)
             for number in (2, 3):
-                assert (link.recv(TENSOR).wait() == number).all()
-                link.release(TENSOR)
+                assert (channel.recv(TENSOR).wait() == number).all()
+                channel.release(TENSOR)
         transport.barrier()
-        link.close()
+        channel.close()
 
     assert on(device, body) == ["", ""]
 
@@ -289,16 +298,16 @@ def test_one_tensor_goes_to_several_ranks_from_where_it_was_born() -> None:
 
     def body(context: RankContext) -> None:
         transport = SharedMemory.connect(context)
-        link = open_link("zero_copy", transport, edges, context)
+        channel = open_channel("zero_copy", transport, edges, context)
         for number in range(50):
             if context.rank == 0:
-                link.outgoing(edges[0])[...] = number
-                for sending in [link.send(edge, link.outgoing(edges[0])) for edge in edges]:
+                channel.outgoing(edges[0])[...] = number
+                for sending in [channel.send(edge, channel.outgoing(edges[0])) for edge in edges]:
                     sending.wait()
             else:
-                assert (link.recv(edges[context.rank - 1]).wait() == number).all()
-                link.release(edges[context.rank - 1])
-        assert link.costs.total.copies == 0
+                assert (channel.recv(edges[context.rank - 1]).wait() == number).all()
+                channel.release(edges[context.rank - 1])
+        assert channel.counts.total.copies == 0
         transport.barrier()
         transport.close()
 
@@ -312,15 +321,15 @@ def test_a_peer_that_dies_amid_transfers_is_told(device: str, mechanism: Mechani
     """The sender or the receiver is killed; who is left gets PeerLost soon."""
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link(mechanism, transport, [TENSOR], context)
-        carry(link, TENSOR, context.rank, range(5))
+        channel = open_channel(mechanism, transport, [TENSOR], context)
+        carry(channel, TENSOR, context.rank, range(5))
         say(context, "five", True)
         if context.rank == lost:
             os.kill(os.getpid(), signal.SIGKILL)
         start = time.monotonic()
         with pytest.raises(PeerLost) as told:
             while time.monotonic() - start < 2 * LOSS_S:
-                carry(link, TENSOR, context.rank, range(5, 6))
+                carry(channel, TENSOR, context.rank, range(5, 6))
         assert told.value.peer == lost and time.monotonic() - start < LOSS_S
 
     outcomes = on(device, body, 30)
@@ -360,19 +369,19 @@ def test_a_peer_killed_within_one_large_write_is_told(
     for a whole one."""
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link(mechanism, transport, [LARGE], context)
-        assert isinstance(link, DeviceLink)
+        channel = open_channel(mechanism, transport, [LARGE], context)
+        assert isinstance(channel, OneSidedChannel)
         pids = say(context, "pid", os.getpid())
         if context.rank == 0:
-            array = link.outgoing(LARGE)
+            array = channel.outgoing(LARGE)
             array.view(np.uint8).fill(1)
             say(context, "born", True)
             start = time.monotonic()
             with pytest.raises(PeerLost) as told:
-                link.send(LARGE, array).wait()
-                transport.wait_for(lambda: link.freed(link.out[LARGE]) > 0, 1)
+                channel.send(LARGE, array).wait()
+                transport.wait_for(lambda: channel.freed(channel.out[LARGE]) > 0, 1)
         else:
-            memory = link.memory[link.plan.at(1, ("arrival", LARGE)) :][: LARGE.nbytes]
+            memory = channel.memory[channel.plan.at(1, ("arrival", LARGE)) :][: LARGE.nbytes]
             say(context, "born", True)
             victim = os.pidfd_open(pids[lost])
             while not arrived(transport, memory):
@@ -385,7 +394,7 @@ def test_a_peer_killed_within_one_large_write_is_told(
                 within.write_text("0")
                 return
             with pytest.raises(PeerLost) as told:
-                link.recv(LARGE).wait()
+                channel.recv(LARGE).wait()
         assert told.value.peer == lost and told.value.code == "peer_lost" and time.monotonic() - start < 2 * LOSS_S
 
     before = segments()
@@ -411,12 +420,12 @@ def test_a_closed_link_gives_its_memory_back_at_once(mechanism: Mechanism) -> No
     def body(context: RankContext, transport: OneSided) -> None:
         gc.collect()
         gc.disable()
-        with linked(mechanism, transport, [TENSOR], context) as link:
-            carry(link, TENSOR, context.rank, range(3))
-            assert isinstance(link, DeviceLink)
-        assert link.region.local is None
-        known = weakref.ref(link)
-        del link
+        with shared_channel(mechanism, transport, [TENSOR], context) as channel:
+            carry(channel, TENSOR, context.rank, range(3))
+            assert isinstance(channel, OneSidedChannel)
+        assert channel.region.local is None
+        known = weakref.ref(channel)
+        del channel
         assert known() is None
         transport.barrier()
 
@@ -481,7 +490,7 @@ def test_a_put_outlives_the_region_it_began_with() -> None:
 
 
 class Unconnected:
-    """Enough of a transport to be asked for a link."""
+    """Enough of a transport to be asked for a channel."""
 
     def __init__(self, one_sided: bool) -> None:
         self.capabilities = SharedMemory.capabilities if one_sided else registry.load("transport", "tcp").capabilities
@@ -491,7 +500,7 @@ class Unconnected:
 @pytest.mark.parametrize("mechanism", ["copy", "zero_copy"])
 def test_static_placement_of_a_varying_shape_is_refused_in_one_line(mechanism: Mechanism) -> None:
     with pytest.raises(NotStatic) as refused:
-        open_link(
+        open_channel(
             mechanism,
             cast(Transport, Unconnected(True)),
             [Edge("state", 0, 1, (32, 10), static=False)],
@@ -506,24 +515,24 @@ def test_static_placement_of_a_varying_shape_is_refused_in_one_line(mechanism: M
 @pytest.mark.parametrize("mechanism", ["rpc", "copy", "zero_copy", "dynamic"])
 def test_a_transport_without_regions_is_refused(mechanism: Mechanism) -> None:
     with pytest.raises(TransportError, match="needs one-sided writes"):
-        open_link(mechanism, cast(Transport, Unconnected(False)), [TENSOR], cast(RankContext, None))
+        open_channel(mechanism, cast(Transport, Unconnected(False)), [TENSOR], cast(RankContext, None))
 
 
 def test_misuse_is_one_line() -> None:
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link("zero_copy", transport, [TENSOR, Edge("back", 1, 0, (3,))], context)
+        channel = open_channel("zero_copy", transport, [TENSOR, Edge("back", 1, 0, (3,))], context)
         if context.rank == 0:
             with pytest.raises(NotStatic, match=r"always shape \(1000,\) of float32; this tensor has \(999,\)"):
-                link.send(TENSOR, np.zeros(999, np.float32))
+                channel.send(TENSOR, np.zeros(999, np.float32))
             with pytest.raises(NotStatic, match="float64"):
-                link.send(TENSOR, np.zeros(1000))
+                channel.send(TENSOR, np.zeros(1000))
             with pytest.raises(TransportError, match="no such end"):
-                link.recv(TENSOR)
+                channel.recv(TENSOR)
             with pytest.raises(TransportError, match="no tensor to release"):
-                link.release(link.edges[1])
+                channel.release(channel.edges[1])
         transport.barrier()
         with pytest.raises(TransportError, match="different edges"):
-            open_link("zero_copy", transport, [Edge("tensor", 0, 1, (5 + context.rank,))], context)
+            open_channel("zero_copy", transport, [Edge("tensor", 0, 1, (5 + context.rank,))], context)
 
     assert on("shm", body) == ["", ""]
 
@@ -562,16 +571,16 @@ def test_a_tensor_beyond_the_region_has_its_code() -> None:
     edge = Edge("large", 0, 1, (1 << 20,), static=False)
 
     def body(context: RankContext, transport: OneSided) -> None:
-        link = open_link("dynamic", transport, [edge], context)
+        channel = open_channel("dynamic", transport, [edge], context)
         kept = []
         if context.rank == 0:
             for _ in range(3):
-                link.send(edge, link.outgoing(edge)).wait()
+                channel.send(edge, channel.outgoing(edge)).wait()
             return
         with pytest.raises(TransportError) as exhausted:
             for _ in range(3):
-                kept.append(link.recv(edge).wait())
-                link.release(edge)
+                kept.append(channel.recv(edge).wait())
+                channel.release(edge)
         assert exhausted.value.code == "region_exhausted"
 
     assert on("shm", body, 15)[1] == ""

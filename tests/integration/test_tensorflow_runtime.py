@@ -24,7 +24,7 @@ from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.tensorflow_parameter_server import TensorflowParameterServer
 from scaleproof.transports import grpc
 from scaleproof.transports.tensorflow import bind_redirect
-from scaleproof.transports.tensorflow.session_server import HeldTensor, Servers
+from scaleproof.transports.tensorflow.session_server import HeldTensor, SessionServer
 from scaleproof.transports.tensorflow.tensorflow_server import LIMIT, check_size
 from tests.integration._training import case_of
 
@@ -41,7 +41,7 @@ def test_a_tensor_is_pulled_from_the_server_that_holds_it_and_reduced_at_the_rec
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # would take even connections to the own address
 
     def body(context: RankContext) -> None:
-        servers = Servers(context)
+        servers = SessionServer(context)
         tensor = HeldTensor(servers, owner=0)
         for elements in (1, BEYOND_DEFAULT // 4):
             values = np.arange(elements, dtype=np.float32)

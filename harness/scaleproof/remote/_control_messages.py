@@ -123,7 +123,7 @@ class TwoSidedMessages:
                 self._take(peer, [int(word) for word in np.frombuffer(message, np.uint64)])
 
     def settle(self) -> None:
-        """See Control: the device has taken them, and no memory of the link is needed."""
+        """See Control: the device has taken them, and no memory of the channel is needed."""
 
 
 def _words(memory: Array, place: int, words: int) -> Array:

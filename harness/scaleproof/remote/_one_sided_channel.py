@@ -14,7 +14,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.remote._region_plan import WORD, Plan, check_shape, rounded
-from scaleproof.remote.tensor_channel import Arrival, Cost, Costs, Edge
+from scaleproof.remote.tensor_channel import Arrival, Edge, EdgeCounts, TransferCounts
 from scaleproof.transports.contract import Array, Handle, OneSided, Region, Transport
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Moving:
 
     steps: Steps
 
-    def __init__(self, link: DeviceLink, peer: int) -> None:
-        self._link, self._peer = link, peer
+    def __init__(self, channel: OneSidedChannel, peer: int) -> None:
+        self._channel, self._peer = channel, peer
         self.done = False
         self._failed: TransportError | None = None
 
@@ -55,12 +55,12 @@ class Moving:
 
     def test(self) -> bool:
         if not self.done:
-            self._link.advance()
+            self._channel.advance()
         return self.done or self.step()
 
     def _finish(self) -> None:
         if not self.test():
-            self._link.transport.wait_for(self.test, self._peer)
+            self._channel.transport.wait_for(self.test, self._peer)
 
 
 class Sending(Moving):
@@ -86,7 +86,7 @@ class End:
 
     edge: Edge
     dtype: np.dtype
-    cost: Cost
+    cost: TransferCounts
     peer: int
     remote: Region
     """The peer's region."""
@@ -99,8 +99,8 @@ class End:
     last: Moving | None = None
 
 
-class DeviceLink(ABC):
-    """See remote/tensor_channel.py's Link. A mechanism says where things lie (`places`), and what the sender and the receiver do
+class OneSidedChannel(ABC):
+    """See remote/tensor_channel.py's TensorChannel. A mechanism says where things lie (`places`), and what the sender and the receiver do
     for one tensor."""
 
     receiver_acts = False
@@ -108,7 +108,7 @@ class DeviceLink(ABC):
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         self.transport, self.edges, self.rank = transport, edges, transport.rank
-        self.costs = Costs()
+        self.counts = EdgeCounts()
         if len(set(edges)) != len(edges):
             raise TransportError("two edges have the same name, source and destination")
         self.plan = Plan(transport.world_size)
@@ -119,7 +119,7 @@ class DeviceLink(ABC):
         mine = hashlib.sha256(repr(edges).encode()).hexdigest()
         everyone = context.rendezvous.exchange(f"link-{next(_LINKS)}", self.rank, transport.world_size, mine, MEET_S)
         if len(set(everyone)) > 1:
-            raise TransportError(f"ranks opened a link with different edges: {everyone}")
+            raise TransportError(f"ranks opened a channel with different edges: {everyone}")
         self.out = {edge: self._end(edge, edge.destination) for edge in edges if edge.source == self.rank}
         self.into = {edge: self._end(edge, edge.source) for edge in edges if edge.destination == self.rank}
         self._active: list[Moving] = []
@@ -136,11 +136,11 @@ class DeviceLink(ABC):
 
     @abstractmethod
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See Link."""
+        """See TensorChannel."""
 
     @abstractmethod
     def incoming(self, edge: Edge) -> Array:
-        """See Link."""
+        """See TensorChannel."""
 
     @abstractmethod
     def move_out(self, end: End, array: Array) -> Steps:
@@ -155,7 +155,7 @@ class DeviceLink(ABC):
         self.tell_free(end)
 
     def send(self, edge: Edge, array: Array) -> Handle:
-        """See Link."""
+        """See TensorChannel."""
         end = self.out.get(edge)
         if end is None:
             raise self._no_end(edge)
@@ -170,7 +170,7 @@ class DeviceLink(ABC):
         return self._start(sending, self.move_out(end, array), True)
 
     def recv(self, edge: Edge) -> Arrival:
-        """See Link."""
+        """See TensorChannel."""
         end = self.into.get(edge)
         if end is None:
             raise self._no_end(edge)
@@ -181,7 +181,7 @@ class DeviceLink(ABC):
         return self._start(receiving, self.move_in(end, receiving), self.receiver_acts)
 
     def release(self, edge: Edge) -> None:
-        """See Link."""
+        """See TensorChannel."""
         end = self.into.get(edge)
         if end is None:
             raise self._no_end(edge)
@@ -191,18 +191,18 @@ class DeviceLink(ABC):
         self.let_go(end)
 
     def advance(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         if self._active:
             self._active = [moving for moving in self._active if not moving.step()]
 
     def settle(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         for moving in self._active:
             if isinstance(moving, Sending):
                 moving.wait()
 
     def close(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         self._active, self.out, self.into = [], {}, {}
         self.memory = np.empty(0, np.uint8)
         self.transport.deregister(self.region)
@@ -243,7 +243,7 @@ class DeviceLink(ABC):
     def _end(self, edge: Edge, peer: int) -> End:
         remote = self.transport.remote(self.region, peer)
         return End(
-            edge, np.dtype(edge.dtype), self.costs.of(edge), peer, remote, self.plan.at(edge.source, ("freed", edge))
+            edge, np.dtype(edge.dtype), self.counts.of(edge), peer, remote, self.plan.at(edge.source, ("freed", edge))
         )
 
     def _no_end(self, edge: Edge) -> TransportError:

@@ -27,7 +27,7 @@ Site: TypeAlias = tuple[Any, int]
 
 
 @dataclass(slots=True)
-class Births:
+class BirthCounts:
     """What was sent in the step under way: born in place, or copied."""
 
     placed: int = 0
@@ -58,12 +58,12 @@ class _Order:
     shapes: dict[tuple[Shape, ...], Shape] = field(default_factory=dict)
 
 
-class Sites(TorchDispatchMode):
+class AllocationSites(TorchDispatchMode):
     """Use it as a context around the operations of a step, and `place` each tensor before it is sent."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.births = Births()
+        self.births = BirthCounts()
         self._tracing, self._unknown = False, True
         self._calls: Counter[Any] = Counter()
         self._born: dict[int, _Birth] = {}
@@ -76,7 +76,7 @@ class Sites(TorchDispatchMode):
         """A new step starts: calls are counted from zero. It is traced when the last one copied something whose site
         was not looked for yet."""
         self._tracing, self._unknown = self._unknown, False
-        self.births = Births()
+        self.births = BirthCounts()
         self._calls.clear()
         self._born.clear()
         self._given.clear()

@@ -5,22 +5,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
 from scaleproof.remote._region_plan import Plan, all_static, own_memory, rounded, view
-from scaleproof.remote.tensor_channel import Edge, Link
+from scaleproof.remote.tensor_channel import Edge, TensorChannel
 from scaleproof.transports.contract import Array, OneSided, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
-    """See open_link."""
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
+    """See open_channel."""
     all_static(edges, "copy")
     return Copying(need_device(transport, "copy"), edges, context)
 
 
-class Copying(DeviceLink):
+class Copying(OneSidedChannel):
     """See the module. Bounce buffers hold whole tensors."""
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
@@ -34,15 +34,15 @@ class Copying(DeviceLink):
         plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return self._born[edge.name]
 
     def incoming(self, edge: Edge) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return self._arrived[edge]
 
     def move_out(self, end: End, array: Array) -> Steps:
-        """See DeviceLink. The last write is done, so the own bounce buffer is free; the receiver's may not be."""
+        """See OneSidedChannel. The last write is done, so the own bounce buffer is free; the receiver's may not be."""
         number, edge = end.number, end.edge
         bounce = self.plan.at(self.rank, ("bounce", edge))
         self.copy(end, array, view(self.memory, bounce, edge.shape, edge.dtype))
@@ -53,7 +53,7 @@ class Copying(DeviceLink):
         )
 
     def move_in(self, end: End, receiving: Receiving) -> Steps:
-        """See DeviceLink. The bounce buffer is free once its tensor is copied out."""
+        """See OneSidedChannel. The bounce buffer is free once its tensor is copied out."""
         number, edge, place = end.number, end.edge, self.plan.at(self.rank, ("arrival", end.edge))
         while self.transport.poll_word(self.region, place + rounded(edge.nbytes)) < number:
             yield

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
 from scaleproof.remote._region_plan import DESCRIPTION, WORD, Plan, describe, described, rounded, view
-from scaleproof.remote.tensor_channel import Edge, Link
+from scaleproof.remote.tensor_channel import Edge, TensorChannel
 from scaleproof.transports._allocator import PAGE, Allocator
 from scaleproof.transports._buffers import address_of
 from scaleproof.transports.contract import Array, OneSided, Transport
@@ -29,12 +29,12 @@ ROOM = 2
 """Times the largest tensors of all incoming edges: pieces of different sizes leave gaps."""
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
-    """See open_link."""
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
+    """See open_channel."""
     return Dynamic(need_device(transport, "dynamic"), edges, context)
 
 
-class Dynamic(DeviceLink):
+class Dynamic(OneSidedChannel):
     """See the module."""
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
@@ -47,7 +47,7 @@ class Dynamic(DeviceLink):
         self._holding: dict[Edge, Array] = {}
 
     def lay_out(self, plan: Plan) -> None:
-        """See DeviceLink; then memory from which receivers allocate."""
+        """See OneSidedChannel; then memory from which receivers allocate."""
         super().lay_out(plan)
         for rank in range(self.transport.world_size):
             plan.put(rank, "pool", self._room(rank))
@@ -56,13 +56,13 @@ class Dynamic(DeviceLink):
         return ROOM * sum((rounded(max(edge.nbytes, 1), PAGE) for edge in self.edges if edge.destination == rank), PAGE)
 
     def places(self, plan: Plan, edge: Edge) -> None:
-        """See DeviceLink."""
+        """See OneSidedChannel."""
         plan.put(edge.source, ("born", edge.name), edge.nbytes)
         plan.put(edge.source, ("block", edge), BLOCK)
         plan.put(edge.destination, ("metadata", edge), flagged(BLOCK))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return view(
             self.memory,
             self.plan.at(self.rank, ("born", edge.name)),
@@ -77,7 +77,7 @@ class Dynamic(DeviceLink):
         )
 
     def move_out(self, end: End, array: Array) -> Steps:
-        """See DeviceLink. The last tensor was pulled, so its metadata block was read."""
+        """See OneSidedChannel. The last tensor was pulled, so its metadata block was read."""
         number, edge, block = end.number, end.edge, self.plan.at(self.rank, ("block", end.edge))
         place = address_of(array) - self._address
         if not (array.flags.c_contiguous and 0 <= place <= self.memory.nbytes - array.nbytes):
@@ -92,7 +92,7 @@ class Dynamic(DeviceLink):
             yield
 
     def move_in(self, end: End, receiving: Receiving) -> Steps:
-        """See DeviceLink."""
+        """See OneSidedChannel."""
         number, place = end.number, self.plan.at(self.rank, ("metadata", end.edge))
         while self.transport.poll_word(self.region, place + BLOCK) < number:
             yield
@@ -111,6 +111,6 @@ class Dynamic(DeviceLink):
         del self._holding[end.edge]
 
     def close(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         self._holding = {}
         super().close()

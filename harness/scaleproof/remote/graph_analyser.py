@@ -52,7 +52,7 @@ class Decision:
         return self.edge({}).nbytes if self.placement == "static" else None
 
     def edge(self, largest: Mapping[str, int]) -> Edge:
-        """The edge of a link that carries it. `largest`: the most that each free dimension can be, by its name.
+        """The edge of a channel that carries it. `largest`: the most that each free dimension can be, by its name.
         PlacementError where a size is missing."""
         if self.tensor.shape is None:
             raise PlacementError(

@@ -10,26 +10,26 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.remote._region_plan import DESCRIPTION, WORD, check_shape, describe, described, view
-from scaleproof.remote.tensor_channel import Arrival, Costs, Edge, Link
+from scaleproof.remote.tensor_channel import Arrival, Edge, EdgeCounts, TensorChannel
 from scaleproof.transports.contract import Array, Handle, PointToPoint, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
-    """See open_link."""
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
+    """See open_channel."""
     if not transport.capabilities.point_to_point:
         raise TransportError(f"{transport.capabilities.library} has collectives only, no sends and receives")
     return Messages(cast(PointToPoint, transport), edges)
 
 
 class Messages:
-    """See the module and remote/tensor_channel.py's Link. The transport's order per pair of ranks says which message belongs to
+    """See the module and remote/tensor_channel.py's TensorChannel. The transport's order per pair of ranks says which message belongs to
     which tensor."""
 
     def __init__(self, transport: PointToPoint, edges: tuple[Edge, ...]) -> None:
-        self.edges, self.costs = edges, Costs()
+        self.edges, self.counts = edges, EdgeCounts()
         self.transport, self.rank = transport, transport.rank
         self._born = {edge.name: transport.allocate(edge.nbytes) for edge in edges if edge.source == self.rank}
         self._arrived = {edge: transport.allocate(edge.nbytes) for edge in edges if edge.destination == self.rank}
@@ -38,15 +38,15 @@ class Messages:
         self._expected: dict[int, deque[Receiving]] = {peer: deque() for peer in range(transport.world_size)}
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See Link; the transport's own memory where it has any."""
+        """See TensorChannel; the transport's own memory where it has any."""
         return view(self._born[edge.name], 0, edge.shape if shape is None else shape, edge.dtype)
 
     def incoming(self, edge: Edge) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return view(self._arrived[edge], 0, edge.shape, edge.dtype)
 
     def send(self, edge: Edge, array: Array) -> Handle:
-        """See Link."""
+        """See TensorChannel."""
         check_shape(edge, array.shape, array.dtype)
         last = self._last.get(edge)
         if edge.source != self.rank or (last is not None and not last.test()):
@@ -54,7 +54,7 @@ class Messages:
                 f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, or its last tensor is still under way"
             )
         buffers = [array] if edge.static else [np.array(describe(array.shape, edge.dtype), np.uint64), array]
-        cost = self.costs.of(edge)
+        cost = self.counts.of(edge)
         cost.tensors += 1
         cost.nbytes += array.nbytes
         cost.messages += len(buffers)
@@ -64,7 +64,7 @@ class Messages:
         return sending
 
     def recv(self, edge: Edge) -> Arrival:
-        """See Link."""
+        """See TensorChannel."""
         if edge.destination != self.rank or not self._free[edge]:
             raise TransportError(
                 f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, or it still holds the tensor before"
@@ -77,22 +77,22 @@ class Messages:
         return receiving
 
     def release(self, edge: Edge) -> None:
-        """See Link; nothing comes before the next receive is posted."""
+        """See TensorChannel; nothing comes before the next receive is posted."""
         if self._free[edge]:
             raise TransportError(f"edge {edge.name!r} holds no tensor to release")
         self._free[edge] = True
 
     def advance(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         self._last = {edge: sending for edge, sending in self._last.items() if not sending.test()}
         for expected in self._expected.values():
             post_receives(expected)
 
     def settle(self) -> None:
-        """See Link; messages have a receiver."""
+        """See TensorChannel; messages have a receiver."""
 
     def close(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         self._born, self._arrived, self._last = {}, {}, {}
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaleproof.remote._control_messages import Control, MessageBuffers, TwoSidedMessages, Words
-from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
 from scaleproof.remote._region_plan import DESCRIPTION, Plan, describe, described, own_memory, rounded, view
-from scaleproof.remote.tensor_channel import Cost, Edge, Link
+from scaleproof.remote.tensor_channel import Edge, TensorChannel, TransferCounts
 from scaleproof.transports.contract import Array, OneSided, Transport, TwoSided
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ UNKNOWN = [0] * DESCRIPTION
 """Description in the first request for an edge: no tensor has come yet."""
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
-    """See open_link."""
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
+    """See open_channel."""
     return RemoteCall(need_device(transport, "rpc"), edges, context)
 
 
-class RemoteCall(DeviceLink):
+class RemoteCall(OneSidedChannel):
     """See the module."""
 
     receiver_acts = True
@@ -69,33 +69,33 @@ class RemoteCall(DeviceLink):
         MessageBuffers.places(plan, edge.destination, edge.source, MESSAGE)
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return view(
             self._born[edge.name].reshape(-1).view(np.uint8), 0, edge.shape if shape is None else shape, edge.dtype
         )
 
     def incoming(self, edge: Edge) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return view(self.memory, self.plan.at(self.rank, ("arrival", edge)), edge.shape, edge.dtype)
 
     def advance(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         self._control.advance()
         super().advance()
 
     def settle(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         super().settle()
         self._control.settle()
 
     def close(self) -> None:
-        """See Link. The channel knows the link: without it the memory goes now, not when the garbage collector comes
+        """See TensorChannel. The channel knows the channel: without it the memory goes now, not when the garbage collector comes
         by."""
         del self._control
         super().close()
 
     def move_out(self, end: End, array: Array) -> Steps:
-        """See DeviceLink."""
+        """See OneSidedChannel."""
         number, edge, description = end.number, end.edge, describe(array.shape, end.edge.dtype)
         while True:
             while edge not in self._requests:
@@ -109,7 +109,7 @@ class RemoteCall(DeviceLink):
         yield from until(self.put(end, self.own(registered, array.nbytes), place, number))
 
     def move_in(self, end: End, receiving: Receiving) -> Steps:
-        """See DeviceLink. The flag's place depends on the shape, so it is cleared before the sender can know of it."""
+        """See OneSidedChannel. The flag's place depends on the shape, so it is cleared before the sender can know of it."""
         number, edge, place = end.number, end.edge, self.plan.at(self.rank, ("arrival", end.edge))
         known = self._known.get(edge, UNKNOWN)
         while True:
@@ -142,9 +142,9 @@ class RemoteCall(DeviceLink):
         else:
             self._corrections[edge] = description
         if not self._two_sided:
-            self._count(self.costs.of(edge))
+            self._count(self.counts.of(edge))
 
-    def _count(self, cost: Cost) -> None:
+    def _count(self, cost: TransferCounts) -> None:
         """A control message or the acknowledgement of one."""
         cost.messages += 1
         cost.writes += not self._two_sided

@@ -1,7 +1,7 @@
-"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a link places them,
+"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a channel places them,
 a mechanism moves them.
 
-A link is made once, by all ranks with the same list of edges. Then, per tensor: the sender asks `outgoing` where the
+A channel is made once, by all ranks with the same list of edges. Then, per tensor: the sender asks `outgoing` where the
 tensor should be born, `send`s it; the receiver `recv`s an array and `release`s it when it is done with it. Until then
 the sender does not overwrite it. Between two ranks tensors are received in the order in which they were sent.
 """
@@ -51,7 +51,7 @@ class Edge:
         )
 
     def __hash__(self) -> int:
-        """Kept: an edge is a key in every call of a link."""
+        """Kept: an edge is a key in every call of a channel."""
         return self._hash
 
     @property
@@ -61,7 +61,7 @@ class Edge:
 
 
 @dataclass(slots=True)
-class Cost:
+class TransferCounts:
     """What moving tensors took on this rank; the sum over both ends is a tensor's cost. Counted where it happens."""
 
     tensors: int = 0
@@ -82,24 +82,26 @@ class Cost:
     releases: int = 0
     """Messages after it: the receiver tells that memory is free again. Nobody who holds a tensor waits for these."""
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(Cost)))
+    def __add__(self, other: TransferCounts) -> TransferCounts:
+        return TransferCounts(
+            *(getattr(self, item.name) + getattr(other, item.name) for item in fields(TransferCounts))
+        )
 
 
 @dataclass(slots=True)
-class Costs:
+class EdgeCounts:
     """Counts of one rank by edge; an edge counts at both of its ends."""
 
-    edges: dict[Edge, Cost] = field(default_factory=dict)
+    edges: dict[Edge, TransferCounts] = field(default_factory=dict)
 
-    def of(self, edge: Edge) -> Cost:
+    def of(self, edge: Edge) -> TransferCounts:
         """The counters of an edge."""
-        return self.edges.setdefault(edge, Cost())
+        return self.edges.setdefault(edge, TransferCounts())
 
     @property
-    def total(self) -> Cost:
+    def total(self) -> TransferCounts:
         """Sum over all edges."""
-        return sum(self.edges.values(), Cost())
+        return sum(self.edges.values(), TransferCounts())
 
 
 class Arrival(Protocol):
@@ -113,12 +115,12 @@ class Arrival(Protocol):
         """Block until the tensor is here; the array is valid until `release`. Raises PeerLost."""
 
 
-class Link(Protocol):
+class TensorChannel(Protocol):
     """All edges of a launch under one mechanism. One thread at a time; whoever waits in it also answers what peers ask
     of this rank."""
 
     edges: tuple[Edge, ...]
-    costs: Costs
+    counts: EdgeCounts
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """Where the sender's tensor should be born: the array that `send` moves with the fewest copies. `shape` of this
@@ -146,23 +148,27 @@ class Link(Protocol):
         """Return when all that this rank told its peers is written in their regions. Raises PeerLost."""
 
     def close(self) -> None:
-        """Give the link's memory back; the transport stays open. Only after all ranks have settled and met in a
+        """Give the channel's memory back; the transport stays open. Only after all ranks have settled and met in a
         barrier: a late release would be written into memory that is somebody else's by then."""
 
 
 @contextmanager
-def linked(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Iterator[Link]:
-    """A link for as long as all ranks use it."""
-    link = open_link(mechanism, transport, edges, context)
-    yield link
-    link.settle()
+def shared_channel(
+    mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext
+) -> Iterator[TensorChannel]:
+    """A channel for as long as all ranks use it."""
+    channel = open_channel(mechanism, transport, edges, context)
+    yield channel
+    channel.settle()
     transport.barrier()
-    link.close()
+    channel.close()
 
 
-def open_link(mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext) -> Link:
+def open_channel(
+    mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext
+) -> TensorChannel:
     """A collective call: all ranks with the same edges. Raises TransportError when the transport cannot do what the
     mechanism needs."""
     module = importlib.import_module(f"scaleproof.remote.{mechanism}_mechanism")
-    link: Link = module.connect(transport, tuple(edges), context)
-    return link
+    channel: TensorChannel = module.connect(transport, tuple(edges), context)
+    return channel

@@ -11,22 +11,22 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from scaleproof.remote._one_sided_channel import DeviceLink, End, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
 from scaleproof.remote._region_plan import Plan, all_static, rounded, same_memory, view
-from scaleproof.remote.tensor_channel import Edge, Link
+from scaleproof.remote.tensor_channel import Edge, TensorChannel
 from scaleproof.transports.contract import Array, OneSided, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
-def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> Link:
-    """See open_link."""
+def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
+    """See open_channel."""
     all_static(edges, "zero_copy")
     return ZeroCopy(need_device(transport, "zero_copy"), edges, context)
 
 
-class ZeroCopy(DeviceLink):
+class ZeroCopy(OneSidedChannel):
     """See the module."""
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
@@ -50,15 +50,15 @@ class ZeroCopy(DeviceLink):
         plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return self._born[edge]
 
     def incoming(self, edge: Edge) -> Array:
-        """See Link."""
+        """See TensorChannel."""
         return self._arrivals[edge][0]
 
     def move_out(self, end: End, array: Array) -> Steps:
-        """See DeviceLink."""
+        """See OneSidedChannel."""
         number, born = end.number, self._born[end.edge]
         while self.freed(end) < number - 1:
             yield
@@ -67,14 +67,14 @@ class ZeroCopy(DeviceLink):
         yield from until(self.put(end, *self._sources[end.edge], number))
 
     def move_in(self, end: End, receiving: Receiving) -> Steps:
-        """See DeviceLink."""
+        """See OneSidedChannel."""
         number, poll, region = end.number, self.transport.poll_word, self.region
         receiving.array, flag = self._arrivals[end.edge]
         while poll(region, flag) < number:
             yield
 
     def close(self) -> None:
-        """See Link."""
+        """See TensorChannel."""
         self._born, self._sources, self._arrivals = {}, {}, {}
         super().close()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scaleproof.remote.tensor_channel import Arrival, Edge, Link, open_link
+from scaleproof.remote.tensor_channel import Arrival, Edge, TensorChannel, open_channel
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy, plain_memory
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
@@ -27,7 +27,7 @@ from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
-    from scaleproof.remote.allocation_sites import Sites
+    from scaleproof.remote.allocation_sites import AllocationSites
     from scaleproof.workloads.model import Model
 
 BY_CALLER = ("tcp", "mpi", "mpich", "ucx")
@@ -44,7 +44,7 @@ class ParameterServer(Strategy):
         self, context: RankContext, group: Collectives | None, parameters: Sequence[Parameter], bucket_mib: float
     ) -> None:
         assert group is not None and isinstance(context.case, TrainCase)
-        self.case, self._sites = context.case, cast("Sites | None", None)
+        self.case, self._sites = context.case, cast("AllocationSites | None", None)
         self.rank, ranks = group.rank, range(group.world_size)
         self.servers = context.case.servers or group.world_size
         self.mechanism = context.case.mechanism
@@ -63,7 +63,9 @@ class ParameterServer(Strategy):
             for index, worker in pairs
         }
         transport = cast(Transport, getattr(group, "transport", group))
-        self.link: Link = open_link(self.mechanism, transport, [*self.push.values(), *self.pull.values()], context)
+        self.channel: TensorChannel = open_channel(
+            self.mechanism, transport, [*self.push.values(), *self.pull.values()], context
+        )
         super().__init__(context, group, parameters, bucket_mib)
         context.facts["parameter_server"] = {
             "mechanism": self.mechanism,
@@ -80,7 +82,7 @@ class ParameterServer(Strategy):
         gradients = []
         for index, parameter in enumerate(self.parameters):
             edge = self.push.get((index, self.rank))
-            gradients.append(self._plain(parameter.elements) if edge is None else self.link.outgoing(edge))
+            gradients.append(self._plain(parameter.elements) if edge is None else self.channel.outgoing(edge))
             gradients[index].fill(0)
         return [Bucket(gradients[index], (index,)) for index in self.order], gradients
 
@@ -89,9 +91,9 @@ class ParameterServer(Strategy):
         self._model = model
         self._memory = [self._place(index).reshape(value.shape) for index, value in enumerate(model.values())]
         if self.mechanism == "zero_copy" and self.case.framework == "torch":
-            from scaleproof.remote.allocation_sites import Sites
+            from scaleproof.remote.allocation_sites import AllocationSites
 
-            self._sites = Sites()
+            self._sites = AllocationSites()
         self._lives = model.live_in(self._memory, self._sites)
         self._holding: list[Edge] = []
 
@@ -103,7 +105,7 @@ class ParameterServer(Strategy):
         self._next = 0
         self._sending: list[Handle] = []
         self._gradients = {
-            key: self.link.recv(edge) for key, edge in self.push.items() if edge.destination == self.rank
+            key: self.channel.recv(edge) for key, edge in self.push.items() if edge.destination == self.rank
         }
 
     def gradient_ready(self, index: int) -> None:
@@ -114,9 +116,9 @@ class ParameterServer(Strategy):
             self._left[index] = now()
             edge = self.push.get((index, self.rank))
             if edge is not None:
-                self._sending.append(self.link.send(edge, self.gradients[index]))
+                self._sending.append(self.channel.send(edge, self.gradients[index]))
             self._next += 1
-        self.link.advance()
+        self.channel.advance()
 
     def finish(self, update: Callable[[], None]) -> None:
         """See Strategy; the optimiser's step is made for the own parameters only. Who is here needs its old parameters
@@ -128,9 +130,9 @@ class ParameterServer(Strategy):
         self.context.at(self.step, "push, step, pull")
         start = now()
         for edge in self._holding:
-            self.link.release(edge)
+            self.channel.release(edge)
         arrivals = {
-            index: self.link.recv(self.pull[index, self.rank])
+            index: self.channel.recv(self.pull[index, self.rank])
             for index in self.order
             if self.owners[index] != self.rank
         }
@@ -156,9 +158,9 @@ class ParameterServer(Strategy):
 
     def close(self) -> None:
         """See Strategy."""
-        self.context.facts["parameter_server"]["cost"] = asdict(self.link.costs.total)
+        self.context.facts["parameter_server"]["cost"] = asdict(self.channel.counts.total)
         super().close()
-        self.link.close()
+        self.channel.close()
 
     def _serve(self) -> None:
         """Sum, step and give the own parameters back: each as soon as it can, where the framework steps in the memory
@@ -175,7 +177,7 @@ class ParameterServer(Strategy):
             for index in part:
                 self._back[index] = now()
                 self._sending += [
-                    self.link.send(edge, self._memory[index].reshape(-1)) for edge in self._edges_of(index)
+                    self.channel.send(edge, self._memory[index].reshape(-1)) for edge in self._edges_of(index)
                 ]
 
     def _sum(self, index: int) -> None:
@@ -183,7 +185,7 @@ class ParameterServer(Strategy):
         for worker in range(self.context.world_size):
             if worker != self.rank:
                 np.add(total, self._gradients.pop((index, worker)).wait(), out=total)
-                self.link.release(self.push[index, worker])
+                self.channel.release(self.push[index, worker])
 
     def _take(self, arrivals: dict[int, Arrival]) -> None:
         """The new parameters, into the memory where they live unless they came there."""
@@ -192,7 +194,7 @@ class ParameterServer(Strategy):
             array = arrival.wait()
             if self.mechanism == "dynamic":
                 np.copyto(self._memory[index].reshape(-1), array)
-                cost = self.link.costs.of(self.pull[index, self.rank])
+                cost = self.channel.counts.of(self.pull[index, self.rank])
                 cost.copies += 1
                 cost.copied_bytes += array.nbytes
             self._back[index] = now()
@@ -203,10 +205,10 @@ class ParameterServer(Strategy):
             return (
                 self._plain(self.parameters[index].elements)
                 if self.mechanism == "dynamic"
-                else self.link.incoming(edge)
+                else self.channel.incoming(edge)
             )
         workers = self._edges_of(index)
-        return self.link.outgoing(workers[0]) if workers else self._plain(self.parameters[index].elements)
+        return self.channel.outgoing(workers[0]) if workers else self._plain(self.parameters[index].elements)
 
     def _edges_of(self, index: int) -> list[Edge]:
         return [self.pull[index, worker] for worker in range(self.context.world_size) if (index, worker) in self.pull]

@@ -21,7 +21,7 @@ from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sending import Exchange
 from scaleproof.transports.contract import Collectives
-from scaleproof.transports.tensorflow.session_server import Servers
+from scaleproof.transports.tensorflow.session_server import SessionServer
 from scaleproof.transports.tensorflow.tensorflow_grpc import TensorflowGrpc
 from scaleproof.transports.tensorflow.tensorflow_server import check_size
 
@@ -110,7 +110,7 @@ class _Graph:
     """A rank's part: what it pushes and pulls, and what it does as a server."""
 
     def __init__(
-        self, servers: Servers, context: RankContext, parameters: Sequence[Parameter], owners: Sequence[int]
+        self, servers: SessionServer, context: RankContext, parameters: Sequence[Parameter], owners: Sequence[int]
     ) -> None:
         self._servers, self._world_size = servers, context.world_size
         self._case: Any = context.case

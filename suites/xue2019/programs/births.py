@@ -17,7 +17,7 @@ import numpy as np
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.remote.tensor_channel import Edge, Link, linked
+from scaleproof.remote.tensor_channel import Edge, TensorChannel, shared_channel
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 from scaleproof.transports.contract import Array, Handle
@@ -47,8 +47,8 @@ def run(context: RankContext) -> None:
     static, dynamic = [edge for edge in edges if edge.static], [edge for edge in edges if not edge.static]
     with (
         timed_region(context, transport),
-        linked("zero_copy", transport, static, context) as fixed,
-        linked("dynamic", transport, dynamic, context) as varying,
+        shared_channel("zero_copy", transport, static, context) as fixed,
+        shared_channel("dynamic", transport, dynamic, context) as varying,
     ):
         sums = worker.steps(case, fixed, varying) if worker else _serve(context, case, fixed, varying)
         _compare(context, sums)
@@ -61,15 +61,15 @@ def _told(context: RankContext, worker: _Worker | None, batch: int) -> list[list
     return everyone[WORKER]  # type: ignore[no-any-return]
 
 
-def _serve(context: RankContext, case: OwnCase, fixed: Link, varying: Link) -> list[int]:
+def _serve(context: RankContext, case: OwnCase, fixed: TensorChannel, varying: TensorChannel) -> list[int]:
     """Take what comes in every step."""
     sums = []
     for step in timed_iterations(context, case.warmup, case.iterations):
         context.at(step, "tensors of a step", WORKER)
-        for link in (varying, fixed):
-            for edge, arrival in [(edge, link.recv(edge)) for edge in link.edges]:
+        for channel in (varying, fixed):
+            for edge, arrival in [(edge, channel.recv(edge)) for edge in channel.edges]:
                 sums.append(zlib.crc32(np.ascontiguousarray(arrival.wait()).data))
-                link.release(edge)
+                channel.release(edge)
     return sums
 
 
@@ -86,11 +86,11 @@ class _Worker:
         import torch
 
         from scaleproof.frameworks.torch.torch_model import module_of
-        from scaleproof.remote.allocation_sites import Sites
+        from scaleproof.remote.allocation_sites import AllocationSites
         from scaleproof.workloads.data import initial_parameters
 
         torch.set_num_threads(context.case.threads_per_rank)
-        self.context, self.network, self.torch, self.sites = context, network, torch, Sites()
+        self.context, self.network, self.torch, self.sites = context, network, torch, AllocationSites()
         self.module = module_of(network)
         values = initial_parameters(network, context.seed)
         self.module.load_state_dict(
@@ -119,7 +119,7 @@ class _Worker:
         sent = [decision.edge({"batch": batch}) for decision in decisions if decision.tensor.source == WORKER]
         return [(edge.name, edge.source, edge.destination, edge.shape, edge.dtype, edge.static) for edge in sent]
 
-    def steps(self, case: OwnCase, fixed: Link, varying: Link) -> list[int]:
+    def steps(self, case: OwnCase, fixed: TensorChannel, varying: TensorChannel) -> list[int]:
         """Forward and backward passes; a gradient is sent as soon as it is there. Sums of what was sent, in the order
         of the links' edges."""
         sums = []
@@ -152,22 +152,22 @@ class _Worker:
             hook.remove()
         return sums
 
-    def _outgoing(self, edge: Edge, link: Link) -> Callable[[tuple[int, ...]], Array]:
+    def _outgoing(self, edge: Edge, channel: TensorChannel) -> Callable[[tuple[int, ...]], Array]:
         """Where the edge's tensor of a shape is born; what is there is sent."""
 
         def memory(shape: tuple[int, ...]) -> Array:
-            self.sent[edge] = link.outgoing(edge, None if edge.static else shape)
+            self.sent[edge] = channel.outgoing(edge, None if edge.static else shape)
             return self.sent[edge]
 
         return memory
 
-    def _send_gradient(self, parameter: Any, edge: Edge, link: Link) -> Any:
-        memory = self._outgoing(edge, link)
+    def _send_gradient(self, parameter: Any, edge: Edge, channel: TensorChannel) -> Any:
+        memory = self._outgoing(edge, channel)
 
         def ready(found: Any) -> None:
             self.sites.place(found.grad, memory)
             found.grad = None
-            self.handles.append(link.send(edge, self.sent[edge]))
+            self.handles.append(channel.send(edge, self.sent[edge]))
 
         return parameter.register_post_accumulate_grad_hook(ready)
 

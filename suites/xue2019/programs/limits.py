@@ -15,7 +15,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import MessageTooLarge, TransportError
 from scaleproof.programs.common import leave, mark
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.remote.tensor_channel import Edge, linked
+from scaleproof.remote.tensor_channel import Edge, shared_channel
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
@@ -89,14 +89,14 @@ def _device(context: RankContext, case: OwnCase) -> str | None:
     try:
         edge = Edge("tensor", 0, 1, (int(case.options["nbytes"]) // ITEM,))
         expected = pattern(edge.shape[0], "float32", 3)
-        with linked(case.options["mechanism"], transport, [edge], context) as link:
+        with shared_channel(case.options["mechanism"], transport, [edge], context) as channel:
             if context.rank == 0:
-                tensor = link.outgoing(edge)
+                tensor = channel.outgoing(edge)
                 tensor[:] = expected
-                link.send(edge, tensor).wait()
+                channel.send(edge, tensor).wait()
             else:
-                wrong = differing(link.recv(edge).wait(), expected)
-                link.release(edge)
+                wrong = differing(channel.recv(edge).wait(), expected)
+                channel.release(edge)
                 context.check("content", not wrong, f"{wrong} elements differ")
     except TransportError as error:
         return str(getattr(error, "code", type(error).__name__))

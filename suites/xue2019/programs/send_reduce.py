@@ -16,7 +16,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.remote.tensor_channel import Cost, Edge, Link, linked
+from scaleproof.remote.tensor_channel import Edge, TensorChannel, TransferCounts, shared_channel
 from scaleproof.spec import registry
 from scaleproof.spec.case import OwnCase
 
@@ -34,10 +34,10 @@ def run(context: RankContext) -> None:
     transport = registry.load("transport", case.transport).connect(context)
     with timed_region(context, transport):
         for nbytes in case.sizes:
-            context.at(-1, f"link for {nbytes} B")
+            context.at(-1, f"channel for {nbytes} B")
             tensor, answer = edges(case, nbytes)
-            with linked(case.options["mechanism"], transport, [tensor, answer], context) as link:
-                _Size(context, case, link, tensor, answer).run()
+            with shared_channel(case.options["mechanism"], transport, [tensor, answer], context) as channel:
+                _Size(context, case, channel, tensor, answer).run()
 
 
 def edges(case: OwnCase, nbytes: int) -> tuple[Edge, Edge]:
@@ -49,15 +49,15 @@ def edges(case: OwnCase, nbytes: int) -> tuple[Edge, Edge]:
 class _Size:
     """All tensors of one size."""
 
-    def __init__(self, context: RankContext, case: OwnCase, link: Link, tensor: Edge, answer: Edge) -> None:
-        self.context, self.case, self.link, self.tensor, self.answer = context, case, link, tensor, answer
-        self.born = link.outgoing(tensor if context.rank == 0 else answer, None)
+    def __init__(self, context: RankContext, case: OwnCase, channel: TensorChannel, tensor: Edge, answer: Edge) -> None:
+        self.context, self.case, self.channel, self.tensor, self.answer = context, case, channel, tensor, answer
+        self.born = channel.outgoing(tensor if context.rank == 0 else answer, None)
         self.place = 0
 
     def run(self) -> None:
         """Verify, time, verify."""
         self._verified("first")
-        before = replace(self.link.costs.of(self.tensor))
+        before = replace(self.channel.counts.of(self.tensor))
         processor = time.process_time()
         for iteration in timed_iterations(self.context, self.case.warmup, repetitions(self.case, self.tensor.nbytes)):
             self.context.at(iteration, f"tensor of {self.tensor.nbytes} B", 1 - self.context.rank)
@@ -74,10 +74,10 @@ class _Size:
         self.place = iteration * 4099 % self.born.size
         self.born[self.place] = wanted = LEAST + iteration
         start = now()
-        sent = self.link.send(self.tensor, self.born)
-        found = float(self.link.recv(self.answer).wait()[0])
+        sent = self.channel.send(self.tensor, self.born)
+        found = float(self.channel.recv(self.answer).wait()[0])
         end = now()
-        self.link.release(self.answer)
+        self.channel.release(self.answer)
         sent.wait()
         self.context.recorder.add("send_reduce", iteration, start, end, self.tensor.nbytes)
         if found != wanted:
@@ -85,11 +85,11 @@ class _Size:
 
     def _answer(self, iteration: int) -> None:
         """On rank 1."""
-        received = self.link.recv(self.tensor).wait()
+        received = self.channel.recv(self.tensor).wait()
         with self.context.recorder.span("reduce_max", iteration, self.tensor.nbytes):
             self.born[0] = received.max()
-        sent = self.link.send(self.answer, self.born)
-        self.link.release(self.tensor)
+        sent = self.channel.send(self.answer, self.born)
+        self.channel.release(self.tensor)
         sent.wait()
 
     def _verified(self, when: str) -> None:
@@ -102,17 +102,17 @@ class _Size:
                 if when == "first"
                 else self.context.recorder.span("verify", -1)
             ):
-                self.link.send(self.tensor, self.born).wait()
+                self.channel.send(self.tensor, self.born).wait()
         elif self.context.rank < PEERS:
-            wrong = differing(self.link.recv(self.tensor).wait(), expected)
-            self.link.release(self.tensor)
+            wrong = differing(self.channel.recv(self.tensor).wait(), expected)
+            self.channel.release(self.tensor)
             self.context.check(
                 f"content.{self.tensor.nbytes}.{when}", not wrong, f"{wrong} of {self.tensor.shape[0]} elements differ"
             )
 
-    def _keep(self, before: Cost, processor_s: float) -> None:
+    def _keep(self, before: TransferCounts, processor_s: float) -> None:
         """What the tensors between the two verified ones took on this rank: the first tensor of an edge takes more
         where shapes have to be learnt."""
-        after = self.link.costs.of(self.tensor)
-        cost = {item.name: getattr(after, item.name) - getattr(before, item.name) for item in fields(Cost)}
+        after = self.channel.counts.of(self.tensor)
+        cost = {item.name: getattr(after, item.name) - getattr(before, item.name) for item in fields(TransferCounts)}
         self.context.facts.setdefault("costs", {})[str(self.tensor.nbytes)] = cost | {"processor_s": processor_s}

@@ -23,11 +23,11 @@ PRELOAD = ("tensorflow",)
 
 def run(context: RankContext) -> None:
     """See the module."""
-    from scaleproof.transports.tensorflow.session_server import HeldTensor, Servers
+    from scaleproof.transports.tensorflow.session_server import HeldTensor, SessionServer
 
     case = context.case
     assert isinstance(case, OwnCase)
-    servers = Servers(context)
+    servers = SessionServer(context)
     context.facts["tuning"] = {
         "in_use": context.facts.get("tuning", {}),
         "settings_tried": 1,

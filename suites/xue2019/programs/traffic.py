@@ -17,7 +17,7 @@ from suite_programs import tuning
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import timed_iterations, timed_region
-from scaleproof.remote.tensor_channel import Edge, Link, linked
+from scaleproof.remote.tensor_channel import Edge, TensorChannel, shared_channel
 from scaleproof.spec import registry
 from scaleproof.spec.case import Mechanism, OwnCase
 
@@ -33,8 +33,9 @@ def run(context: RankContext) -> None:
     transport = registry.load("transport", case.transport).connect(context)
     with timed_region(context, transport), ExitStack() as stack:
         every = edges(str(case.options["workload"]), int(case.options["shrink"]))
-        links = {
-            mechanism: stack.enter_context(linked(mechanism, transport, every, context)) for mechanism in MECHANISMS
+        channels = {
+            mechanism: stack.enter_context(shared_channel(mechanism, transport, every, context))
+            for mechanism in MECHANISMS
         }
         pause_s = float(case.options["compute_ms"]) / 1e3 / int(case.options["shrink"])
         sent = sum(edge.nbytes for edge in every)
@@ -43,11 +44,11 @@ def run(context: RankContext) -> None:
             for mechanism in order.permutation(list(MECHANISMS)).tolist():
                 context.at(step, f"mini-batch by {mechanism}", 1 - context.rank)
                 start = now()
-                _minibatch(context.rank, links[mechanism], step, pause_s)
+                _minibatch(context.rank, channels[mechanism], step, pause_s)
                 if context.rank == WORKER:
                     context.recorder.add(f"minibatch_{mechanism}", step, start, now(), sent)
-        for mechanism, link in links.items():
-            _verify(context, mechanism, link, case.warmup + case.iterations)
+        for mechanism, channel in channels.items():
+            _verify(context, mechanism, channel, case.warmup + case.iterations)
 
 
 def edges(workload: str, shrink: int) -> list[Edge]:
@@ -58,46 +59,48 @@ def edges(workload: str, shrink: int) -> list[Edge]:
     return gradients + [Edge(name, SERVER, WORKER, shape) for name, shape in sizes]
 
 
-def _minibatch(rank: int, link: Link, step: int, pause_s: float) -> None:
+def _minibatch(rank: int, channel: TensorChannel, step: int, pause_s: float) -> None:
     """One step on either side. The server's step costs nothing: what it received is not looked at."""
-    out = [edge for edge in link.edges if edge.source == rank]
-    back = [edge for edge in link.edges if edge.destination == rank]
+    out = [edge for edge in channel.edges if edge.source == rank]
+    back = [edge for edge in channel.edges if edge.destination == rank]
     if rank == WORKER:
         time.sleep(pause_s)
-        _send(link, out, step)
-        _receive(link, back)
+        _send(channel, out, step)
+        _receive(channel, back)
     else:
-        _receive(link, back)
-        _send(link, out, step)
+        _receive(channel, back)
+        _send(channel, out, step)
 
 
-def _send(link: Link, edges: Sequence[Edge], step: int) -> None:
+def _send(channel: TensorChannel, edges: Sequence[Edge], step: int) -> None:
     handles = []
     for edge in edges:
-        tensor = link.outgoing(edge)
+        tensor = channel.outgoing(edge)
         tensor[0] = tensor[-1] = step
-        handles.append(link.send(edge, tensor))
+        handles.append(channel.send(edge, tensor))
     for handle in handles:
         handle.wait()
 
 
-def _receive(link: Link, edges: Sequence[Edge]) -> None:
-    for arrival in [(edge, link.recv(edge)) for edge in edges]:
+def _receive(channel: TensorChannel, edges: Sequence[Edge]) -> None:
+    for arrival in [(edge, channel.recv(edge)) for edge in edges]:
         arrival[1].wait()
-        link.release(arrival[0])
+        channel.release(arrival[0])
 
 
-def _verify(context: RankContext, mechanism: str, link: Link, salt: int) -> None:
+def _verify(context: RankContext, mechanism: str, channel: TensorChannel, salt: int) -> None:
     """One more exchange, each tensor full of a number of its own, looked at in full."""
     wrong = 0
-    for number, edge in enumerate(link.edges):
+    for number, edge in enumerate(channel.edges):
         if edge.source == context.rank:
-            tensor = link.outgoing(edge)
+            tensor = channel.outgoing(edge)
             tensor.fill(number + salt)
-            link.send(edge, tensor).wait()
+            channel.send(edge, tensor).wait()
         else:
-            wrong += int(np.count_nonzero(link.recv(edge).wait() != number + salt))
-            link.release(edge)
+            wrong += int(np.count_nonzero(channel.recv(edge).wait() != number + salt))
+            channel.release(edge)
     context.check(
-        f"content.{mechanism}", not wrong, f"{wrong} elements differ" if wrong else f"{len(link.edges)} tensors as sent"
+        f"content.{mechanism}",
+        not wrong,
+        f"{wrong} elements differ" if wrong else f"{len(channel.edges)} tensors as sent",
     )

@@ -14,7 +14,7 @@ from scaleproof.core.recorder import Recorder, read_events
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
 from scaleproof.rank.testing import run_some_ranks
-from scaleproof.remote.tensor_channel import Cost, Edge, open_link
+from scaleproof.remote.tensor_channel import Edge, TransferCounts, open_channel
 from scaleproof.spec.case import Mechanism, TrainCase, parse_case
 from scaleproof.stats.equivalence import relative_difference
 from tests.integration.rdma.checks import Here, case_of, check, connect
@@ -58,31 +58,31 @@ def _carry(context: RankContext) -> None:
     transport = connect(context)
     for mechanism, expected in COSTS.items():
         edge, varying = Edge("fixed", 0, 1, (1000,)), Edge("varying", 0, 1, (300, 40), static=False)
-        link = open_link(
+        channel = open_channel(
             mechanism, transport, [edge] if mechanism in ("copy", "zero_copy") else [edge, varying], context
         )
         for number in range(COUNT):
-            for chosen in link.edges:
+            for chosen in channel.edges:
                 shape = (
                     edge.shape
                     if chosen is edge
                     else tuple(int(size) for size in np.random.default_rng(number).integers(0, (301, 41)))
                 )
                 if context.rank == 0:
-                    array = link.outgoing(chosen, None if chosen.static else shape)
+                    array = channel.outgoing(chosen, None if chosen.static else shape)
                     array[...] = number
-                    link.send(chosen, array).wait()
+                    channel.send(chosen, array).wait()
                 else:
-                    found = link.recv(chosen).wait()
+                    found = channel.recv(chosen).wait()
                     assert found.shape == shape and (found == number).all(), (
                         f"{mechanism}: tensor {number} of {chosen.name}"
                     )
                     del found
-                    link.release(chosen)
+                    channel.release(chosen)
         transport.barrier()
-        counted = asdict(link.costs.of(edge))
-        assert counted == asdict(Cost(**expected[context.rank])), f"{mechanism}: {counted}"
-        link.close()
+        counted = asdict(channel.counts.of(edge))
+        assert counted == asdict(TransferCounts(**expected[context.rank])), f"{mechanism}: {counted}"
+        channel.close()
     transport.close()
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from scaleproof.remote.allocation_sites import Births, Sites
+from scaleproof.remote.allocation_sites import AllocationSites, BirthCounts
 
 
 class Sender:
     """Gradients of a module, each to its own piece of memory, as a parameter server's worker sends them."""
 
     def __init__(self, module: nn.Module) -> None:
-        self.module, self.sites = module, Sites()
+        self.module, self.sites = module, AllocationSites()
         self.memory = [np.full(parameter.numel(), np.nan, np.float32) for parameter in module.parameters()]
         self.reference: list[torch.Tensor] = []
         for parameter, memory in zip(module.parameters(), self.memory, strict=True):
@@ -31,7 +31,7 @@ class Sender:
 
         return ready
 
-    def step(self, inputs: torch.Tensor) -> Births:
+    def step(self, inputs: torch.Tensor) -> BirthCounts:
         self.sites.begin()
         for memory in self.memory:
             memory.fill(np.nan)
@@ -55,10 +55,10 @@ def same_bits(sender: Sender, inputs: torch.Tensor) -> bool:
 def test_every_send_is_copied_in_the_first_step_and_none_afterwards() -> None:
     sender = Sender(nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)))
     inputs = torch.randn(5, 8)
-    assert (sender.step(inputs), same_bits(sender, inputs)) == (Births(0, 4, 4 * (8 * 16 + 16 + 16 * 4 + 4)), True)
+    assert (sender.step(inputs), same_bits(sender, inputs)) == (BirthCounts(0, 4, 4 * (8 * 16 + 16 + 16 * 4 + 4)), True)
     for _ in range(3):
         inputs = torch.randn(5, 8)
-        assert (sender.step(inputs), same_bits(sender, inputs)) == (Births(4, 0, 0), True)
+        assert (sender.step(inputs), same_bits(sender, inputs)) == (BirthCounts(4, 0, 0), True)
 
 
 def test_a_gradient_that_is_a_sum_over_uses_is_born_where_the_first_use_allocates_it() -> None:
@@ -88,7 +88,7 @@ def test_a_convolutions_gradients_are_copied_in_every_step_and_counted() -> None
 
 
 def test_a_batch_of_another_size_is_born_in_memory_of_its_size() -> None:
-    sites, layer = Sites(), nn.Linear(8, 4)
+    sites, layer = AllocationSites(), nn.Linear(8, 4)
     asked: list[tuple[int, ...]] = []
     held: list[np.ndarray] = []
 
@@ -110,13 +110,13 @@ def test_a_batch_of_another_size_is_born_in_memory_of_its_size() -> None:
 
 
 def test_a_part_of_a_buffer_is_copied_and_its_site_stays_as_it_is() -> None:
-    sites, memory = Sites(), np.zeros((2, 4), np.float32)
+    sites, memory = AllocationSites(), np.zeros((2, 4), np.float32)
     for _ in range(2):
         sites.begin()
         with sites:
             whole = torch.ones(4, 4) + 1
         assert not sites.place(whole[:2], lambda shape: memory)
-    assert (memory == 2).all() and sites.births == Births(0, 1, 32)
+    assert (memory == 2).all() and sites.births == BirthCounts(0, 1, 32)
 
 
 def test_a_buffer_at_the_address_of_one_that_is_gone_is_not_taken_for_it() -> None:

@@ -3,7 +3,7 @@ by its RecvTensor and RecvBuf calls.
 
 A tensor sent between two servers, as xue2019 and awan2019 measure it:
 
-    servers = Servers(context)                            # on every rank, after the fork
+    servers = SessionServer(context)                            # on every rank, after the fork
     tensor = HeldTensor(servers, owner=0)                 # on every rank, the same calls in the same order
 if context.rank == 0:
         tensor.put(np.ones(elements, np.float32))         # the tensor lies in the memory of rank 0's server; another
@@ -31,7 +31,7 @@ CHUNK = 4 << 20
 (docs/transports/tensorflow-grpc.md)."""
 
 
-class Servers(Cluster):
+class SessionServer(Cluster):
     """The server of a session, as in TensorFlow 1."""
 
     def _serve(self, places: Any) -> None:
@@ -80,7 +80,7 @@ class HeldTensor:
     """A float32 tensor in the memory of one rank's server, that any rank pulls into its own device. See the module's
     text for its use."""
 
-    def __init__(self, servers: Servers, owner: int, name: str = "held") -> None:
+    def __init__(self, servers: SessionServer, owner: int, name: str = "held") -> None:
         tf = servers.tf
         self._servers, self._owner = servers, owner
         graph = tf.Graph()

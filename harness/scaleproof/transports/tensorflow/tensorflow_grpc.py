@@ -9,7 +9,7 @@ import numpy as np
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
-from scaleproof.transports.tensorflow.session_server import Servers
+from scaleproof.transports.tensorflow.session_server import SessionServer
 from scaleproof.transports.tensorflow.tensorflow_collectives import (
     DTYPES,
     Call,
@@ -35,7 +35,7 @@ class TensorflowGrpc(TensorflowCollectives):
     NAME = "tensorflow-grpc"
 
     def __init__(self, context: RankContext) -> None:
-        self.servers = Servers(context)
+        self.servers = SessionServer(context)
         self._instances: dict[str, int] = {}
         self._peers = [peer for peer in range(context.world_size) if peer != context.rank]
         # One thread per peer and direction keeps the order of messages.
@@ -99,7 +99,7 @@ class TensorflowGrpc(TensorflowCollectives):
 class _Calls:
     """The graph of everything that this transport does, built once, and its calls. Blocking, safe in several threads."""
 
-    def __init__(self, servers: Servers, peers: list[int]) -> None:
+    def __init__(self, servers: SessionServer, peers: list[int]) -> None:
         tf = servers.tf
         self._servers, self._world_size = servers, servers.world_size
         graph = tf.Graph()
@@ -160,7 +160,7 @@ class _Calls:
         return found
 
     @staticmethod
-    def _messages(tf: Any, servers: Servers, peer: int) -> dict[str, tuple[Any, list[Any]]]:
+    def _messages(tf: Any, servers: SessionServer, peer: int) -> dict[str, tuple[Any, list[Any]]]:
         """A queue of bytes per direction, on the sender's device."""
 
         def queue(source: int, destination: int) -> Any:
