@@ -100,7 +100,7 @@ def calls(cluster: SmallCluster, name: str) -> str:
     return f'{sys.executable} -c "{code}" 2>/dev/null && echo yes || echo no'
 
 
-@pytest.mark.parametrize("victim", ["keeper", "maker"])
+@pytest.mark.parametrize("victim", ["coordinator", "maker"])
 def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster, victim, tmp_path):
     name = f"{victim}{os.getpid()}"
     code = f"import time\nfrom tools.small_cluster.cluster import up\nup(1, {name!r}, tied=True)\nprint('up', flush=True)\ntime.sleep(60)"
@@ -108,7 +108,7 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
     try:
         assert maker.stdout is not None and maker.stdout.readline() == "up\n"
         killed = small.find(name)
-        os.kill(killed.pid if victim == "keeper" else maker.pid, signal.SIGKILL)
+        os.kill(killed.pid if victim == "coordinator" else maker.pid, signal.SIGKILL)
         assert gone(killed)
     finally:
         maker.kill()

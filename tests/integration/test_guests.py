@@ -229,7 +229,7 @@ def test_what_a_call_says_is_not_the_error_of_a_packet_sent_meanwhile() -> None:
     assert ran.output == ["[]\n", "[]\n"], ran.log
 
 
-def test_a_killed_keeper_takes_its_nodes_with_it() -> None:
+def test_a_killed_coordinator_takes_its_nodes_with_it() -> None:
     code = "from scaleproof.launch.start.on_guests import run_in_guests\nrun_in_guests(['sleep', '60'], nodes=2)"
     with subprocess.Popen([PYTHON, "-c", code], cwd=Path(__file__).parents[2]) as creator:
         eventually(lambda: len(_kernels(creator)) == 2)

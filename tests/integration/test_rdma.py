@@ -66,7 +66,7 @@ GRANT_BYTES, PROBE_BYTES, SLOT = 40, 8, 16 << 10
 
 @cache
 def results(name: str, folder: Path) -> tuple[dict[tuple[str, int], str], Ran | None]:
-    """Errors by check and node, and what the keeper told."""
+    """Errors by check and node, and what the coordinator told."""
     nodes, checks = SETS[name]
     folder.mkdir()
     command = [sys.executable, "-m", "tests.integration.rdma.checks", *checks]

@@ -18,11 +18,11 @@ import psutil
 
 from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.fabric.netns import namespaces
-from scaleproof.fabric.netns.netns import keeper_command
+from scaleproof.fabric.netns.netns import coordinator_command
 from scaleproof.fabric.small_clusters import HEAD, HOME, SAFE, SmallCluster, alone, clusters, read_cluster, remove
 from tools.small_cluster import network
+from tools.small_cluster.cluster_coordinator import NODES, PATH, REQUESTS
 from tools.small_cluster.files import write_files
-from tools.small_cluster.keeper import NODES, ORDERS, PATH
 
 PROGRAMS = ("slurmctld", "slurmd", "sinfo", "munged")
 PACKAGES = "slurmctld slurmd slurm-client munge"
@@ -66,7 +66,7 @@ def up(
         cluster.write()
         cluster = _start(cluster, tied)
         try:
-            _wait("its keeper did not start", cluster, lambda: psutil.Process(cluster.pid).children())
+            _wait("its coordinator did not start", cluster, lambda: psutil.Process(cluster.pid).children())
             network.connect(cluster, first_process(cluster, HEAD))
         except BaseException:
             down(cluster)
@@ -81,12 +81,10 @@ def up(
 
 def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
     tie = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid())] if tied else []
-    variables = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])]),
-    }
-    command = [*tie, *keeper_command(sys.executable, "tools.small_cluster.keeper", cluster.folder)]
-    with (cluster.folder / "log" / "keeper.out").open("wb") as out:
+    paths = [str(ROOT), str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [*tie, *coordinator_command(cluster.folder, "tools.small_cluster.cluster_coordinator")]
+    with (cluster.folder / "log" / "coordinator.out").open("wb") as out:
         process = subprocess.Popen(
             command, cwd="/", stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=variables
         )
@@ -96,7 +94,7 @@ def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
 
 
 def down(cluster: SmallCluster) -> None:
-    """All of it, at once, as by a power cut: the kernel ends what hangs on the keeper."""
+    """All of it, at once, as by a power cut: the kernel ends what hangs on the coordinator."""
     if cluster.alive():
         with contextlib.suppress(ProcessLookupError):
             os.kill(cluster.pid, signal.SIGKILL)
@@ -139,15 +137,17 @@ def find(name: str) -> SmallCluster:
 def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged: bool | None = None) -> None:
     """Give a node power or its cable, or take them away; None: as before. Returns once it is so."""
     _known(cluster, name)
-    orders = read_json(cluster.folder / ORDERS) or {"off": [], "cut": []}
-    for word, wanted in (("off", on), ("cut", plugged)):
+    requests = read_json(cluster.folder / REQUESTS) or {"off": [], "unplugged": []}
+    for key, wanted in (("off", on), ("unplugged", plugged)):
         if wanted is not None:
-            orders[word] = sorted({*orders[word], name} - ({name} if wanted else set()))
-    number = orders["number"] = orders.get("number", 0) + 1
-    write_json(cluster.folder / ORDERS, orders)
-    _wait(
-        "the keeper did not follow", cluster, lambda: (read_json(cluster.folder / NODES) or {}).get("number") == number
-    )
+            requests[key] = sorted({*requests[key], name} - ({name} if wanted else set()))
+    number = requests["number"] = requests.get("number", 0) + 1
+    write_json(cluster.folder / REQUESTS, requests)
+
+    def followed() -> bool:
+        return bool((read_json(cluster.folder / NODES) or {}).get("number") == number)
+
+    _wait("the coordinator did not follow", cluster, followed)
 
 
 def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
@@ -174,12 +174,12 @@ def run_on(cluster: SmallCluster, name: str, command: Sequence[str]) -> int:
 
 def first_process(cluster: SmallCluster, name: str) -> int:
     """Of a node, or of `head`, as this machine sees it."""
-    keeper = psutil.Process(cluster.pid).children()[0]
+    coordinator = psutil.Process(cluster.pid).children()[0]
     if name == HEAD:
-        return keeper.pid
+        return coordinator.pid
     _known(cluster, name)
     inside = (read_json(cluster.folder / NODES) or {"pids": {}})["pids"].get(name)
-    for child in keeper.children():
+    for child in coordinator.children():
         if inside is not None and _numbers(child.pid)[-2:] == [inside, 1]:
             return child.pid
     raise ClusterError(f"{name} is off")

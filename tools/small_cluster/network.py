@@ -33,25 +33,27 @@ def free_network() -> int:
     raise OSError("no network 10.78.N.0/24 is free here")
 
 
-def connect(cluster: SmallCluster, keeper: int) -> None:
-    """This machine's end of its cable; `keeper` is the keeper's number as this machine sees it. The kernel takes it
-    away with the keeper."""
+def connect(cluster: SmallCluster, coordinator: int) -> None:
+    """This machine's end of its cable; `coordinator` is the coordinator's number as this machine sees it. The kernel takes it
+    away with the coordinator."""
     name = f"small{cluster.network}"
     with IPRoute() as route:
-        route.link("add", kind="veth", ifname=name, mtu=MTU, peer={"ifname": UPLINK, "mtu": MTU, "net_ns_pid": keeper})
+        route.link(
+            "add", kind="veth", ifname=name, mtu=MTU, peer={"ifname": UPLINK, "mtu": MTU, "net_ns_pid": coordinator}
+        )
         index = route.link_lookup(ifname=name)[0]
         route.addr("add", index=index, address=cluster.address("host"), prefixlen=24)
         route.link("set", index=index, state="up")
 
 
 def uplinked() -> bool:
-    """Whether the keeper's end is there."""
+    """Whether the coordinator's end is there."""
     with IPRoute() as route:
         return bool(route.link_lookup(ifname=UPLINK))
 
 
 def make_switches(cluster: SmallCluster) -> None:
-    """In the keeper's namespace: bridges, the cables between them, and the head's address on the spine."""
+    """In the coordinator's namespace: bridges, the cables between them, and the head's address on the spine."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         for name in (SPINE, *switches(cluster)):
@@ -70,7 +72,7 @@ def make_switches(cluster: SmallCluster) -> None:
 
 
 def plug(cluster: SmallCluster, name: str, pid: int) -> None:
-    """In the keeper's namespace: the cable of a node whose first process is `pid`, the rate at the switch's end."""
+    """In the coordinator's namespace: the cable of a node whose first process is `pid`, the rate at the switch's end."""
     leaf = next(leaf for leaf, names in switches(cluster).items() if name in names)
     with IPRoute() as route:
         if route.link_lookup(ifname=name):  # of a node that ended a moment ago
@@ -81,7 +83,7 @@ def plug(cluster: SmallCluster, name: str, pid: int) -> None:
 
 
 def set_link(name: str, up: bool) -> None:
-    """In the keeper's namespace: a node's cable in, or out."""
+    """In the coordinator's namespace: a node's cable in, or out."""
     with IPRoute() as route:
         for index in route.link_lookup(ifname=name):
             route.link("set", index=index, state="up" if up else "down")

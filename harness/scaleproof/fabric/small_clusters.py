@@ -1,5 +1,5 @@
 """Where small clusters (tools/small_cluster) lie, which of them run, and what dead ones left. The kernel ends all
-processes and links of a cluster with its keeper, so that a folder is all that can be left."""
+processes and links of a cluster with its coordinator, so that a folder is all that can be left."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEAD = "head"
 
 @dataclass(frozen=True, slots=True)
 class SmallCluster:
-    """A cluster that was started: its keeper is known by its number and its start time, for numbers are given again."""
+    """A cluster that was started: its coordinator is known by its number and its start time, for numbers are given again."""
 
     name: str
     nodes: int
@@ -40,7 +40,7 @@ class SmallCluster:
 
     @property
     def folder(self) -> Path:
-        """Configuration, key, logs, and orders to its keeper."""
+        """Configuration, key, logs, and requests to its coordinator."""
         return HOME / self.name
 
     @property
@@ -63,7 +63,7 @@ class SmallCluster:
         write_json(self.folder / FILE, asdict(self))
 
     def alive(self) -> bool:
-        """Whether its keeper runs."""
+        """Whether its coordinator runs."""
         try:
             process = psutil.Process(self.pid)
             return self.pid > 0 and process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE
@@ -95,7 +95,7 @@ def alone() -> Iterator[None]:
 
 
 def leftovers() -> list[Path]:
-    """Folders of clusters whose keeper is gone; none while a cluster is being made."""
+    """Folders of clusters whose coordinator is gone; none while a cluster is being made."""
     try:
         with (HOME / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

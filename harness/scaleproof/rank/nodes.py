@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from scaleproof.core.launch_spec import Orders, read_orders
-from scaleproof.fabric.netns.netns_coordinator import keep
+from scaleproof.fabric.netns.netns_coordinator import NamespaceCoordinator
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.rank.parent import fork_rank, import_for, reap
 
@@ -19,7 +19,7 @@ def main() -> int:
     folder = Path(sys.argv[1])
     orders, plan = read_orders(folder), read_plan(folder)
     import_for(orders)
-    return keep(folder, plan, partial(run_ranks, folder, orders, plan))
+    return NamespaceCoordinator(folder, plan, partial(run_ranks, folder, orders, plan)).run()
 
 
 def run_ranks(folder: Path, orders: Orders, plan: NamespacePlan, node: int) -> int:

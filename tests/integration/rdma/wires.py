@@ -22,7 +22,7 @@ from tests.integration.rdma.checks import Here, check, connect
 DOWN_S = 0.6
 """Longer than one time-out of the device, far shorter than all of its retries."""
 ROUNDS = 6
-"""A busy keeper may pull the cable too late for a round."""
+"""A busy coordinator may pull the cable too late for a round."""
 LOSS_S = 12.0
 """What the device's retries take, and what busy cores add."""
 SMALL, LARGE, READ = (20, 5000), (7, 300_000), (3, 200_000)
@@ -30,7 +30,7 @@ SMALL, LARGE, READ = (20, 5000), (7, 300_000), (3, 200_000)
 
 
 def cable(node: int, plugged: bool) -> None:
-    """Tell the keeper, who looks every 50 ms."""
+    """Tell the coordinator, who looks every 50 ms."""
     write_json(Path(os.environ["SCALEPROOF_SHARED"]) / LINKS, {str(node): plugged})
 
 

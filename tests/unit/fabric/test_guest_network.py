@@ -187,7 +187,7 @@ def test_processes_of_nodes_are_what_their_nodes_tell(tmp_path):
     assert read_json(tmp_path / "absent") is None
 
 
-def test_a_rank_of_a_dead_node_failed_as_its_keeper_says():
+def test_a_rank_of_a_dead_node_failed_as_its_coordinator_says():
     sign = ended_badly(
         1,
         {

@@ -16,13 +16,13 @@ import pytest
 from scaleproof.core import location
 from scaleproof.core.atomic_write import write_json
 from scaleproof.core.record_schema import RankNetwork
-from scaleproof.fabric import probe
-from scaleproof.fabric.netns import core_quota, netns, netns_coordinator, netns_node, node_shell, veth_links
+from scaleproof.fabric import node_coordinator, probe
+from scaleproof.fabric.netns import core_quota, netns, netns_node, node_shell, veth_links
 from scaleproof.fabric.netns.netns import Netns
-from scaleproof.fabric.netns.netns_coordinator import NamespaceKeeper, keep
+from scaleproof.fabric.netns.netns_coordinator import NamespaceCoordinator
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
-from scaleproof.fabric.netns.rate_probes import lookers
-from scaleproof.fabric.nodes import Node
+from scaleproof.fabric.netns.rate_probes import rate_probers
+from scaleproof.fabric.node_coordinator import Node
 from scaleproof.fabric.topology import PORTS, Network, network_of
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.mpirun import options_over
@@ -107,9 +107,9 @@ def test_nodes_that_look_at_their_ways_at_once_share_no_link():
         ("left", "right"),
         (*(Link((f"node{node}", "left" if node % 2 else "right"), 100.0, 0.0) for node in range(4)), TRUNK),
     )
-    assert lookers(network_of(thin)) == {0, 1}, "one way through the trunk in each direction"
-    assert lookers(network_of(ring(4))) == set(range(4))
-    found = {mbit: lookers(network_of(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)}
+    assert rate_probers(network_of(thin)) == {0, 1}, "one way through the trunk in each direction"
+    assert rate_probers(network_of(ring(4))) == set(range(4))
+    found = {mbit: rate_probers(network_of(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)}
     assert found == {100.0: set(range(6)), 800.0: {0, 1}, 5000.0: {0}, 1.0: {0, 2, 4}, 0.1: set()}
 
 
@@ -122,7 +122,7 @@ def test_a_slow_way_shares_no_link_with_a_fast_one():
     network = network_of(
         Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0)))
     )
-    chosen = lookers(network)
+    chosen = rate_probers(network)
     assert 1 in chosen and 4 not in chosen
     directed = [set(network.steps(node, (node + 1) % 6)) for node in chosen]
     assert sum(map(len, directed)) == len(set().union(*directed))
@@ -332,17 +332,18 @@ def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monk
     done = subprocess.Popen(["true"], start_new_session=True)
     seen: list[int | None] = []
 
-    def boot(keeper: NamespaceKeeper) -> None:
-        keeper.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate((done, waits))]
-        keeper.quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
-        monkeypatch.setattr(keeper.quota, "remove", lambda: seen.append(waits.poll()))
+    def build(coordinator: NamespaceCoordinator) -> None:
+        coordinator.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate((done, waits))]
+        coordinator.quota = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
+        monkeypatch.setattr(coordinator.quota, "remove", lambda: seen.append(waits.poll()))
 
-    monkeypatch.setattr(NamespaceKeeper, "boot", boot)
-    monkeypatch.setattr(netns_coordinator.signal, "signal", lambda *told: None)
+    monkeypatch.setattr(NamespaceCoordinator, "build", build)
+    monkeypatch.setattr(node_coordinator.signal, "signal", lambda *told: None)
     for number in (0, 1):
         (tmp_path / f"node-{number}.console").touch()
     write_json(tmp_path / "node-0.end", {"code": 0})
-    assert keep(tmp_path, NamespacePlan(star("s", 2, None, 0.0), [["mpirun"], []]), lambda number: 0) == 0
+    plan = NamespacePlan(star("s", 2, None, 0.0), [["mpirun"], []])
+    assert NamespaceCoordinator(tmp_path, plan, lambda number: 0).run() == 0
     assert seen == [-9]
 
 

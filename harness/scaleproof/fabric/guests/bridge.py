@@ -1,5 +1,5 @@
-"""The wire between nodes, in the keeper's own network namespace: a bridge, and a tap for every node. Nothing of it
-outlives the keeper."""
+"""The wire between nodes, in the coordinator's own network namespace: a bridge, and a tap for every node. Nothing of it
+outlives the coordinator."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,23 +17,23 @@ from typing import Any
 from scaleproof.core.atomic_write import write_json
 from scaleproof.fabric.capture import FILE, Capture
 from scaleproof.fabric.guests import bridge, guest_kernels, qemu, uml
-from scaleproof.fabric.guests.guest_plan import REPORT, GuestPlan, read_plan
-from scaleproof.fabric.nodes import Keeper, Node
+from scaleproof.fabric.guests.guest_plan import GuestPlan, read_plan
+from scaleproof.fabric.node_coordinator import LaunchCoordinator, Node
 
 
-class GuestKeeper(Keeper):
+class GuestCoordinator(LaunchCoordinator):
     """Nodes that are kernels of their own, on one switch."""
 
-    BOOT_S = {"uml": 90.0, "qemu": 300.0}
-    """2 s and 12 s on a quiet machine."""
+    # They take 2 s and 12 s on a quiet machine.
+    BOOT_LIMIT_S = {"uml": 90.0, "qemu": 300.0}
 
     def __init__(self, folder: Path, plan: GuestPlan) -> None:
         super().__init__(folder, plan.kind, plan.ranks)
         self.plan = plan
         self.capture: Capture | None = None
 
-    def boot(self) -> None:
-        """Wire and nodes."""
+    def build(self) -> None:
+        """See NodeCoordinator."""
         bridge.make(self.plan)
         if self.plan.capture:
             self.capture = Capture(self.folder / FILE, [bridge.tap(number) for number in range(self.plan.nodes)])
@@ -42,24 +42,25 @@ class GuestKeeper(Keeper):
             dict(os.environ) | {"real_minus_monotonic_ns": str(time.time_ns() - time.monotonic_ns())},
         )
         for number in range(self.plan.nodes):
-            program = [sys.executable, "-m", "scaleproof.fabric.guests.guest_node", str(self.folder), str(number)]
-            with (self.folder / f"node-{number}.console").open("wb") as console:
-                start, kernel = (
-                    (qemu.boot, guest_kernels.qemu()) if self.plan.kind == "qemu" else (uml.boot, guest_kernels.uml())
-                )
-                if kernel is None:
-                    raise SystemExit(f"no {self.plan.kind} kernel in the cache; {guest_kernels.ADVICE}")
-                self.nodes.append(
-                    Node(number, start(kernel, self.plan, self.folder, number, program, console), time.monotonic())
-                )
+            self.nodes.append(Node(number, self._boot(number), time.monotonic()))
+
+    def _boot(self, number: int) -> subprocess.Popen[bytes]:
+        start, kernel = uml.boot, guest_kernels.uml()
+        if self.plan.kind == "qemu":
+            start, kernel = qemu.boot, guest_kernels.qemu()
+        if kernel is None:
+            raise SystemExit(f"no {self.plan.kind} kernel in the cache; {guest_kernels.ADVICE}")
+        program = [sys.executable, "-m", "scaleproof.fabric.guests.guest_node", str(self.folder), str(number)]
+        with (self.folder / f"node-{number}.console").open("wb") as console:
+            return start(kernel, self.plan, self.folder, number, program, console)
 
     def set_link(self, number: int, up: bool) -> None:
-        """See Keeper."""
+        """See NodeCoordinator."""
         bridge.set_link(number, up)
 
     def report(self) -> dict[str, Any]:
-        """See Keeper."""
-        found = self.found()
+        """See LaunchCoordinator."""
+        nodes = self.node_reports()
         return {
             "kind": self.plan.kind,
             "nodes": self.plan.nodes,
@@ -67,11 +68,14 @@ class GuestKeeper(Keeper):
             "link_mbit": self.plan.link_mbit,
             "link_delay_ms": self.plan.link_delay_ms,
             "rdma": "soft-RoCE",
-            "kernel": next((node["kernel"] for node in found if node), ""),
-            "found": [node and node["link"] for node in found],
-            "booted_s": [node and node["booted_s"] for node in found],
-            "wire": None,
+            "kernel": next((node["kernel"] for node in nodes if node), ""),
+            "found": [node and node["link"] for node in nodes],
+            "booted_s": [node and node["booted_s"] for node in nodes],
         }
+
+    def captured(self) -> dict[str, Any] | None:
+        """See LaunchCoordinator."""
+        return self.capture.stop() if self.capture else None
 
 
 def main() -> int:
@@ -79,12 +83,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
-    keeper = GuestKeeper(folder, read_plan(folder))
-    keeper.boot()
-    code = keeper.wait()
-    write_json(folder / REPORT, keeper.report() | {"wire": keeper.capture.stop() if keeper.capture else None})
-    return code
+    return GuestCoordinator(folder, read_plan(folder)).run()
 
 
 if __name__ == "__main__":

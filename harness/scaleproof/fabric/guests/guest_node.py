@@ -33,7 +33,7 @@ def main() -> None:
         end["why"] = f"{type(error).__name__}: {error}"
     finally:
         write_json(folder / f"node-{number}.end", end)
-        while True:  # the keeper ends this kernel
+        while True:  # the coordinator ends this kernel
             time.sleep(60)
 
 

@@ -1,4 +1,4 @@
-"""guests.json: which nodes a keeper boots, on what wire, and what each of them runs; and what nodes of any kind share."""
+"""guests.json: which nodes a coordinator boots, on what wire, and what each of them runs; and what nodes of any kind share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 FILE = "guests.json"
 REPORT = "fabric.json"
-"""What the keeper leaves at the end: the network as it was set and as it was found, and what a capture counted."""
+"""What the coordinator leaves at the end: the network as it was set and as it was found, and what a capture counted."""
 LINKS = "links.json"
-"""In the same folder, by anyone: node to whether its cable is in; the keeper follows it."""
+"""In the same folder, by anyone: node to whether its cable is in; the coordinator follows it."""
 INTERFACE = "eth0"
 """Of every node; `rxe0` is soft-RoCE on it."""
 
@@ -36,7 +36,7 @@ class GuestPlan:
     cwd: str = field(default_factory=os.getcwd)
 
     def write(self, folder: Path) -> None:
-        """Into the folder that keeper and nodes share."""
+        """Into the folder that coordinator and nodes share."""
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
 

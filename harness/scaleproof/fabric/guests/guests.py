@@ -6,16 +6,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.unshare import OWN_PROC, unshared
 
-NAMESPACES = ("--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+COORDINATOR = "scaleproof.fabric.guests.guest_coordinator"
 
 
 class Guests:
-    """Ranks are processes of nodes that a keeper boots for the launch (fabric/guests/guest_coordinator.py)."""
+    """Ranks are processes of nodes that a coordinator boots for the launch (guest_coordinator.py)."""
 
     evidence = "emulated"
 
@@ -41,12 +43,10 @@ class Guests:
             return "no QEMU, or no stock kernel for it in the cache", guest_kernels.QEMU_ADVICE
         if guest == "uml" and guest_kernels.uml() is None:
             return "no guest kernel in the cache", guest_kernels.ADVICE
-        said = subprocess.run(
-            ["unshare", *NAMESPACES, *as_root(), "true"], capture_output=True, text=True, check=False, timeout=20
-        )
-        if said.returncode:
+        trial = subprocess.run(unshared(OWN_PROC, ["true"]), capture_output=True, text=True, check=False, timeout=20)
+        if trial.returncode:
             return (
-                f"namespaces cannot be made: {said.stderr.strip()[:120]}",
+                f"namespaces cannot be made: {trial.stderr.strip()[:120]}",
                 "run as root, or allow user namespaces (kernel.unprivileged_userns_clone=1)",
             )
         return None
@@ -55,12 +55,6 @@ class Guests:
 _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
 
-def as_root() -> list[str]:
-    """For a user who is not root: a user namespace in which they are."""
-    return [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-
-
-def keeper_command(python: str, folder: Path) -> list[str]:
-    """Start the keeper of a folder with guests.json; whoever kills the first process of this command has ended all
-    nodes."""
-    return ["unshare", *NAMESPACES, *as_root(), python, "-m", "scaleproof.fabric.guests.guest_coordinator", str(folder)]
+def coordinator_command(folder: Path) -> list[str]:
+    """Starts the coordinator of a folder with guests.json. Killing the first process of this command ends all nodes."""
+    return unshared(OWN_PROC, [sys.executable, "-m", COORDINATOR, str(folder)])

@@ -18,13 +18,15 @@ _KERNEL = "console=ttyS0 quiet panic=-1 tsc=reliable nokaslr mitigations=off aud
 
 
 def boot(
-    stock: Path, plan: GuestPlan, folder: Path, node: int, program: list[str], console: IO[bytes]
+    kernel: Path, plan: GuestPlan, folder: Path, node: int, program: list[str], console: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Start one node; the first process after its archive's script is `program`."""
+    """Start one node; the first process after its archive's script is `program`.
+
+    `kernel`: folder of the stock kernel and its archive."""
     start = folder / f"start-{node}"
     start.write_text(_START.format(program=shlex.join(program)))
     return subprocess.Popen(
-        command(stock, plan, node, start),
+        command(kernel, plan, node, start),
         stdin=subprocess.DEVNULL,
         stdout=console,
         stderr=console,

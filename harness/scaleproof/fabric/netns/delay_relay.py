@@ -36,7 +36,7 @@ _PRIORITY = -15
 
 def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
     """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the
-    keeper. RuntimeError where there are no taps."""
+    coordinator. RuntimeError where there are no taps."""
     told, tell = os.pipe()
     if (process := os.fork()) == 0:
         try:

@@ -22,30 +22,30 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
-def born(flags: int, be: Callable[[], None]) -> int:
-    """Fork a process into namespaces of its own, the first one of its process namespace; `be` is what it does and never
-    returns. Its number as the caller, who adopts it, sees it; OSError with what was said when it could not be."""
-    told, tell = os.pipe()
+def fork_into(flags: int, main: Callable[[], None]) -> int:
+    """Fork a process into namespaces of its own, as the first one of its process namespace; `main` is what it does and
+    never returns. Its number as the caller sees it, who becomes its parent; OSError with the reason of a failure."""
+    reading, writing = os.pipe()
     between = os.fork()
     if between == 0:
         try:
             unshare(flags | PID)
             first = os.fork()
             if first == 0:
-                os.close(tell)
-                be()
-            os.write(tell, str(first).encode())
+                os.close(writing)
+                main()
+            os.write(writing, str(first).encode())
         except OSError as error:
-            os.write(tell, f"{error}".encode())
+            os.write(writing, f"{error}".encode())
         finally:
             os._exit(0)
-    os.close(tell)
-    with os.fdopen(told) as answer:
-        said = answer.read()
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        answer = pipe.read()
     os.waitpid(between, 0)
-    if not said.isdigit():
-        raise OSError(said or "its process ended at once")
-    return int(said)
+    if not answer.isdigit():
+        raise OSError(answer or "its process ended at once")
+    return int(answer)
 
 
 def enter(file: int) -> None:

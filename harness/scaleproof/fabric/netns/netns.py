@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.fabric.guests.guests import as_root
 from scaleproof.fabric.topology import network_of
+from scaleproof.fabric.unshare import OWN_MOUNTS, unshared
 from scaleproof.spec.cluster import Cluster
 from scaleproof.spec.errors import SpecError
 
-NAMESPACES = ("--net", "--pid", "--mount", "--fork", "--kill-child")
+COORDINATOR = "scaleproof.fabric.netns.netns_coordinator"
 _TRIAL = (
     "mount -t proc proc /proc",
     "mount -t sysfs sysfs /sys",
@@ -28,7 +29,7 @@ _DELAY_TRIAL = ("tc qdisc add dev lo root netem delay 1ms || test -w /dev/net/tu
 
 
 class Netns:
-    """Ranks are processes in namespaces that a keeper makes for the launch (fabric/netns/netns_coordinator.py)."""
+    """Ranks are processes in namespaces that a coordinator makes for the launch (netns_coordinator.py)."""
 
     evidence = "emulated"
 
@@ -77,14 +78,14 @@ class Netns:
 def _failure(path: str, trial: tuple[str, ...]) -> str:
     """What the first of these commands that fails in fresh namespaces says; empty when none does. TimeoutExpired, which
     is not remembered, when they take too long."""
-    command = ["unshare", *NAMESPACES, *as_root(), "sh", "-c", " && ".join(trial)]
+    command = unshared(OWN_MOUNTS, ["sh", "-c", " && ".join(trial)])
     said = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path}
     )
     return (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1][:120] if said.returncode else ""
 
 
-def keeper_command(python: str, module: str, folder: Path) -> list[str]:
-    """Start the keeper of a folder with namespaces.json; whoever kills the first process of this command has ended all
+def coordinator_command(folder: Path, module: str = COORDINATOR) -> list[str]:
+    """Starts the coordinator of a folder with namespaces.json. Killing the first process of this command ends all
     nodes."""
-    return ["unshare", *NAMESPACES, *as_root(), python, "-m", module, str(folder)]
+    return unshared(OWN_MOUNTS, [sys.executable, "-m", module, str(folder)])

@@ -8,54 +8,31 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from scaleproof.core.atomic_write import read_json, write_json
+from scaleproof.core.atomic_write import read_json
 from scaleproof.core.counters import Counters, difference, read_counters
 from scaleproof.core.location import PROC
-from scaleproof.fabric.guests.guest_plan import REPORT
 from scaleproof.fabric.netns import namespaces, netns_node, node_shell, veth_links
 from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
-from scaleproof.fabric.nodes import Keeper, Node
+from scaleproof.fabric.node_coordinator import LaunchCoordinator, Node
 from scaleproof.fabric.topology import network_of
 
 KIND = "netns"
-OUTER = "proc"
-"""Folder of the launch under which nodes find /proc as the supervisor has it."""
+# Folder of the launch under which nodes find /proc as the supervisor has it.
+OUTER_PROC = "proc"
 
 
-class Forked:
-    """A child by its number, as subprocess.Popen is one."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.code: int | None = None
-
-    def poll(self) -> int | None:
-        """See Process."""
-        if self.code is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            self.code = os.waitstatus_to_exitcode(status) if ended else None
-        return self.code
-
-    def wait(self) -> int:
-        """See Process."""
-        if self.code is None:
-            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.code
-
-
-class NamespaceKeeper(Keeper):
+class NamespaceCoordinator(LaunchCoordinator):
     """Nodes that share this machine's kernel."""
 
-    BOOT_S = {KIND: 60.0}
-    """0.1 s a node on a quiet machine."""
+    # 0.1 s a node on a quiet machine.
+    BOOT_LIMIT_S = {KIND: 60.0}
 
     def __init__(self, folder: Path, plan: NamespacePlan, command: netns_node.Command) -> None:
         super().__init__(folder, KIND, plan.ranks)
@@ -64,10 +41,10 @@ class NamespaceKeeper(Keeper):
         self.quota: Quota | None = None
         self.netem, self.relays = False, list[int]()
 
-    def boot(self) -> None:
-        """See Keeper."""
+    def build(self) -> None:
+        """See NodeCoordinator."""
         namespaces.keep_mounts_private()
-        outer = self.folder / OUTER
+        outer = self.folder / OUTER_PROC
         outer.mkdir()
         namespaces.bind(Path("/proc"), outer)
         namespaces.mount("proc", Path("/proc"))
@@ -75,34 +52,30 @@ class NamespaceKeeper(Keeper):
         self.netem = veth_links.has_netem()
         if self.plan.cores:
             self.quota = Quota(Path(os.environ["TMPDIR"]).name, self.plan.nodes, self.plan.cores)
-        pipes = []
-        for number in range(self.plan.nodes):
-            pid, pipe = netns_node.start(self, number)
-            self.nodes.append(Node(number, Forked(pid), time.monotonic()))
-            pipes.append(pipe)
-        self.relays = veth_links.make(self.network, [node.process.pid for node in self.nodes], self.netem)
-        for pipe in pipes:
-            os.write(pipe, b"+")
-            os.close(pipe)
+        processes = [netns_node.start(self, number) for number in range(self.plan.nodes)]
+        self.nodes = [Node(number, process, time.monotonic()) for number, process in enumerate(processes)]
+        self.relays = veth_links.make(self.network, [process.pid for process in processes], self.netem)
+        for process in processes:
+            process.announce_links()
 
-    def look_at_network(self) -> None:
-        """See Keeper; a link whose relay has ended would only look slow."""
-        super().look_at_network()
+    def check_network(self) -> None:
+        """See LaunchCoordinator; a link whose relay has ended would only look slow."""
+        super().check_network()
         for process in self.relays:
             if os.waitpid(process, os.WNOHANG)[0]:
                 raise SystemExit("the process that delays a link has ended, and the link with it")
 
-    def works(self, node: Node) -> bool:
-        """See Keeper."""
+    def ends_by_itself(self, node: Node) -> bool:
+        """See LaunchCoordinator."""
         return not self.plan.commands or bool(self.plan.commands[node.number])
 
     def set_link(self, number: int, up: bool) -> None:
-        """See Keeper."""
+        """See NodeCoordinator."""
         veth_links.set_links(self.network, number, up)
 
     def report(self) -> dict[str, Any]:
-        """See Keeper."""
-        found, cluster = self.found(), self.plan.cluster
+        """See LaunchCoordinator."""
+        reports, cluster = self.node_reports(), self.plan.cluster
         delayed = any(link.delay_ms for link in self.network.links)
         return {
             "kind": KIND,
@@ -115,33 +88,24 @@ class NamespaceKeeper(Keeper):
             ],
             "delayed_by": ("netem" if self.netem else "relay") if delayed else None,
             "quota": self.quota and self.quota.told(),
-            "found": [node and node["link"] for node in found],
-            "booted_s": [node and node["booted_s"] for node in found],
-            "moved": [told and self._moved(node, told) for node, told in zip(self.nodes, found, strict=True)],
-            "wire": None,
+            "found": [node and node["link"] for node in reports],
+            "booted_s": [node and node["booted_s"] for node in reports],
+            "moved": [report and self._moved(node, report) for node, report in zip(self.nodes, reports, strict=True)],
         }
 
-    def _moved(self, node: Node, told: dict[str, Any]) -> Counters | None:
+    def clean_up(self) -> None:
+        """See LaunchCoordinator."""
+        if self.quota:
+            self.quota.remove()
+
+    def _moved(self, node: Node, report: dict[str, Any]) -> Counters | None:
         """Bytes and packets over each of a node's links since its command began; None when it was killed."""
         ended = read_json(self.folder / f"node-{node.number}.end")
         try:
             after = ended["counters"] if ended else read_counters(node.process.pid)
         except (KeyError, OSError):
             return None
-        return {name: moved for name, moved in difference(told["counters"], after).items() if name != "lo"}
-
-
-def keep(folder: Path, plan: NamespacePlan, command: netns_node.Command) -> int:
-    """Until all nodes have ended; the worst exit code of their commands."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
-    keeper = NamespaceKeeper(folder, plan, command)
-    keeper.boot()
-    code = keeper.wait()
-    write_json(folder / REPORT, keeper.report())
-    keeper.end_waiting()
-    if keeper.quota:
-        keeper.quota.remove()
-    return code
+        return {name: moved for name, moved in difference(report["counters"], after).items() if name != "lo"}
 
 
 def main() -> int:
@@ -150,7 +114,7 @@ def main() -> int:
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder
     plan = read_plan(folder)
-    return keep(folder, plan, partial(netns_node.run, folder, plan))
+    return NamespaceCoordinator(folder, plan, partial(netns_node.run, folder, plan)).run()
 
 
 if __name__ == "__main__":

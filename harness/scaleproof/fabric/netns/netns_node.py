@@ -1,5 +1,5 @@
-"""A node made of namespaces: its keeper forks it into a network, host name, IPC, mounts and process numbers of its own;
-there it sets up its links and runs its command."""
+"""A node made of namespaces: its coordinator forks it into a network, host name, IPC, mounts and process numbers of its
+own; there it sets up its links and runs its command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from scaleproof.fabric.guests.guest_plan import address
 from scaleproof.fabric.netns import namespaces, node_shell, veth_links
 from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
-from scaleproof.fabric.netns.rate_probes import lookers, slowest
+from scaleproof.fabric.netns.node_process import NodeProcess, fork_node
+from scaleproof.fabric.netns.rate_probes import rate_probers, slowest
 from scaleproof.fabric.probe import probe
 from scaleproof.fabric.topology import Network
 from scaleproof.spec.cluster import node_name
@@ -42,8 +43,8 @@ LEAST_SEND, LEAST_RECEIVE = 16 << 10, 32 << 10
 """Of the latter, once shrunken: frames are not, and some must fit."""
 
 
-class Site(Protocol):
-    """What a keeper tells its nodes."""
+class CoordinatorState(Protocol):
+    """What nodes read of their coordinator."""
 
     folder: Path
     plan: NamespacePlan
@@ -53,45 +54,33 @@ class Site(Protocol):
     netem: bool
 
 
-def start(site: Site, number: int) -> tuple[int, int]:
-    """Fork a node: its first process as the keeper sees it, and an open pipe. A byte into the pipe says that its links
-    are there."""
-    waits, go = os.pipe()
-
-    def be() -> None:
-        os.close(go)
-        _be(site, number, waits)
-
+def start(coordinator: CoordinatorState, number: int) -> NodeProcess:
+    """Fork a node; SystemExit when the kernel refuses."""
     try:
-        return namespaces.born(namespaces.NET | namespaces.UTS | namespaces.IPC | namespaces.MOUNT, be), go
+        return fork_node(lambda wait_for_links: _main(coordinator, number, wait_for_links))
     except OSError as error:
         raise SystemExit(f"node {number}: {error}") from None
-    finally:
-        os.close(waits)
 
 
-def _be(site: Site, number: int, waits: int) -> None:
+def _main(coordinator: CoordinatorState, number: int, wait_for_links: Callable[[], None]) -> None:
     """Never returns."""
-    folder, started, end = site.folder, time.monotonic(), dict[str, Any](code=255)
+    folder, started, end = coordinator.folder, time.monotonic(), dict[str, Any](code=255)
     try:
         os.setsid()
-        with (folder / f"node-{number}.console").open("wb", buffering=0) as console, open(os.devnull, "rb") as empty:
-            for source, target in ((empty, 0), (console, 1), (console, 2)):
-                os.dup2(source.fileno(), target)
-        _furnish(folder, site.plan, number)
-        if os.read(waits, 1) != b"+":
-            raise RuntimeError("the keeper went before the links were there")
-        veth_links.set_up(site.network, number, site.netem)
-        settle(number in site.network.transit(), site.plan.shrink)
+        _redirect(folder / f"node-{number}.console")
+        _furnish(folder, coordinator.plan, number)
+        wait_for_links()
+        veth_links.set_up(coordinator.network, number, coordinator.netem)
+        configure(number in coordinator.network.transit(), coordinator.plan.shrink)
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
-        found = look(folder, site.network, number) | held()
+        link = measure_link(folder, coordinator.network, number) | socket_buffers()
         write_json(
             folder / f"node-{number}.json",
-            {"booted_s": round(time.monotonic() - started, 4), "link": found, "counters": read_counters()},
+            {"booted_s": round(time.monotonic() - started, 4), "link": link, "counters": read_counters()},
         )
-        if site.quota:
-            site.quota.join(number)
-        end = {"code": site.command(number)}
+        if coordinator.quota:
+            coordinator.quota.join(number)
+        end = {"code": coordinator.command(number)}
         end["counters"] = read_counters()
     except BaseException as error:
         end["why"] = f"{type(error).__name__}: {error}"
@@ -102,15 +91,22 @@ def _be(site: Site, number: int, waits: int) -> None:
         os._exit(0)
 
 
-def look(folder: Path, network: Network, number: int) -> dict[str, Any]:
-    """What the way to the next node gives, beside what was set; the rate only from `lookers`."""
+def _redirect(path: Path) -> None:
+    """Empty input, and both outputs to a file."""
+    with path.open("wb", buffering=0) as console, open(os.devnull, "rb") as empty:
+        for source, target in ((empty, 0), (console, 1), (console, 2)):
+            os.dup2(source.fileno(), target)
+
+
+def measure_link(folder: Path, network: Network, number: int) -> dict[str, Any]:
+    """Round trip and rate to the next node, beside what was set; the rate only where `rate_probers` allows it."""
     nodes = network.cluster.nodes
     if nodes == 1:
         return {}
     peer = (number + 1) % nodes
     mbit = slowest(network, number, peer)
     rtt_ms = sum(link.delay_ms for link in network.way(number, peer) + network.way(peer, number))
-    return probe(folder, nodes, number, mbit, rtt_ms, number in lookers(network)) | {
+    return probe(folder, nodes, number, mbit, rtt_ms, number in rate_probers(network)) | {
         "set_rtt_ms": rtt_ms,
         "set_mbit": mbit,
     }
@@ -152,21 +148,20 @@ def buffers(shrink: float) -> dict[str, str]:
     }
 
 
-def held() -> dict[str, int]:
-    """What a socket holds here at most, in bytes: the settings in effect."""
+def socket_buffers() -> dict[str, int]:
+    """What a socket holds at most, in bytes: the settings in effect."""
     return {
         name: int((Path("/proc/sys/net/ipv4") / file).read_text().split()[-1])
         for name, file in (("send_buffer", "tcp_wmem"), ("receive_buffer", "tcp_rmem"))
     }
 
 
-def settle(passes_on: bool, shrink: float) -> None:
-    """Of the node's network; one that this kernel does not have stays as it is."""
-    # Of `all` and an interface's own the stricter one holds.
-    anywhere = {f"ipv4/conf/{place.name}/rp_filter": "0" for place in Path("/proc/sys/net/ipv4/conf").iterdir()}
-    for name, value in (
-        SETTINGS | buffers(shrink) | anywhere | ({"ipv4/ip_forward": "1"} if passes_on else {})
-    ).items():
+def configure(forwards: bool, shrink: float) -> None:
+    """Write the node's network settings; one that this kernel does not have stays as it is."""
+    # The kernel applies the stricter value of `all` and of the interface.
+    filters = {f"ipv4/conf/{path.name}/rp_filter": "0" for path in Path("/proc/sys/net/ipv4/conf").iterdir()}
+    forwarding = {"ipv4/ip_forward": "1"} if forwards else {}
+    for name, value in (SETTINGS | buffers(shrink) | filters | forwarding).items():
         try:
             Path("/proc/sys/net", name).write_text(value)
         except OSError:

@@ -1,4 +1,4 @@
-"""namespaces.json: the cluster that a keeper builds out of namespaces, and what each of its nodes runs."""
+"""namespaces.json: the cluster that a coordinator builds out of namespaces, and what each of its nodes runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NamespacePlan:
         return self.cluster.nodes
 
     def write(self, folder: Path) -> None:
-        """Into the folder that keeper and nodes share."""
+        """Into the folder that coordinator and nodes share."""
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
 

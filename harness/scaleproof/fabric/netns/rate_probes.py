@@ -18,7 +18,7 @@ def slowest(network: Network, number: int, to: int) -> float | None:
     return min((link.mbit for link in network.way(number, to) if link.mbit), default=None)
 
 
-def lookers(network: Network) -> set[int]:
+def rate_probers(network: Network) -> set[int]:
     """Nodes whose ways share no link in the same direction, and none at all where one of the two is slow; together they
     send TOGETHER_MBIT."""
     found, entered, links, slow, together = set[int](), set[tuple[int, str]](), set[int](), set[int](), 0.0

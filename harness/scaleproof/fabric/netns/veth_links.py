@@ -1,4 +1,4 @@
-"""Makes a network out of veth pairs and bridges, by netlink: the keeper its links and switches, every node its own
+"""Makes a network out of veth pairs and bridges, by netlink: the coordinator its links and switches, every node its own
 interfaces."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def has_netem() -> bool:
 
 
 def make(network: Network, pids: list[int], netem: bool) -> list[int]:
-    """In the keeper's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge
+    """In the coordinator's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge
     for every switch. A link is a veth pair; with a delay, and no netem in the kernel, two taps and a relay, whose
     process's number is in what is returned."""
     relays = []

@@ -105,7 +105,7 @@ def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: 
 
 
 def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
-    """Links of guests that do not give what was set. `network`: the keeper's report; None when it left none."""
+    """Links of guests that do not give what was set. `network`: the coordinator's report; None when it left none."""
     wrong = []
     network = network or {}
     for node, found in enumerate(network.get("found", [])):

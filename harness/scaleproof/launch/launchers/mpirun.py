@@ -19,7 +19,7 @@ def options(ranks: int, folder: Path) -> list[str]:
 
 
 REACH = "scaleproof.fabric.netns.node_shell"
-"""Module of ours that stands for the remote shell between nodes of one keeper."""
+"""Module of ours that stands for the remote shell between nodes of one coordinator."""
 
 
 def options_over(hosts: Mapping[str, int], interface: str, agent: str = REACH) -> list[str]:

@@ -33,7 +33,7 @@ CAUSE_S = 0.5
 BLAME_S = 5.0
 """The same when all signs so far may be consequences: a rank that raised can need seconds to leave its library."""
 LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
-"""After the last rank: time for the launcher to end by itself; the keeper of guests still counts what it captured."""
+"""After the last rank: time for the launcher to end by itself; the coordinator of guests still counts what it captured."""
 TERM_S = 0.3
 PADDING_MAX = 4096
 """Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""
@@ -104,7 +104,7 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
         finally:
             with _uninterrupted():
                 if orders.nodes and process is not None:
-                    process.terminate()  # the keeper has the agents end what runs on their nodes
+                    process.terminate()  # the coordinator has the agents end what runs on their nodes
                     _leave(process, LEAVE_NODES_S)
                 end_processes(orders.launch, TERM_S)
                 if process is not None:

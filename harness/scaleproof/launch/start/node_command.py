@@ -24,24 +24,24 @@ from scaleproof.paths import IMPORT_ROOT
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did on nodes: the worst exit code, each node's output, and the keeper's report (None when it left
+    """What a command did on nodes: the worst exit code, each node's output, and the coordinator's report (None when it left
     none)."""
 
     code: int
     output: list[str]
     network: dict[str, Any] | None
     log: str
-    """What the keeper said, and the consoles of nodes that said anything."""
+    """What the coordinator said, and the consoles of nodes that said anything."""
 
 
 def run_on_nodes(
     nodes: int,
     prepare: Callable[[Path], None],
-    keeper: Callable[[Path], list[str]],
+    coordinator: Callable[[Path], list[str]],
     timeout_s: float,
     keep: Path | None,
 ) -> Ran:
-    """`prepare` writes the plan into the folder that nodes share (`keep`, else a temporary one), `keeper` is the
+    """`prepare` writes the plan into the folder that nodes share (`keep`, else a temporary one), `coordinator` is the
     command that runs it. Exit code 124: out of time."""
     launch = secrets.token_hex(8)
     folder = Path(tempfile.mkdtemp(prefix="scaleproof-nodes-")) if keep is None else keep.resolve()
@@ -55,7 +55,7 @@ def run_on_nodes(
             "PYTHONPATH": os.pathsep.join(paths),
             "SCALEPROOF_SHARED": str(folder),
         }
-        tied = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper(folder)]
+        tied = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *coordinator(folder)]
         return _ran(folder, nodes, *_run(tied, {**os.environ, **own}, timeout_s))
     finally:
         clean(launch)

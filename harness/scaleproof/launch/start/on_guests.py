@@ -1,17 +1,16 @@
-"""Launches and single commands in guests: from a case to guests.json, and to the keeper that boots its nodes."""
+"""Launches and single commands in guests: from a case to guests.json, and to the coordinator that boots its nodes."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scaleproof.core.launch_spec import Orders
 from scaleproof.fabric.guests.guest_plan import GuestPlan
-from scaleproof.fabric.guests.guests import keeper_command
+from scaleproof.fabric.guests.guests import coordinator_command
 from scaleproof.launch.launchers.base import Launcher, ranks_of
 from scaleproof.launch.nodes.allocated_nodes import Site
 from scaleproof.launch.nodes.start_on_nodes import OverNodes
@@ -21,7 +20,7 @@ from scaleproof.spec import registry
 
 
 def launcher_of(fabric: str, launcher: str, site: Site | None = None) -> Launcher:
-    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the keeper, which starts
+    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the coordinator, which starts
     them on every node."""
     if site is not None:
         return OverNodes(site, launcher)
@@ -31,10 +30,10 @@ def launcher_of(fabric: str, launcher: str, site: Site | None = None) -> Launche
 
 
 class InGuests:
-    """One keeper, which boots the nodes and starts a parent in each."""
+    """One coordinator, which boots the nodes and starts a parent in each."""
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
-        """Writes guests.json; the keeper's life hangs on the supervisor's."""
+        """Writes guests.json; the coordinator's life hangs on the supervisor's."""
         nodes, ranks = int(orders.case.get("nodes", 1)), int(orders.case["ranks"])
         mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
         parent = [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--ranks"]
@@ -47,7 +46,7 @@ class InGuests:
             link_delay_ms=float(orders.case.get("link_delay_ms") or 0),
             capture=orders.case.get("tracing") == "full",
         ).write(folder)
-        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *keeper_command(sys.executable, folder)]
+        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *coordinator_command(folder)]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
         """Nothing of its own."""
@@ -65,4 +64,4 @@ def run_in_guests(
     of GuestPlan: nodes, kind, memory_mib, link_mbit, link_delay_ms, capture. Exit code 124: out of time."""
     nodes = int(plan.pop("nodes", 1))
     planned = GuestPlan(nodes=nodes, commands=one_per_node(command, nodes), **plan)
-    return run_on_nodes(nodes, planned.write, partial(keeper_command, sys.executable), timeout_s, keep)
+    return run_on_nodes(nodes, planned.write, coordinator_command, timeout_s, keep)

@@ -1,4 +1,4 @@
-"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the keeper that builds
+"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the coordinator that builds
 its cluster."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scaleproof.core.launch_spec import Orders
-from scaleproof.fabric.netns.netns import keeper_command
+from scaleproof.fabric.netns.netns import COORDINATOR, coordinator_command
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.topology import network_of
 from scaleproof.launch.launchers import mpich, mpirun
@@ -21,14 +21,14 @@ from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
 class InNamespaces:
-    """One keeper, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun`
+    """One coordinator, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun`
     and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
 
     def command(self, folder: Path, orders: Orders) -> list[str]:
-        """Writes namespaces.json; the keeper's life hangs on the supervisor's."""
+        """Writes namespaces.json; the coordinator's life hangs on the supervisor's."""
         case = parse_case(orders.case)
         cluster = slowed(cluster_of(case), case.dilation, case.shrink)
         ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]
@@ -37,7 +37,7 @@ class InNamespaces:
             hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
             commands, module = (
                 [_started(self.launcher, hosts, case.interface, folder), *[[]] * (case.nodes - 1)],
-                "scaleproof.fabric.netns.netns_coordinator",
+                COORDINATOR,
             )
         # Of a slowed second a node has a slowed second's part of its cores.
         quota = None if case.node_cores is None else case.node_cores / case.dilation
@@ -47,7 +47,7 @@ class InNamespaces:
             "-m",
             "scaleproof.rank.tie",
             str(os.getpid()),
-            *keeper_command(sys.executable, module, folder),
+            *coordinator_command(folder, module),
         ]
 
     def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
@@ -77,12 +77,12 @@ def run_in_namespaces(
     Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...;
     SCALEPROOF_SHARED is a folder that all nodes and this machine share (`keep`, else a temporary one). Exit code 124:
     out of time."""
-    network_of(cluster)  # SpecError here rather than in the keeper
+    network_of(cluster)  # SpecError here rather than in the coordinator
     plan = NamespacePlan(cluster, one_per_node(command, cluster.nodes), cores=cores)
     return run_on_nodes(
         cluster.nodes,
         plan.write,
-        lambda folder: keeper_command(sys.executable, "scaleproof.fabric.netns.netns_coordinator", folder),
+        coordinator_command,
         timeout_s,
         keep,
     )
