@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from scaleproof.claims.claims_file import Label
 from scaleproof.claims.claims_yaml import load_claims
@@ -19,6 +18,7 @@ from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published, levels
 from scaleproof.report.figures.style import Look
 from scaleproof.report.groups import arm, grouped, network, training
+from scaleproof.report.level_marks import level_marks
 from scaleproof.report.levels_compared import (
     LEVELS,
     Bounded,
@@ -44,40 +44,6 @@ HOW = (
     "intervals: over launches where there are at least 6, of predictions over draws from what they rest on, and over every share of peak that the hardware "
     "of a paper may reach. Stars are the paper's published points, hollow where they are recalled."
 )
-KEY = [
-    (
-        Markup('<svg viewBox="0 0 28 14" aria-hidden="true" fill="{0}" stroke="{1}">{2}</svg>').format(
-            fill, ink, Markup(shape)
-        ),
-        words,
-    )
-    for fill, ink, shape, words in (
-        (
-            "var(--muted)",
-            "var(--muted)",
-            '<path d="M1 7h26" stroke-width="1.8"/><circle cx="14" cy="7" r="4"/>',
-            "measured",
-        ),
-        (
-            "var(--page)",
-            "var(--muted)",
-            '<path d="M1 7h26" stroke-width="1.4"/><circle cx="14" cy="7" r="4"/>',
-            "emulated",
-        ),
-        (
-            "var(--page)",
-            "var(--muted)",
-            '<path d="M1 7h26" stroke-width="1" stroke-dasharray="4 2"/><circle cx="14" cy="7" r="2"/>',
-            "simulated",
-        ),
-        (
-            "var(--ink)",
-            "var(--ink)",
-            '<path d="M14 1l1.600 4.200 4.400.2-3.500 2.800 1.200 4.300-3.700-2.500-3.700 2.500 1.200-4.300-3.500-2.800 4.400-.2z"/>',
-            "the paper",
-        ),
-    )
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +113,7 @@ def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
             HOW + _left_out(data),
             used,
             pictures,
-            [*legend(looks, map(arm, every)), *KEY],
+            [*legend(looks, map(arm, every)), *level_marks(LEVELS, [True])],
             columns,
             csv,
             every,
@@ -248,7 +214,14 @@ def _pictures(name: str, found: list[Reckoned], looks: dict[str, Look], paper: l
             pictures.append(
                 Panel(
                     title,
-                    levels(f"{title} by level of evidence, {name}", curves, looks, stars, quantity, not over_ranks),
+                    levels(
+                        f"{title} by level of evidence, {name}",
+                        curves,
+                        looks,
+                        stars,
+                        quantity,
+                        1.0 if over_ranks else "x",
+                    ),
                     name,
                 )
             )

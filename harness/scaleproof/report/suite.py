@@ -9,6 +9,7 @@ from scaleproof.report import inputs, levels, messages, own, settling, training
 from scaleproof.report.data import SuiteData
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import arm
+from scaleproof.report.headlines.page import headlines
 from scaleproof.report.machine import with_floors
 from scaleproof.report.pages import Pages
 from scaleproof.report.sections import Section
@@ -33,6 +34,7 @@ def write(pages: Pages, data: SuiteData, profiles: dict[str, MachineProfile | No
         inputs=inputs.summary(run.record for run in data.runs if run.record),
         settled=settled,
         unsettled=advice,
+        headlines=headlines(data),
         sections=[with_floors(found, profiles) for found in sections(data)],
         **values,
     )

@@ -5,9 +5,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 
-from scaleproof.report.figures.style import PAGE, Look
+from scaleproof.report.figures.kinds import FigureKind, Plot, Series
+from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
+from scaleproof.report.numbers import exact
+
+ROW = 0.42
+"""Inches between rows."""
+STAR = 11.0
+"""Points across a star, the mark of the paper's values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +56,53 @@ def median_mark(
         span = ([low, high], [y, y]) if horizontal else ([x, x], [low, high])
         axes.plot(*span, "-", marker="|" if horizontal else "_", ms=9, mew=1.8, color=look.colour)
     axes.plot(x, y, look.marker, ms=7.5, mew=1.6, mfc=PAGE if hollow else look.colour, mec=look.colour)
+
+
+@styled
+def rows(plot: Plot) -> Markup:
+    """A row per series and level of evidence: every launch, the median with its interval, and the paper's value."""
+    lines = [(series, level) for series in plot.series for level in _levels(series)]
+    figure, axes = panel(7.6, 0.9 + ROW * len(lines))
+    titles: dict[str, str] = {}
+    if plot.log:
+        axes.set_xscale("log")
+    for place, (series, level) in enumerate(lines):
+        for mark in (mark for mark in series.marks if mark.evidence == level):
+            dots = [Dot(one.value, place, one.hollow, one.words, one.href) for one in mark.launches]
+            draw(axes, dots, series.look, titles)
+            median_mark(axes, mark.value, place, (mark.low, mark.high), series.look, mark.hollow, horizontal=True)
+            _point_at(axes, mark.value, place, mark.words, mark.href, titles)
+        for number, point in enumerate(series.published):
+            face = INK if point.judged else PAGE
+            (star,) = axes.plot(point.value, place, "*", ms=STAR, mew=1.1, mec=INK, mfc=face, zorder=5)
+            star.set_gid(f"paper{place}x{number}")
+            star.set_url(point.href)
+            titles[f"paper{place}x{number}"] = point.words
+    if isinstance(plot.ideal, float):
+        axes.axvline(plot.ideal, color=MUTED, lw=1.0, ls="--")
+    several = {series.name for series, _ in lines if len(_levels(series)) > 1}
+    names = [f"{series.name}, {level}" if series.name in several else series.name for series, level in lines]
+    axes.set_yticks(range(len(lines)), names)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    if not plot.log:
+        axes.set_xlim(left=0)
+    axes.grid(visible=False, axis="y")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
+    axes.set_xlabel(plot.y_label)
+    return svg(figure, plot.alt, titles)
+
+
+def _levels(series: Series) -> list[str | None]:
+    """The levels of evidence of a series; one row without any where only the paper has a value."""
+    return list(dict.fromkeys(mark.evidence for mark in series.marks)) or [None]
+
+
+def _point_at(axes: Axes, x: float, y: float, words: str, href: str, titles: dict[str, str]) -> None:
+    """An invisible mark over a median that says its words and leads to its page."""
+    (mark,) = axes.plot(x, y, "o", ms=9, mew=0, mfc=PAGE, alpha=0.01, zorder=6)
+    mark.set_gid(f"mark{len(titles)}")
+    mark.set_url(href)
+    titles[f"mark{len(titles)}"] = words
+
+
+KIND = FigureKind("dots", "a row per series: launches, the median with its interval, the paper's value", None, rows)

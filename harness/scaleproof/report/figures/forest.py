@@ -10,6 +10,7 @@ from markupsafe import Markup
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from scaleproof.report.figures.kinds import FigureKind, Plot
 from scaleproof.report.figures.style import GRID, MUTED, PAGE, panel, styled, svg
 
 _ROW = 0.27
@@ -39,7 +40,7 @@ class Line:
 
 
 @styled
-def forest(label: str, lines: Sequence[Line]) -> Markup:
+def forest(label: str, lines: Sequence[Line], quantity: str = "B / A; the band is the machine's own noise") -> Markup:
     """Ratios on a logarithmic axis; the first line on top."""
     figure, axes = panel(7.2, _MARGIN + _ROW * len(lines))
     titles: dict[str, str] = {}
@@ -72,7 +73,7 @@ def forest(label: str, lines: Sequence[Line]) -> Markup:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
     axes.set_yticks(range(len(lines)), [line.name for line in reversed(lines)])
     axes.grid(False, axis="y")
-    axes.set_xlabel("B / A; the band is the machine's own noise")
+    axes.set_xlabel(quantity)
     return svg(figure, label, titles)
 
 
@@ -91,3 +92,24 @@ def _ticks(high: float) -> list[float]:
         if log(tick) - (log(kept[-1]) if kept else 0) >= _APART * log(high):
             kept.append(tick)
     return [*(1 / tick for tick in reversed(kept)), 1.0, *kept]
+
+
+def _plotted(plot: Plot) -> Markup:
+    """A line per value, against 1; how far values of the paper lie, the words of each line say."""
+    lines = [
+        Line(
+            series.name if len(series.marks) == 1 else f"{series.name}, {mark.evidence}",
+            mark.value,
+            mark.low,
+            mark.high,
+            mark.noise_floor,
+            "inconclusive" if mark.hollow else "",
+            "; ".join([mark.words, *(point.words for point in series.published)]),
+        )
+        for series in plot.series
+        for mark in series.marks
+    ]
+    return forest(plot.alt, lines, plot.y_label)
+
+
+KIND = FigureKind("forest", "ratios around 1, one line each, in front of the machine's noise floor", None, _plotted)

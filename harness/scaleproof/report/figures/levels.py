@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaleproof.core.record_schema import Evidence
+from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
 from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
 from scaleproof.report.numbers import exact
 
@@ -28,6 +29,8 @@ CLOSE = 40.0
 NAMES = 0.45
 """Length of the axis behind its last mark, where the names stand, over that of the axis before it."""
 MOST_TICKS = 9
+HEADLINE = (7.6, 4.4)
+"""Inches of a figure that stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class Published:
     recalled: bool
     words: str
     href: str
+    colour: str = INK
 
 
 @styled
@@ -71,31 +75,44 @@ def levels(
     looks: dict[str, Look],
     published: Sequence[Published],
     quantity: str,
-    speedup: bool,
+    ideal: float | str | None,
+    x_label: str = "ranks",
+    size: tuple[float, float] = (5.6, 3.8),
+    named: bool = True,
 ) -> Markup:
-    """One panel over ranks (powers of 2). `speedup`: both axes logarithmic with the diagonal as ideal; else a share
-    with 1 as ideal."""
-    figure, axes = panel(5.6, 3.8)
+    """One panel over ranks (powers of 2). `ideal`: "x" for the diagonal, with both axes logarithmic; a value for a
+    level line; None for no line. `size`: inches. `named`: the name of each curve stands at its end."""
+    figure, axes = panel(*size)
     titles: dict[str, str] = {}
     counts = sorted(
         {1} | {point.ranks for curve in curves for point in curve.points} | {point.ranks for point in published}
     )
     axes.set_xscale("log", base=2)
-    if speedup:
+    if ideal == "x":
         axes.set_yscale("log", base=2)
-    axes.plot(counts, counts if speedup else [1.0] * len(counts), "--", color=MUTED, lw=1.0)
+    if ideal is not None:
+        axes.plot(counts, counts if ideal == "x" else [float(ideal)] * len(counts), "--", color=MUTED, lw=1.0)
     shifts = _asides(curves)
     for place, curve in sorted(enumerate(curves), key=lambda numbered: list(SIZES).index(numbered[1].level)):
         _draw(axes, curve, shifts[place], looks[curve.name], f"l{place}", titles)
     for place, point in enumerate(published):
         (mark,) = axes.plot(
-            point.ranks, point.value, "*", ms=STAR, mew=1.1, mec=INK, mfc=PAGE if point.recalled else INK, zorder=5
+            point.ranks,
+            point.value,
+            "*",
+            ms=STAR,
+            mew=1.1,
+            mec=point.colour,
+            mfc=PAGE if point.recalled else point.colour,
+            zorder=5,
         )
         mark.set_gid(f"paper{place}")
         mark.set_url(point.href)
         titles[f"paper{place}"] = point.words
-    _axes(axes, counts, quantity, speedup)
-    _named(figure, axes, curves, shifts, looks)
+    _axes(axes, counts, quantity, ideal == "x", NAMES if named else 0.0)
+    axes.set_xlabel(x_label)
+    if named:
+        _named(figure, axes, curves, shifts, looks)
     return svg(figure, label, titles)
 
 
@@ -179,16 +196,43 @@ def _named(
         )
 
 
-def _axes(axes: Axes, counts: list[int], quantity: str, speedup: bool) -> None:
+def _axes(axes: Axes, counts: list[int], quantity: str, logarithmic: bool, behind: float) -> None:
     shown = counts[:: max(1, -(-len(counts) // MOST_TICKS))]
-    axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3 * (counts[-1] / counts[0]) ** NAMES)
+    axes.set_xlim(counts[0] / 1.3, counts[-1] * 1.3 * (counts[-1] / counts[0]) ** behind)
     axes.set_xticks(shown, [str(count) for count in shown])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
-    axes.set_xlabel("ranks")
     axes.set_ylabel(quantity)
-    if speedup:
+    if logarithmic:
         axes.yaxis.set_minor_locator(NullLocator())
     else:
         axes.set_ylim(0, max(axes.get_ylim()[1], 1.05))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
+
+
+def _plotted(plot: Plot) -> Markup:
+    curves = [
+        LevelCurve(series.name, level, any(mark.hollow for mark in marks), [_point(mark) for mark in marks])
+        for series in plot.series
+        for level in SIZES
+        if (marks := [mark for mark in series.marks if mark.evidence == level])
+    ]
+    published = [
+        Published(round(point.x), point.value, not point.judged, point.words, point.href, series.look.colour)
+        for series in plot.series
+        for point in series.published
+        if point.x is not None
+    ]
+    return levels(
+        plot.alt, curves, plot.looks, published, plot.y_label, plot.ideal, plot.x_label, HEADLINE, named=False
+    )
+
+
+def _point(mark: Mark) -> LevelPoint:
+    assert mark.x is not None, "this kind has an x axis"
+    return LevelPoint(round(mark.x), mark.value, mark.low, mark.high, mark.words, mark.href)
+
+
+KIND = FigureKind(
+    "levels", "a curve per series and level of evidence over ranks or nodes, with the paper's points", "ranks", _plotted
+)

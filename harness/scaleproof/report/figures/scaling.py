@@ -9,9 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaleproof.report.figures.dots import Dot, draw, median_mark
+from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
 from scaleproof.report.figures.style import MUTED, Look, panel, styled, svg
 from scaleproof.report.numbers import exact
 
+QUANTITY = "throughput (samples/s), higher is better"
 ASIDE = 0.09
 """Octaves between the marks of neighbouring arms: at the same number of ranks they would hide each other."""
 
@@ -29,14 +31,23 @@ class Point:
 
 
 @styled
-def scaling(label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None) -> Markup:
+def scaling(
+    label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None, quantity: str = QUANTITY
+) -> Markup:
     """One panel. `ideal`: samples/s per rank of the ideal line."""
     counts = sorted({point.ranks for points in series.values() for point in points})
-    return _lines(label, series, looks, ideal, counts) if len(counts) > 1 else _strip(label, series, looks)
+    if len(counts) > 1:
+        return _lines(label, series, looks, ideal, counts, quantity)
+    return _strip(label, series, looks, quantity)
 
 
 def _lines(
-    label: str, series: dict[str, list[Point]], looks: dict[str, Look], ideal: float | None, counts: list[int]
+    label: str,
+    series: dict[str, list[Point]],
+    looks: dict[str, Look],
+    ideal: float | None,
+    counts: list[int],
+    quantity: str,
 ) -> Markup:
     figure, axes = panel()
     titles: dict[str, str] = {}
@@ -59,7 +70,7 @@ def _lines(
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(visible=False, axis="x")
     axes.set_xlabel("ranks (arms beside each other)")
-    _values(axes, horizontal=False)
+    _values(axes, quantity, horizontal=False)
     return svg(figure, label, titles)
 
 
@@ -75,7 +86,7 @@ def _aside(name: str, ranks: int, series: dict[str, list[Point]]) -> float:
     return float(2 ** (offset * min(ASIDE, 0.8 / len(here))))
 
 
-def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -> Markup:
+def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look], quantity: str) -> Markup:
     figure, axes = panel(height=0.95 + 0.42 * len(series))
     titles: dict[str, str] = {}
     for place, (name, points) in enumerate(series.items()):
@@ -86,11 +97,25 @@ def _strip(label: str, series: dict[str, list[Point]], looks: dict[str, Look]) -
     axes.set_ylim(len(series) - 0.5, -0.5)
     axes.set_xlim(left=0)
     axes.grid(visible=False, axis="y")
-    _values(axes, horizontal=True)
+    _values(axes, quantity, horizontal=True)
     return svg(figure, label, titles)
 
 
-def _values(axes: Axes, horizontal: bool) -> None:
+def _values(axes: Axes, quantity: str, horizontal: bool) -> None:
     axis = axes.xaxis if horizontal else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
-    axis.set_label_text("throughput (samples/s), higher is better")
+    axis.set_label_text(quantity)
+
+
+def _plotted(plot: Plot) -> Markup:
+    points = {series.name: [_point(mark) for mark in series.marks] for series in plot.series if series.marks}
+    return scaling(plot.alt, points, plot.looks, None, plot.y_label)
+
+
+def _point(mark: Mark) -> Point:
+    assert mark.x is not None, "this kind has an x axis"
+    dots = [Dot(mark.x, one.value, one.hollow, one.words, one.href) for one in mark.launches]
+    return Point(round(mark.x), mark.value, mark.low, mark.high, mark.hollow, dots)
+
+
+KIND = FigureKind("scaling", "a curve per series over ranks with every launch as a dot", "ranks", _plotted)

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from markupsafe import Markup
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from scaleproof.report.figures.style import PAGE, Look, panel, styled, svg
+from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
+from scaleproof.report.figures.style import MUTED, PAGE, Look, panel, styled, svg
 from scaleproof.report.numbers import exact, nbytes, significant
+
+
+ASIDE = 0.22
+"""Octaves between neighbouring series of a figure that stands alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +30,23 @@ class SizePoint:
 
 @styled
 def sizes(
-    label: str, series: dict[str, list[SizePoint]], looks: dict[str, Look], quantity: str, counts: bool = False
+    label: str,
+    series: dict[str, list[SizePoint]],
+    looks: dict[str, Look],
+    quantity: str,
+    counts: bool = False,
+    ideal: float | None = None,
+    size: tuple[float, float] = (5.0, 3.5),
+    x_label: str = "message size",
+    aside: float = 0.0,
 ) -> Markup:
-    """One panel; sizes of 0 have no place on it, and on a logarithmic axis neither have values of 0."""
-    figure, axes = panel()
+    """One panel; sizes of 0 have no place on it, and on a logarithmic axis neither have values of 0. `ideal`: a level
+    dashed line. `aside`: octaves between the marks of neighbouring series, so that intervals do not hide each other."""
+    figure, axes = panel(*size)
     titles: dict[str, str] = {}
-    axes.set(xscale="log", yscale="linear" if counts else "log", xlabel="message size", ylabel=quantity)
+    axes.set(xscale="log", yscale="linear" if counts else "log", xlabel=x_label, ylabel=quantity)
+    if ideal is not None:
+        axes.axhline(ideal, ls="--", color=MUTED, lw=1.0)
     for place, (name, found) in enumerate(series.items()):
         look = looks[name]
         points = [
@@ -38,14 +54,14 @@ def sizes(
             for point in sorted(found, key=lambda point: point.nbytes)
             if point.nbytes > 0 and (counts or point.median > 0)
         ]
-        axes.plot(
-            [point.nbytes for point in points], [point.median for point in points], ls=look.line, color=look.colour
-        )
+        shift = 2 ** (aside * (place - (len(series) - 1) / 2))
+        x = [point.nbytes * shift for point in points]
+        axes.plot(x, [point.median for point in points], ls=look.line, color=look.colour)
         for index, point in enumerate(points):
             if point.low is not None and point.high is not None:
-                axes.plot([point.nbytes, point.nbytes], [point.low, point.high], "-", color=look.colour, lw=1.5)
+                axes.plot([x[index], x[index]], [point.low, point.high], "-", color=look.colour, lw=1.5)
             (mark,) = axes.plot(
-                point.nbytes,
+                x[index],
                 point.median,
                 look.marker,
                 ms=5.5,
@@ -67,3 +83,19 @@ def sizes(
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     return svg(figure, label, titles)
+
+
+def _plotted(plot: Plot) -> Markup:
+    series = {one.name: [_point(mark) for mark in one.marks] for one in plot.series if one.marks}
+    ideal = plot.ideal if isinstance(plot.ideal, float) else None
+    return sizes(
+        plot.alt, series, plot.looks, plot.y_label, ideal=ideal, size=(7.6, 4.2), x_label=plot.x_label, aside=ASIDE
+    )
+
+
+def _point(mark: Mark) -> SizePoint:
+    assert mark.x is not None, "this kind has an x axis"
+    return SizePoint(round(mark.x), mark.value, mark.low, mark.high, mark.hollow)
+
+
+KIND = FigureKind("sizes", "a curve per series over message sizes, both axes logarithmic", "message sizes", _plotted)

@@ -129,6 +129,15 @@ def looks(arms: dict[str, str | None]) -> dict[str, Look]:
     return found
 
 
+def series_looks(transports: dict[str, str | None]) -> dict[str, Look]:
+    """A look per series of a figure that a suite declares: that of its transport where every series has another one,
+    else colours and markers in the order of the series."""
+    names = [name for name in transports.values() if name]
+    if len(names) == len(set(names)) == len(transports):
+        return looks(transports)
+    return {name: Look(name, place % NONE, MARKERS[place % len(MARKERS)], 0) for place, name in enumerate(transports)}
+
+
 def part_colour(index: int) -> str:
     """The stand-in of --p0 to --p6, the parts of a step."""
     return f"#0600{index:02x}"

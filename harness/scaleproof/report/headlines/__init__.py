@@ -1,0 +1,1 @@
+"""The figures that a suite declares in figures.yaml: its page begins with them."""

@@ -1,0 +1,77 @@
+"""The form of figures.yaml: the figures that carry what a paper or a suite says, in the order of its page."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class XAxis(_Form):
+    """What the x axis counts."""
+
+    label: str = Field(description="Words under the axis, with the unit.")
+    field: str = Field(description="Field of the case that x is; `nbytes` for metrics per message size.")
+    row: str | None = Field(None, description="Key of a published row's `x` that holds its place on this axis.")
+    offset: int = Field(0, description="Added to the field, where some ranks are not what the axis counts.")
+
+
+class YAxis(_Form):
+    """What the y axis shows."""
+
+    label: str = Field(description="Words beside the axis, with the unit and which way is better.")
+    log: bool = Field(False, description="Logarithmic axis.")
+    ideal: Literal["x"] | float | None = Field(None, description="A dashed line: `x` for y = x, or a value.")
+    inverse: bool = Field(
+        False, description="Ratios are `against` over `select`: a time that is halved is twice as fast."
+    )
+    percent_as_ratio: bool = Field(False, description="Values in percent more are drawn as ratios: 169 % as 2.69.")
+
+
+class SeriesForm(_Form):
+    """One series: the value of a claim, or the figure's metric over the selected launches."""
+
+    name: str = Field(description="Its entry in the legend.")
+    claim: str | None = Field(None, description="Id of a claim whose value and interval are drawn.")
+    select: dict[str, Any] = Field({}, description="Fields of the cases whose launches are drawn.")
+    against: dict[str, Any] | None = Field(None, description="Fields of the cases that a ratio is taken against.")
+    published: tuple[str, ...] = Field((), description="Ids of rows of published.yaml that are drawn beside ours.")
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> SeriesForm:
+        if bool(self.claim) == bool(self.select):
+            raise ValueError(f"series {self.name!r} needs 'claim' or 'select', one of them")
+        if self.claim and self.against is not None:
+            raise ValueError(f"series {self.name!r}: a claim has its own 'against'; leave it out here")
+        return self
+
+
+class FigureForm(_Form):
+    """One entry of figures.yaml."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = Field(description="Its anchor on the page.")
+    kind: str = Field(description="Name of a kind of figure (report/figures).")
+    title: str = Field(description="Heading above the figure.")
+    caption: str = Field(description="What the figure shows and how to read it.")
+    alt: str = Field(description="The figure in words, for readers who do not see it.")
+    experiment: str | None = Field(None, description="Experiment whose launches `select` chooses from.")
+    metric: str | None = Field(None, description="Metric of the launches that `select` chooses.")
+    x: XAxis | None = Field(None, description="The x axis, for kinds that have one.")
+    y: YAxis = Field(description="The y axis.")
+    over: tuple[str, ...] = Field(
+        (), description="Fields whose true value is known as a range only: intervals are around all of it."
+    )
+    series: Annotated[tuple[SeriesForm, ...], Field(min_length=1)]
+    claims: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="Ids of the claims that this figure is about: links to them follow it."
+    )
+
+    @model_validator(mode="after")
+    def _selected_series_have_a_metric(self) -> FigureForm:
+        if any(series.select for series in self.series) and not (self.metric and self.experiment):
+            raise ValueError(f"{self.id}: series that 'select' need 'metric' and 'experiment'")
+        return self

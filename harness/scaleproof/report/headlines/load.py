@@ -1,0 +1,152 @@
+"""Reads a suite's figures.yaml and checks every name in it; one line for the first mistake."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from scaleproof.claims.load import Claim, load_claims, load_published
+from scaleproof.claims.metrics import Metric, suite_metrics
+from scaleproof.claims.schema import PublishedRow
+from scaleproof.report.figures.kinds import kinds
+from scaleproof.report.headlines.form import FigureForm, SeriesForm
+from scaleproof.spec.experiment import CASES
+from scaleproof.spec.locate import Document, Key, read_document
+from scaleproof.spec.messages import options_of, phrase
+from scaleproof.spec.registry import nearest
+from scaleproof.spec.suite import Suite
+
+FILE = "figures.yaml"
+SIZE = "nbytes"
+"""Name of the x axis of metrics per message size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headlines:
+    """The figures of a suite with what their names stand for."""
+
+    figures: tuple[FigureForm, ...]
+    claims: Mapping[str, Claim]
+    rows: Mapping[str, PublishedRow]
+    metrics: Mapping[str, Metric]
+
+
+def load_headlines(suite: Suite) -> Headlines | None:
+    """The suite's figures in the order of figures.yaml; None without the file. SpecError with file, line and key for
+    the first thing wrong."""
+    if not (suite.folder / FILE).exists():
+        return None
+    document = read_document(suite.folder / FILE)
+    entries = document.data or []
+    if not isinstance(entries, list):
+        raise document.error((), "not a list of figures, each '- id: ...'")
+    figures = tuple(_parse(document, index, entry) for index, entry in enumerate(entries))
+    claims = {claim.form.id: claim for claim in load_claims(suite)}
+    headlines = Headlines(figures, claims, load_published(suite.folder), suite_metrics(suite.folder))
+    seen: set[str] = set()
+    for index, figure in enumerate(figures):
+        if figure.id in seen:
+            raise document.error((index, "id"), f"{figure.id!r} is there twice")
+        seen.add(figure.id)
+        _check(document, index, figure, suite, headlines)
+    return headlines
+
+
+def _parse(document: Document, index: int, entry: Any) -> FigureForm:
+    try:
+        return FigureForm.model_validate(entry)
+    except ValidationError as failed:
+        error = failed.errors(include_url=False)[0]
+    location = tuple(part for part in error["loc"] if part not in ("literal['x']", "float"))
+    form = _form_around(FigureForm, location)
+    field = str(location[-1]) if location else ""
+    raise document.error((index, *location), phrase(error, list(form.model_fields), options_of(form, field)))
+
+
+def _form_around(form: type[BaseModel], location: Key) -> type[BaseModel]:
+    """The form whose field an error's location ends in."""
+    for part in location[:-1]:
+        if isinstance(part, str) and part in form.model_fields:
+            form = next(_forms_in(form.model_fields[part].annotation), form)
+    return form
+
+
+def _forms_in(annotation: Any) -> Iterable[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in typing.get_args(annotation):
+        yield from _forms_in(part)
+
+
+def _check(document: Document, index: int, figure: FigureForm, suite: Suite, known: Headlines) -> None:
+    def expect(key: Key, what: str, name: str, names: Iterable[str]) -> None:
+        names = list(names)
+        if name not in names:
+            raise document.error((index, *key), f"unknown {what} {name!r}; {nearest(name, names)}")
+
+    fields = sorted({name for case in CASES.values() for name in case.model_fields})
+    expect(("kind",), "kind of figure", figure.kind, kinds())
+    if figure.experiment is not None:
+        expect(("experiment",), "experiment", figure.experiment, suite.experiments)
+    if figure.metric is not None:
+        expect(("metric",), "metric", figure.metric, known.metrics)
+        _check_metric(document, index, figure, known.metrics[figure.metric])
+    _check_x(document, index, figure)
+    if figure.x is not None:
+        expect(("x", "field"), "field of a case", figure.x.field, [*fields, SIZE])
+    for place, name in enumerate(figure.over):
+        expect(("over", place), "field of a case", name, fields)
+    for place, name in enumerate(figure.claims):
+        expect(("claims", place), "claim", name, known.claims)
+    for number, series in enumerate(figure.series):
+        key: Key = ("series", number)
+        if series.claim is not None:
+            expect((*key, "claim"), "claim", series.claim, known.claims)
+        for part, selection in (("select", series.select), ("against", series.against or {})):
+            for name in selection:
+                expect((*key, part, name), "field of a case", name, fields)
+        for place, name in enumerate(series.published):
+            expect((*key, "published", place), "row of published.yaml", name, known.rows)
+        _check_units(document, (index, *key), figure, series, known)
+
+
+def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:
+    if metric.launch is None and metric.size is None and metric.ratio_of is None:
+        raise document.error(
+            (index, "metric"),
+            f"metric {metric.name!r} has no value per launch; draw the claims that use it: series with 'claim'",
+        )
+    if metric.ratio_of and any(series.select and series.against is None for series in figure.series):
+        raise document.error((index, "metric"), f"metric {metric.name!r} compares: every series gives 'against'")
+    if metric.size and (figure.x is None or figure.x.field != SIZE):
+        raise document.error((index, "metric"), f"metric {metric.name!r} is per message size: x has 'field: {SIZE}'")
+
+
+def _check_x(document: Document, index: int, figure: FigureForm) -> None:
+    counted = kinds()[figure.kind].x
+    if counted is None and figure.x is not None:
+        raise document.error((index, "x"), f"kind {figure.kind!r} has no x axis: it has a line per series")
+    if counted is not None and figure.x is None:
+        raise document.error((index, "kind"), f"kind {figure.kind!r} needs 'x': {counted}")
+    if figure.x is not None and any(series.claim for series in figure.series):
+        raise document.error((index, "series"), "a claim has no place on an x axis; choose a kind without one")
+
+
+def _check_units(document: Document, key: Key, figure: FigureForm, series: SeriesForm, known: Headlines) -> None:
+    """All claims of a figure share an axis."""
+    if series.claim is None:
+        return
+    first = next(other.claim for other in figure.series if other.claim)
+    unit, other = (_unit(known.claims[name], figure.y.percent_as_ratio) for name in (series.claim, first))
+    if unit != other:
+        raise document.error(
+            (*key, "claim"), f"{series.claim!r} is in {unit!r}, {first!r} in {other!r}: they share no axis"
+        )
+
+
+def _unit(claim: Claim, percent_as_ratio: bool) -> str:
+    return "x" if percent_as_ratio and claim.unit == "%" else claim.unit

@@ -1,0 +1,235 @@
+"""The values of a headline figure: from verdicts, or from the launches that a series selects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaleproof.claims.launch import times_count
+from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.pool import chosen
+from scaleproof.claims.schema import ClaimResult, PublishedRow
+from scaleproof.report.data import Run, SuiteData, anchor
+from scaleproof.report.figures.kinds import Launch, Mark, PublishedPoint
+from scaleproof.report.groups import grouped, summary
+from scaleproof.report.headlines.form import FigureForm, SeriesForm, XAxis
+from scaleproof.report.headlines.load import SIZE
+from scaleproof.report.numbers import bracket, nbytes, significant
+from scaleproof.report.verdicts import PROVENANCE
+from scaleproof.stats import predictions
+from scaleproof.stats.bootstrap import ratio_interval
+from scaleproof.stats.intervals import median
+
+Bounded = tuple[float, float | None, float | None]
+"""A value and its interval, whose ends may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A launch with its value."""
+
+    run: Run
+    value: float
+
+
+def marks_of_claim(figure: FigureForm, series: SeriesForm, data: SuiteData) -> tuple[Mark, ...]:
+    """One per level of evidence at which the claim has a value."""
+    results = [result for result in data.claims if result.id == series.claim and result.ours is not None]
+    return tuple(_mark_of_claim(figure, series.name, result, data) for result in results)
+
+
+def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, data: SuiteData) -> Mark:
+    assert result.ours is not None
+    ends = (result.interval.low, result.interval.high) if result.interval else (None, None)
+    value, low, high = (_in_unit(figure, result.unit, number) for number in (result.ours, *ends))
+    assert value is not None
+    words = f"{name}, {data.evidence_of(result) or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
+    evidence = result.evidence or "measured"
+    href = f"#claim-{anchor(result.id)}"
+    return Mark(None, value, low, high, evidence, evidence != "measured", words, href, result.noise_floor)
+
+
+def _in_unit(figure: FigureForm, unit: str, value: float | None) -> float | None:
+    """The value on the figure's axis: a gain in percent becomes a ratio where the figure says so."""
+    if value is None or not (figure.y.percent_as_ratio and unit == "%"):
+        return value
+    return 1 + value / 100
+
+
+def runs_of(figure: FigureForm, select: Mapping[str, Any], data: SuiteData) -> list[Run]:
+    """The launches of the figure's experiment that ended well and that a claim with this `select` could use."""
+    return [
+        run
+        for run in data.runs
+        if run.status == "ok"
+        and run.record is not None
+        and run.record.case.experiment == figure.experiment
+        and times_count(run.record)
+        and chosen(run.record.case, select)
+    ]
+
+
+def marks_of_launches(
+    figure: FigureForm, series: SeriesForm, metric: Metric, data: SuiteData
+) -> tuple[list[Mark], list[Run]]:
+    """One mark per place on the x axis and level of evidence, and the launches that they come from."""
+    selected = runs_of(figure, series.select, data)
+    base = [] if series.against is None else runs_of(figure, series.against, data)
+    marks: list[Mark] = []
+    used: list[Run] = []
+    for x in _places(figure.x, selected):
+        here = [run for run in selected if _is_at(figure.x, run, x)]
+        for same_level in grouped(here, lambda run: _record(run).evidence).values():
+            mark = _mark(figure, series, metric, same_level, base, x)
+            if mark is not None:
+                marks.append(mark)
+                used += same_level
+    return marks, list({run.launch: run for run in used}.values())
+
+
+def _places(axis: XAxis | None, runs: Sequence[Run]) -> list[float | None]:
+    """The values of the x field that the launches have."""
+    if axis is None:
+        return [None]
+    if axis.field == SIZE:
+        return sorted({size for run in runs for size in getattr(_record(run).case, "sizes", ())})
+    values = {getattr(_record(run).case, axis.field, None) for run in runs}
+    return sorted(value for value in values if value is not None)
+
+
+def _is_at(axis: XAxis | None, run: Run, x: float | None) -> bool:
+    case = _record(run).case
+    if axis is None:
+        return True
+    return x in getattr(case, "sizes", ()) if axis.field == SIZE else getattr(case, axis.field, None) == x
+
+
+def _mark(
+    figure: FigureForm, series: SeriesForm, metric: Metric, runs: Sequence[Run], base: Sequence[Run], x: float | None
+) -> Mark | None:
+    level = _record(runs[0]).evidence
+    size = int(x) if x is not None and figure.x is not None and figure.x.field == SIZE else None
+    points: list[Bounded] = []
+    launches: list[Launch] = []
+    for same in grouped(runs, lambda run: tuple(_field(run, name) for name in figure.over)).values():
+        ours = _values(same, metric, size)
+        if series.against is None:
+            points += [_absolute(ours)] if ours else []
+            launches += [_launch(series.name, one) for one in ours]
+        elif ours:
+            theirs = _values(_base_of(same[0], base, figure.over), metric, size)
+            points += [_ratio(figure, metric, ours, theirs)] if theirs else []
+    if not points:
+        return None
+    value, low, high = _around(points)
+    offset = figure.x.offset if figure.x is not None else 0
+    place = None if x is None else x + offset
+    words = f"{series.name}{_place_words(size, place)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
+    hollow = any(run.hollow for run in runs)
+    return Mark(place, value, low, high, level, hollow, words, f"runs/{runs[0].launch}.html", None, tuple(launches))
+
+
+def _place_words(size: int | None, place: float | None) -> str:
+    if place is None:
+        return ""
+    return f" at {nbytes(size) if size is not None else significant(place)}"
+
+
+def _launch(name: str, one: Measured) -> Launch:
+    words = f"{name}, launch {one.run.launch}: {significant(one.value)}"
+    return Launch(one.value, one.run.hollow, words, f"runs/{one.run.launch}.html")
+
+
+def _base_of(run: Run, base: Sequence[Run], over: Sequence[str]) -> list[Run]:
+    """The base's launches at the same level of evidence and at the same point of a range, as far as the base has it."""
+    same = [other for other in base if _record(other).evidence == _record(run).evidence]
+    for name in over:
+        alike = [other for other in same if _field(other, name) == _field(run, name)]
+        same = alike or same
+    return same
+
+
+def _values(runs: Sequence[Run], metric: Metric, size: int | None) -> list[Measured]:
+    values = [(run, _value(run, metric, size)) for run in runs]
+    return [Measured(run, value) for run, value in values if value is not None]
+
+
+def _value(run: Run, metric: Metric, size: int | None) -> float | None:
+    measured = METRICS[metric.ratio_of] if metric.ratio_of else metric
+    if measured.size is None:
+        return run.metric(measured.name)
+    return None if size is None else measured.by_size(_record(run), run.samples).get(size)
+
+
+def _absolute(values: Sequence[Measured]) -> Bounded:
+    if _record(values[0].run).evidence == "simulated":
+        return _predicted(_by_repetition(values))
+    found = summary(one.value for one in values)
+    return found.median, found.low, found.high
+
+
+def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Bounded:
+    above, below = (base, ours) if figure.y.inverse else (ours, base)
+    if _record(ours[0].run).evidence == "simulated":
+        ratio = _predicted(predictions.ratios(_by_repetition(above), _by_repetition(below)))
+    else:
+        tops, bottoms = [one.value for one in above], [one.value for one in below]
+        same = {one.run.launch for one in ours} == {one.run.launch for one in base}
+        interval = None if same else ratio_interval(tops, bottoms)
+        value = median(tops) / median(bottoms)
+        ratio = (value, interval.low, interval.high) if interval else (value, None, None)
+    times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
+    value, low, high = ratio
+    return value / times, None if low is None else low / times, None if high is None else high / times
+
+
+def _by_repetition(values: Sequence[Measured]) -> dict[int, float]:
+    """Predictions by repetition: 0 is the prediction, the others are draws from its inputs."""
+    return dict(predictions.by_repetition([(_record(one.run).plan_index, one.value) for one in values]))
+
+
+def _predicted(values: Mapping[int, float]) -> Bounded:
+    interval = predictions.spread(values)
+    central = predictions.central(values)
+    return (central, interval.low, interval.high) if interval else (central, None, None)
+
+
+def _around(points: Sequence[Bounded]) -> Bounded:
+    """One point as it is; of several the middle, with an interval around all of theirs where each has one."""
+    if len(points) == 1:
+        return points[0]
+    middle = median([value for value, _, _ in points])
+    lows = [low for _, low, _ in points if low is not None]
+    highs = [high for *_, high in points if high is not None]
+    known = len(lows) == len(highs) == len(points)
+    return (middle, min(lows), max(highs)) if known else (middle, None, None)
+
+
+def published_points(
+    figure: FigureForm, series: SeriesForm, rows: Mapping[str, PublishedRow], known_claims: set[str]
+) -> tuple[PublishedPoint, ...]:
+    """The rows that the series names, and that of its claim; a row without a value has no place."""
+    names = dict.fromkeys([*([series.claim] if series.claim in rows else []), *series.published])
+    points = (_published(figure, rows[name], known_claims) for name in names if name is not None)
+    return tuple(point for point in points if point is not None)
+
+
+def _published(figure: FigureForm, row: PublishedRow, known_claims: set[str]) -> PublishedPoint | None:
+    value = _in_unit(figure, row.unit, row.value)
+    x = row.x.get(figure.x.row or figure.x.field) if figure.x is not None else None
+    if value is None or (figure.x is not None and not isinstance(x, int | float)):
+        return None
+    judged = row.gate and not row.provenance.startswith("memory")
+    note = "" if judged else f"; not judged: {PROVENANCE[row.provenance]}"
+    href = f"#claim-{anchor(row.id)}" if row.id in known_claims else "#claims"
+    return PublishedPoint(x, float(value), judged, f"the paper, {row.id}: {significant(float(value))}{note}", href)
+
+
+def _record(run: Run) -> Any:
+    assert run.record is not None, "only launches that left a record have values"
+    return run.record
+
+
+def _field(run: Run, name: str) -> Any:
+    return getattr(_record(run).case, name, None)

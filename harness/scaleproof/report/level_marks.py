@@ -1,0 +1,41 @@
+"""Entries of a legend for levels of evidence and for the paper's points."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from markupsafe import Markup
+
+from scaleproof.core.record_schema import Evidence
+
+STAR = "M14 1l1.600 4.200 4.400.2-3.500 2.800 1.200 4.300-3.700-2.500-3.700 2.500 1.200-4.300-3.500-2.800 4.400-.2z"
+_LEVELS: dict[Evidence, tuple[str, str]] = {
+    "measured": ("var(--muted)", '<path d="M1 7h26" stroke-width="1.8"/><circle cx="14" cy="7" r="4"/>'),
+    "emulated": ("var(--page)", '<path d="M1 7h26" stroke-width="1.4"/><circle cx="14" cy="7" r="4"/>'),
+    "simulated": (
+        "var(--page)",
+        '<path d="M1 7h26" stroke-width="1" stroke-dasharray="4 2"/><circle cx="14" cy="7" r="2"/>',
+    ),
+}
+_PUBLISHED = {
+    True: ("var(--ink)", "the paper"),
+    False: ("var(--page)", "the paper, recalled or derived: never judged"),
+}
+
+
+def level_marks(levels: Collection[Evidence], published: Collection[bool]) -> list[tuple[Markup, str]]:
+    """One entry per level that occurs, then the paper's points: judged ones filled (True), others hollow (False)."""
+    entries = [
+        (_svg(fill, "var(--muted)", shape), level) for level, (fill, shape) in _LEVELS.items() if level in levels
+    ]
+    stars = [
+        (_svg(fill, "var(--ink)", f'<path d="{STAR}"/>'), words)
+        for judged, (fill, words) in _PUBLISHED.items()
+        if judged in published
+    ]
+    return [*entries, *stars]
+
+
+def _svg(fill: str, ink: str, shape: str) -> Markup:
+    frame = Markup('<svg viewBox="0 0 28 14" aria-hidden="true" fill="{}" stroke="{}">{}</svg>')
+    return frame.format(fill, ink, Markup(shape))
