@@ -12,7 +12,6 @@ from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
 from scaleproof.report.figures.style import MUTED, PAGE, Look, panel, styled, svg
 from scaleproof.report.numbers import exact, nbytes, significant
 
-
 ASIDE = 0.22
 """Octaves between neighbouring series of a figure that stands alone."""
 

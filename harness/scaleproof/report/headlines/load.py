@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from scaleproof.claims.load import Claim, load_claims, load_published
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.claims.schema import PublishedRow
 from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
 from scaleproof.spec.experiment import CASES
@@ -75,43 +75,48 @@ def _form_around(form: type[BaseModel], location: Key) -> type[BaseModel]:
     return form
 
 
-def _forms_in(annotation: Any) -> Iterable[type[BaseModel]]:
+def _forms_in(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in typing.get_args(annotation):
         yield from _forms_in(part)
 
 
-def _check(document: Document, index: int, figure: FigureForm, suite: Suite, known: Headlines) -> None:
-    def expect(key: Key, what: str, name: str, names: Iterable[str]) -> None:
-        names = list(names)
-        if name not in names:
-            raise document.error((index, *key), f"unknown {what} {name!r}; {nearest(name, names)}")
+def _expect(document: Document, key: Key, what: str, name: str, names: Iterable[str]) -> None:
+    known = list(names)
+    if name not in known:
+        raise document.error(key, f"unknown {what} {name!r}; {nearest(name, known)}")
 
-    fields = sorted({name for case in CASES.values() for name in case.model_fields})
-    expect(("kind",), "kind of figure", figure.kind, kinds())
+
+def _case_fields() -> list[str]:
+    return sorted({name for case in CASES.values() for name in case.model_fields})
+
+
+def _check(document: Document, index: int, figure: FigureForm, suite: Suite, known: Headlines) -> None:
+    _expect(document, (index, "kind"), "kind of figure", figure.kind, kinds())
     if figure.experiment is not None:
-        expect(("experiment",), "experiment", figure.experiment, suite.experiments)
+        _expect(document, (index, "experiment"), "experiment", figure.experiment, suite.experiments)
     if figure.metric is not None:
-        expect(("metric",), "metric", figure.metric, known.metrics)
+        _expect(document, (index, "metric"), "metric", figure.metric, known.metrics)
         _check_metric(document, index, figure, known.metrics[figure.metric])
     _check_x(document, index, figure)
-    if figure.x is not None:
-        expect(("x", "field"), "field of a case", figure.x.field, [*fields, SIZE])
     for place, name in enumerate(figure.over):
-        expect(("over", place), "field of a case", name, fields)
+        _expect(document, (index, "over", place), "field of a case", name, _case_fields())
     for place, name in enumerate(figure.claims):
-        expect(("claims", place), "claim", name, known.claims)
-    for number, series in enumerate(figure.series):
-        key: Key = ("series", number)
-        if series.claim is not None:
-            expect((*key, "claim"), "claim", series.claim, known.claims)
-        for part, selection in (("select", series.select), ("against", series.against or {})):
-            for name in selection:
-                expect((*key, part, name), "field of a case", name, fields)
-        for place, name in enumerate(series.published):
-            expect((*key, "published", place), "row of published.yaml", name, known.rows)
-        _check_units(document, (index, *key), figure, series, known)
+        _expect(document, (index, "claims", place), "claim", name, known.claims)
+    for place, series in enumerate(figure.series):
+        _check_series(document, (index, "series", place), figure, series, known)
+
+
+def _check_series(document: Document, key: Key, figure: FigureForm, series: SeriesForm, known: Headlines) -> None:
+    if series.claim is not None:
+        _expect(document, (*key, "claim"), "claim", series.claim, known.claims)
+    for part, selection in (("select", series.select), ("against", series.against or {})):
+        for name in selection:
+            _expect(document, (*key, part, name), "field of a case", name, _case_fields())
+    for place, name in enumerate(series.published):
+        _expect(document, (*key, "published", place), "row of published.yaml", name, known.rows)
+    _check_units(document, key, figure, series, known)
 
 
 def _check_metric(document: Document, index: int, figure: FigureForm, metric: Metric) -> None:
@@ -132,6 +137,8 @@ def _check_x(document: Document, index: int, figure: FigureForm) -> None:
         raise document.error((index, "x"), f"kind {figure.kind!r} has no x axis: it has a line per series")
     if counted is not None and figure.x is None:
         raise document.error((index, "kind"), f"kind {figure.kind!r} needs 'x': {counted}")
+    if figure.x is not None:
+        _expect(document, (index, "x", "field"), "field of a case", figure.x.field, [*_case_fields(), SIZE])
     if figure.x is not None and any(series.claim for series in figure.series):
         raise document.error((index, "series"), "a claim has no place on an x axis; choose a kind without one")
 
@@ -140,7 +147,8 @@ def _check_units(document: Document, key: Key, figure: FigureForm, series: Serie
     """All claims of a figure share an axis."""
     if series.claim is None:
         return
-    first = next(other.claim for other in figure.series if other.claim)
+    first = next(other.claim for other in figure.series if other.claim in known.claims)
+    assert first is not None, "this series has a claim itself"
     unit, other = (_unit(known.claims[name], figure.y.percent_as_ratio) for name in (series.claim, first))
     if unit != other:
         raise document.error(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from scaleproof.claims.schema import ClaimResult
+from scaleproof.claims.claims_file import ClaimResult
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot, Series, kinds
 from scaleproof.report.figures.style import Look, key_mark, series_looks

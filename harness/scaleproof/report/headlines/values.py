@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaleproof.claims.launch import times_count
+from scaleproof.claims.claim_form import PublishedRow
+from scaleproof.claims.claims_file import ClaimResult
+from scaleproof.claims.finished_launch import times_count
+from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
-from scaleproof.claims.pool import chosen
-from scaleproof.claims.schema import ClaimResult, PublishedRow
+from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run, SuiteData, anchor
 from scaleproof.report.figures.kinds import Launch, Mark, PublishedPoint
 from scaleproof.report.groups import grouped, summary
@@ -45,7 +47,7 @@ def _mark_of_claim(figure: FigureForm, name: str, result: ClaimResult, data: Sui
     value, low, high = (_in_unit(figure, result.unit, number) for number in (result.ours, *ends))
     assert value is not None
     words = f"{name}, {data.evidence_of(result) or 'arithmetic'}: {significant(value)} {bracket(low, high)}".rstrip()
-    evidence = result.evidence or "measured"
+    evidence: Evidence = result.evidence or "measured"
     href = f"#claim-{anchor(result.id)}"
     return Mark(None, value, low, high, evidence, evidence != "measured", words, href, result.noise_floor)
 

@@ -1,0 +1,222 @@
+"""The figures that a suite declares: first on its page, from verdicts and launches, each mistake one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scaleproof.claims.claims_file import ClaimResult
+from scaleproof.report.build import build
+from scaleproof.report.data import load
+from scaleproof.report.figures.kinds import kinds
+from scaleproof.report.headlines.load import load_headlines
+from scaleproof.report.headlines.page import headlines
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.suite import Suite, list_suites, load_suite
+from tests.unit.report.report_results import claim, example
+
+ROOT = Path(__file__).parents[3]
+PUBLISHED = """
+rows:
+  - {id: example.claim0, paper: x, statement: It scales., metric: speedup, unit: x, direction: higher, x: {nodes: 4},
+     value: 3.5, baseline: one, where: abstract, source: the paper, provenance: paper, gate: true}
+  - {id: example.recalled, paper: x, statement: It scales., metric: speedup, unit: x, direction: higher, x: {nodes: 2},
+     value: 1.9, baseline: one, where: null, source: memory, provenance: memory_low, gate: false}
+"""
+CLAIMS = """
+- {id: example.claim0, experiment: throughput, metric: speedup, select: {arm: tcp, ranks: 4}, against: {arm: alone},
+   rule: {name: within, tolerance: 0.2, neutral: 1}}
+- {id: example.recalled, needs: more nodes}
+"""
+FIGURES = """
+- id: headline-speedup
+  kind: levels
+  title: Speed-up over nodes
+  caption: What the paper says, <and> ours.
+  alt: A rising "curve"
+  experiment: throughput
+  metric: speedup
+  x: {label: nodes, field: ranks, row: nodes}
+  y: {label: speed-up, ideal: x}
+  series:
+    - name: tcp
+      select: {arm: tcp}
+      against: {arm: alone}
+      published: [example.claim0, example.recalled]
+    - name: never run
+      select: {arm: tcp, ranks: 1024}
+      against: {arm: alone}
+  claims: [example.claim0, example.recalled]
+- id: headline-verdicts
+  kind: dots
+  title: The claim
+  caption: A value beside the paper's.
+  alt: One row
+  y: {label: speed-up, ideal: 1}
+  series: [{name: speed-up, claim: example.claim0}]
+  claims: [example.claim0]
+- id: headline-nothing
+  kind: scaling
+  title: To come
+  caption: Nothing yet.
+  alt: Nothing
+  experiment: throughput
+  metric: throughput
+  x: {label: nodes, field: ranks}
+  y: {label: throughput}
+  series: [{name: never run, select: {ranks: 1024}}]
+  claims: [example.recalled]
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Suite, str]:
+    """Results, the suite with figures, and its page."""
+    root = tmp_path_factory.mktemp("headlines")
+    results, suite = example(root)
+    write_files(suite.folder)
+    page = build(results, root / "reports", "smoke", [suite]).with_name("example.html")
+    return results, suite, page.read_text()
+
+
+def write_files(folder: Path) -> None:
+    (folder / "published.yaml").write_text(PUBLISHED)
+    (folder / "claims.yaml").write_text(CLAIMS)
+    (folder / "figures.yaml").write_text(FIGURES)
+
+
+def test_a_page_begins_with_the_declared_figures_in_their_order(made: tuple[Path, Suite, str]) -> None:
+    ids = re.findall(r'<section id="([^"]+)"', made[2])
+    assert ids[:3] == ["headline-speedup", "headline-verdicts", "headline-nothing"]
+    assert len(ids) > 3, "the other figures follow"
+
+
+def test_a_figure_has_caption_alternative_text_and_links_to_its_claims(made: tuple[Path, Suite, str]) -> None:
+    section = made[2].split('<section id="headline-speedup"')[1].split("</section>")[0]
+    assert "What the paper says, &lt;and&gt; ours." in section
+    assert 'aria-label="A rising &quot;curve&quot;"' in section
+    assert '<a href="#claim-example.claim0">example.claim0</a>' in section
+
+
+def test_points_of_the_paper_say_whether_they_are_judged(made: tuple[Path, Suite, str]) -> None:
+    figure = headlines(load(made[0], "smoke", [made[1]])[0])[0]
+    assert [line.split(",")[4:6] for line in figure.section.csv.splitlines() if "published" in line] == [
+        ["4", "3.5"],
+        ["2", "1.9"],
+    ]
+    section = made[2].split('<section id="headline-speedup"')[1].split("</section>")[0]
+    assert "example.recalled: 1.90; not judged: recalled" in section
+    assert "the paper, recalled or derived: never judged" in section
+
+
+def test_ours_have_intervals_and_their_level_of_evidence(made: tuple[Path, Suite, str]) -> None:
+    figure = headlines(load(made[0], "smoke", [made[1]])[0])[0]
+    ours = [line.split(",") for line in figure.section.csv.splitlines() if ",ours," in line]
+    assert [row[4] for row in ours] == ["2", "4"] and {row[3] for row in ours} == {"measured"}
+    assert all(float(row[6]) <= float(row[5]) <= float(row[7]) for row in ours if row[6])
+    assert any(row[6] for row in ours), "six launches a side give an interval"
+
+
+def test_values_of_a_claim_are_those_of_its_verdict(made: tuple[Path, Suite, str]) -> None:
+    verdict: ClaimResult = claim("reproduced", 0, ())
+    figure = headlines(load(made[0], "smoke", [made[1]])[0])[1]
+    assert verdict.interval is not None
+    row = next(line.split(",") for line in figure.section.csv.splitlines() if ",ours," in line)
+    assert [float(cell) for cell in row[5:8]] == [verdict.ours, verdict.interval.low, verdict.interval.high]
+
+
+def test_what_was_not_run_is_said_in_one_line(made: tuple[Path, Suite, str]) -> None:
+    nothing = made[2].split('<section id="headline-nothing"')[1].split("</section>")[0]
+    assert "No launch gives this figure a value yet." in nothing and "<svg viewBox" not in nothing
+    assert "No launch gives a value yet for: never run." in made[2]
+
+
+def set_kind(figure: dict) -> None:
+    figure["kind"] = "lvels"
+
+
+def set_claim(figure: dict) -> None:
+    figure["claims"][0] = "example.clam0"
+
+
+def set_metric(figure: dict) -> None:
+    figure["metric"] = "spedup"
+
+
+def set_pair_metric(figure: dict) -> None:
+    figure["metric"] = "same_convergence"
+
+
+def set_field(figure: dict) -> None:
+    figure["series"][0]["select"] = {"transprot": "tcp"}
+
+
+def set_row(figure: dict) -> None:
+    figure["series"][0]["published"] = ["example.cliam0"]
+
+
+def set_key(figure: dict) -> None:
+    figure["x"]["labell"] = "nodes"
+
+
+def drop_x(figure: dict) -> None:
+    del figure["x"]
+
+
+def drop_against(figure: dict) -> None:
+    del figure["series"][0]["against"]
+
+
+def set_both(figure: dict) -> None:
+    figure["series"][0]["claim"] = "example.claim0"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (set_kind, "[0].kind: unknown kind of figure 'lvels'; did you mean 'levels'?"),
+        (set_claim, "[0].claims[0]: unknown claim 'example.clam0'; did you mean 'example.claim0'?"),
+        (set_metric, "[0].metric: unknown metric 'spedup'; did you mean 'speedup'?"),
+        (set_pair_metric, "[0].metric: metric 'same_convergence' has no value per launch; draw the claims that use it"),
+        (set_field, "[0].series[0].select.transprot: unknown field of a case 'transprot'; did you mean 'transport'?"),
+        (set_row, "[0].series[0].published[0]: unknown row of published.yaml 'example.cliam0'; did you mean"),
+        (set_key, "[0].x.labell: unknown key; did you mean 'label'?"),
+        (drop_x, "[0].kind: kind 'levels' needs 'x': ranks"),
+        (drop_against, "[0].metric: metric 'speedup' compares: every series gives 'against'"),
+        (set_both, "series 'tcp' needs 'claim' or 'select', one of them"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_line_and_key(
+    tmp_path: Path, change: Callable[[dict], None], expected: str
+) -> None:
+    _, suite = example(tmp_path)
+    write_files(suite.folder)
+    entries = yaml.safe_load(FIGURES)
+    change(entries[0])
+    (suite.folder / "figures.yaml").write_text(yaml.safe_dump(entries, sort_keys=False))
+    with pytest.raises(SpecError) as failed:
+        load_headlines(suite)
+    assert re.match(r".*figures\.yaml:\d+: ", str(failed.value))
+    assert expected in str(failed.value) and "\n" not in str(failed.value)
+
+
+def test_every_suite_of_the_tree_has_figures_that_load() -> None:
+    loaded = {folder.name: load_headlines(load_suite(folder)) for folder in list_suites(ROOT / "suites")}
+    assert {name for name, known in loaded.items() if known} >= {"das2016", "xue2019", "awan2019", "zou2017"}
+
+
+def test_the_template_has_a_figure_that_loads() -> None:
+    known = load_headlines(load_suite(ROOT / "suites" / "_template"))
+    assert known is not None and len(known.figures) == 1
+
+
+def test_kinds_are_the_files_that_register_one() -> None:
+    folder = ROOT / "harness" / "scaleproof" / "report" / "figures"
+    registered = {
+        path.stem for path in folder.glob("*.py") if re.search(r"^KIND = FigureKind\(", path.read_text(), re.M)
+    }
+    assert registered == set(kinds())
