@@ -1,9 +1,9 @@
 """`python -m tools.reference pack|pages|readme`: keeps one finished run in results/reference/ and makes the README's
 picture and tables from it.
 
-pack     results/ -> results/reference/: verdicts and runs as text, raw records as one archive
-pages    results/reference/ -> reports/reference/index.html and docs/report.png
-readme   results/reference/ -> the tables between the markers of README.md
+pack [ARCHIVE]              results/ -> results/reference/: verdicts and runs as text, raw records as one archive
+pages [ARCHIVE] [--picture] the archive -> reports/reference/index.html; --picture: docs/report.png too, for a release
+readme                      results/reference/ -> the tables between the markers of README.md
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CLAIMS = REFERENCE / f"{SIZE}.claims.json"
 RUNS = REFERENCE / f"{SIZE}.runs.csv"
 
 
-def pack() -> None:
+def pack(archive: Path = ARCHIVE) -> None:
     """Keep what `snakemake` left in results/ and reports/."""
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(ARCHIVE, "w:xz", preset=9) as target:
+    with tarfile.open(archive, "w:xz", preset=9) as target:
         for part in PARTS:
             if (ROOT / "results" / part).exists():
                 target.add(ROOT / "results" / part, part, filter=_without_owner)
@@ -48,9 +48,11 @@ def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def unpack(into: Path) -> None:
+def unpack(into: Path, archive: Path = ARCHIVE) -> None:
     """The reference run as a results folder."""
-    with tarfile.open(ARCHIVE) as source:  # extraction filters came with Python 3.11.4, Debian 12 has 3.11.2
+    if not archive.exists():
+        raise SystemExit(f"{archive}: no such archive; the raw records of a reference run are a file of the release")
+    with tarfile.open(archive) as source:  # extraction filters came with Python 3.11.4, Debian 12 has 3.11.2
         plain = [member for member in source if member.isfile() or member.isdir()]
         assert not any(Path(member.name).is_absolute() or ".." in Path(member.name).parts for member in plain), (
             "an archive of ours stays in its folder"
@@ -58,14 +60,14 @@ def unpack(into: Path) -> None:
         source.extractall(into, members=plain)
 
 
-def pages() -> None:
-    """Build the report of the reference run, and its picture."""
+def pages(archive: Path = ARCHIVE, with_picture: bool = False) -> None:
+    """Build the report of the reference run; `with_picture`: also the README's picture of it."""
     from scaleproof.report.build import build
     from scaleproof.report.picture import picture
     from scaleproof.spec.suite import list_suites, load_suite
 
     with tempfile.TemporaryDirectory(prefix="scaleproof-reference-") as name:
-        unpack(Path(name))
+        unpack(Path(name), archive)
         index = build(
             Path(name),
             ROOT / "reports" / "reference",
@@ -73,7 +75,8 @@ def pages() -> None:
             [load_suite(folder) for folder in list_suites(ROOT / "suites")],
         )
     print(index)
-    print(picture(index.with_name("das2016.html"), ROOT / "docs" / "report.png", width=1400, height=1500))
+    if with_picture:
+        print(picture(index.with_name("das2016.html"), ROOT / "docs" / "report.png", width=1400, height=1500))
 
 
 def readme() -> None:
@@ -148,11 +151,21 @@ def _between(text: str, name: str, content: str) -> str:
 
 
 def main() -> None:
-    """Parse and do."""
+    """Run the action that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["pack", "pages", "readme"])
-    given = parser.parse_args()
-    {"pack": pack, "pages": pages, "readme": readme}[given.action]()
+    actions = parser.add_subparsers(dest="action", required=True)
+    for name in ("pack", "pages"):
+        action = actions.add_parser(name)
+        action.add_argument("archive", type=Path, nargs="?", default=ARCHIVE, help="default: %(default)s")
+    action.add_argument("--picture", action="store_true", help="also write docs/report.png")
+    actions.add_parser("readme")
+    arguments = parser.parse_args()
+    if arguments.action == "pack":
+        pack(arguments.archive)
+    elif arguments.action == "pages":
+        pages(arguments.archive, arguments.picture)
+    else:
+        readme()
 
 
 if __name__ == "__main__":

@@ -33,3 +33,8 @@ def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path)
     ]
     again = [claim for suite in suites for claim in judge_suite(suite, "smoke", Store(tmp_path))]
     assert {claim.id: (claim.verdict, claim.ours) for claim in again} == kept
+
+
+def test_an_archive_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"nowhere\.tar\.xz: no such archive"):
+        reference.pages(tmp_path / "nowhere.tar.xz")
