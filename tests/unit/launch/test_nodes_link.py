@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from scaleproof.core.board import LINE, Board
+from scaleproof.launch.finish.artifacts import collect_artifacts
 from scaleproof.launch.nodes import coordinator_link as links
 from scaleproof.launch.nodes.coordinator_link import (
     LONGEST_JSON,
@@ -22,8 +23,9 @@ from scaleproof.launch.nodes.coordinator_link import (
     failed_agent_line,
     failed_agents,
 )
-from scaleproof.launch.nodes.file_transfer import Courier
-from scaleproof.launch.nodes.received_files import Inbox, is_safe
+from scaleproof.launch.nodes.file_transfer import FileTransfer
+from scaleproof.launch.nodes.received_files import ReceivedFiles, artifact_name, is_key, is_plain
+from scaleproof.launch.watch.ranks import Watch
 
 WHOLE = {"first": True, "last": True}
 
@@ -82,14 +84,27 @@ def test_silence_ends_the_link(monkeypatch):
     "name", ["../x", "/etc/passwd", "rendezvous/../x", ".hidden", "a/b", "", "rendezvous/.draft", "x\n"]
 )
 def test_no_name_leads_out_of_the_folder(name):
-    assert not is_safe(name)
+    assert not is_plain(name) and not is_key(name)
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "rank-0.json",
+        "rank-0.events",
         "exit-0.json",
+        "rank-2.log",
+        "rank-02.json",
+        "rank-2.json/x",
+        "run.json",
+        "samples.parquet",
+        "record",
+        "parameters.npy",
+        "artifacts-0/parameters.npy",
+        "artifacts-1/../run.json",
+        "artifacts-1/.hidden",
+        "/tmp/rank-2.json",
+        "rendezvous/../run.json",
         "launch.json",
         "board",
         "launcher.log",
@@ -101,56 +116,101 @@ def test_no_name_leads_out_of_the_folder(name):
 )
 def test_a_node_may_write_nothing_of_others(tmp_path, name):
     with pytest.raises(ValueError, match="not its own"):
-        Inbox(tmp_path, 1, (2, 3)).file({"name": name, **WHOLE}, b"")
+        ReceivedFiles(tmp_path, 1, (2, 3)).write({"name": name, **WHOLE}, b"")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["a b.npy", "plot: x=1, y=2.png", "größe.txt", "params.npy"])
-def test_what_a_program_leaves_may_have_any_name(tmp_path, name):
-    assert (
-        Inbox(tmp_path, 1, (2, 3)).file({"name": name, **WHOLE}, b"x") == name
-        and (tmp_path / name).read_bytes() == b"x"
-    )
+@pytest.mark.parametrize("name", ["exit-2.json", "rank-3.events", "processes-1.json", "rendezvous/tcp.place.0"])
+def test_a_node_may_write_its_own_ranks_files_and_keys(tmp_path, name):
+    assert ReceivedFiles(tmp_path, 1, (2, 3)).write({"name": name, **WHOLE}, b"x") == name
+    assert (tmp_path / name).read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ["a b.npy", "plot: x=1, y=2.png", "größe.txt", "run.json"])
+def test_what_a_program_keeps_may_have_any_name_in_the_folder_of_its_node(tmp_path, name):
+    sent = artifact_name(1, name)
+    assert ReceivedFiles(tmp_path, 1, (2, 3)).write({"name": sent, **WHOLE}, b"x") == sent
+    assert (tmp_path / "artifacts-1" / name).read_bytes() == b"x" and not (tmp_path / name).exists()
+
+
+def test_nothing_is_written_through_a_symbolic_link(tmp_path):
+    outside, folder = tmp_path / "outside", tmp_path / "launch"
+    folder.mkdir()
+    outside.write_text("kept")
+    files = ReceivedFiles(folder, 1, (2, 3))
+    for link in ("rank-2.log", ".exit-2.json.1"):
+        (folder / link).symlink_to(outside)
+    with pytest.raises(ValueError, match="symbolic link"):
+        files.add_to_log({"name": "rank-2.log"}, b"x")
+    with pytest.raises(ValueError, match="symbolic link"):
+        files.write({"name": "exit-2.json", **WHOLE}, b"{}")
+    (folder / "rank-3.events").symlink_to(outside)
+    files.write({"name": "rank-3.events", **WHOLE}, b"x")
+    assert outside.read_text() == "kept" and not (folder / "rank-3.events").is_symlink()
+
+
+def test_a_key_that_another_node_published_is_not_overwritten(tmp_path):
+    first, second = ReceivedFiles(tmp_path, 0, (0, 1)), ReceivedFiles(tmp_path, 1, (2, 3))
+    first.write({"name": "rendezvous/server", **WHOLE}, b"1")
+    with pytest.raises(ValueError, match="another node has published"):
+        second.write({"name": "rendezvous/server", **WHOLE}, b"2")
+    assert (tmp_path / "rendezvous" / "server").read_bytes() == b"1"
+
+
+def test_artifacts_of_nodes_reach_the_record_by_names_that_are_free(tmp_path):
+    files = ReceivedFiles(tmp_path, 0, (0, 1))
+    watch = Watch(tmp_path, Board(tmp_path / "board", 2))
+    (tmp_path / "launch.json").write_text("own")
+    for name in ("plot.png", "run.json", "launch.json"):
+        files.write({"name": artifact_name(0, name), **WHOLE}, b"x")
+    paths = {name: f"/dev/shm/there/{name}" for name in ("plot.png", "run.json", "launch.json", "absent.npy")}
+    files.write({"name": "rank-0.json", **WHOLE}, json.dumps({"artifacts": paths}).encode())
+    watch.reports[0] = json.loads((tmp_path / "rank-0.json").read_text())
+    assert collect_artifacts(watch) == ["plot.png"]
+    assert (tmp_path / "plot.png").read_bytes() == b"x" and (tmp_path / "launch.json").read_text() == "own"
 
 
 def test_a_file_in_pieces_is_seen_when_it_is_whole(tmp_path):
-    inbox = Inbox(tmp_path, 1, (2, 3))
+    files = ReceivedFiles(tmp_path, 1, (2, 3))
     assert (
-        inbox.file({"name": "params.npy", "first": True, "last": False}, b"one") == ""
-        and not (tmp_path / "params.npy").exists()
+        files.write({"name": "rank-2.events", "first": True, "last": False}, b"one") == ""
+        and not (tmp_path / "rank-2.events").exists()
     )
-    assert inbox.file({"name": "params.npy", "first": False, "last": True}, b"two") == "params.npy"
-    assert (tmp_path / "params.npy").read_bytes() == b"onetwo"
+    assert files.write({"name": "rank-2.events", "first": False, "last": True}, b"two") == "rank-2.events"
+    assert (tmp_path / "rank-2.events").read_bytes() == b"onetwo"
 
 
 def test_a_report_names_its_artifacts_where_they_lie_here(tmp_path):
-    Inbox(tmp_path, 0, (0,)).file(
+    ReceivedFiles(tmp_path, 0, (0,)).write(
         {"name": "rank-0.json", **WHOLE}, json.dumps({"artifacts": {"p": "/dev/shm/there/p.npy"}}).encode()
     )
-    assert json.loads((tmp_path / "rank-0.json").read_text())["artifacts"] == {"p": str(tmp_path / "p.npy")}
+    assert json.loads((tmp_path / "rank-0.json").read_text())["artifacts"] == {
+        "p": str(tmp_path / "artifacts-0" / "p.npy")
+    }
 
 
 def test_a_line_of_another_nodes_rank_is_refused(tmp_path):
     Board(tmp_path / "board", 4).close()
-    inbox = Inbox(tmp_path, 1, (2, 3))
-    inbox.line({"rank": 2}, b"x" * LINE)
+    files = ReceivedFiles(tmp_path, 1, (2, 3))
+    files.write_board_line({"rank": 2}, b"x" * LINE)
     for rank, line in ((0, b"y" * LINE), (2, b"y")):
         with pytest.raises(ValueError, match="sent a line"):
-            inbox.line({"rank": rank}, line)
+            files.write_board_line({"rank": rank}, line)
     assert (tmp_path / "board").read_bytes() == bytes(2 * LINE) + b"x" * LINE + bytes(LINE)
 
 
 def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
     link, other = pair
     folder = tmp_path / "launch"
-    courier = Courier(folder, Link(other), [1], True, 0)
+    transfer = FileTransfer(folder, Link(other), [1], True, 0)
     for name, came in {"launch.json": b"{}", "board": bytes(2 * LINE)}.items():
-        courier.take({"kind": "file", "name": name, **WHOLE}, came)
-    for name in ("rank-1.events", "rank-1.json", "params.npy", "exit-1.json"):
+        transfer.receive({"kind": "file", "name": name, **WHOLE}, came)
+    for name in ("rank-1.events", "params.npy", "other.tmp", "exit-1.json"):
         (folder / name).write_text(name)
+    (folder / "rank-1.json").write_text(json.dumps({"artifacts": {"p": str(folder / "params.npy")}}))
     (folder / "rank-1.log").write_text("said")
     (folder / "rendezvous" / "key").write_text("1")
-    courier.last()
+    transfer.send_rest()
     found = [_named(*link.receive()) for _ in range(8)]
     assert found[0] == "rendezvous/key" and found[-1] == "exit-1.json"
     assert set(found) == {
@@ -159,7 +219,7 @@ def test_the_word_of_a_ranks_end_comes_after_all_that_it_wrote(tmp_path, pair):
         "rank-1.log",
         "rank-1.events",
         "rank-1.json",
-        "params.npy",
+        "artifacts-0/params.npy",
         "exit-1.json",
     }
 
@@ -176,11 +236,11 @@ def test_clocks_are_compared_by_the_shortest_way(pair, tmp_path):
         for turn in range(8):
             link.receive()
             time.sleep(0.02 if turn != 3 else 0.0)
-            courier.take({"kind": "clock", "now": time.monotonic_ns() + ahead}, b"")
+            transfer.receive({"kind": "clock", "now": time.monotonic_ns() + ahead}, b"")
 
-    courier = Courier(Path(tmp_path), Link(other), [0], False, 0)
+    transfer = FileTransfer(Path(tmp_path), Link(other), [0], False, 0)
     threading.Thread(target=answer, daemon=True).start()
-    assert abs(courier.clock() - ahead) < 5_000_000
+    assert abs(transfer.clock_offset_ns() - ahead) < 5_000_000
 
 
 def test_agents_without_a_connection_are_told_apart_by_their_number():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -25,8 +24,8 @@ from scaleproof.core.record_schema import (
     Sniff,
     Warning,
 )
-from scaleproof.fabric.capture import FILE as CAPTURED
 from scaleproof.fabric.guests.guest_plan import REPORT
+from scaleproof.launch.finish.artifacts import collect_artifacts
 from scaleproof.launch.finish.core_saturation import crowding, saturation
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.finish.failure_advice import ADVICE
@@ -44,7 +43,6 @@ from scaleproof.record.host import usable_cores
 from scaleproof.record.pace import power_w
 from scaleproof.record.places import without_places
 from scaleproof.spec.case import AnyCase
-from scaleproof.workloads.profile import FILE as PROFILE
 
 SHARED_FACTS = ("libraries", "host")
 """Kept once per launch where all ranks agree; a rank's facts have what only it has."""
@@ -155,7 +153,7 @@ def compose(
         started_at=around.started_at,
         wall_s=round(ended.wall_s, 4),
         command=command(case, orders, around.site),
-        artifacts=dict.fromkeys(_artifacts(watch), ""),
+        artifacts=dict.fromkeys(collect_artifacts(watch), ""),
         stall=ended.stall,
         placement=around.site.placement() if around.site else None,
         sniff=around.sniff,
@@ -301,11 +299,3 @@ def _warnings(ended: Ended) -> list[Warning]:
             )
         )
     return found
-
-
-def _artifacts(watch: Watch) -> list[str]:
-    """Names of files in the launch's folder that ranks want to keep; a path outside it is not theirs to give."""
-    folder = watch.folder.resolve()
-    paths = [Path(path) for _, report in sorted(watch.reports.items()) for path in report["artifacts"].values()]
-    kept = [folder / name for name in (CAPTURED, PROFILE) if (folder / name).is_file()]
-    return sorted({path.name for path in (*kept, *paths) if path.resolve().parent == folder and path.is_file()})

@@ -32,7 +32,7 @@ from scaleproof.launch.launchers.base import node_scratch
 from scaleproof.launch.nodes import start_ranks
 from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agent_line
 from scaleproof.launch.nodes.discovery import Answer, sees, told
-from scaleproof.launch.nodes.file_transfer import Courier
+from scaleproof.launch.nodes.file_transfer import FileTransfer
 from scaleproof.launch.nodes.forwarded_variables import kept
 from scaleproof.launch.nodes.remote_command import PLACE, Errands
 from scaleproof.launch.teardown import AGENT, clean_node, owned, sweep
@@ -75,16 +75,16 @@ class Agent:
             owned(scratch)
             link = self._connect(launch)
             folder = scratch / "launch" if self.header["streamed"] else Path(self.header["folder"])
-            courier = Courier(
+            transfer = FileTransfer(
                 folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number
             )
-            threading.Thread(target=self._listen, args=(link, courier), name="listen", daemon=True).start()
-            self.variables = self._variables(scratch, folder, courier.clock())
+            threading.Thread(target=self._listen, args=(link, transfer), name="listen", daemon=True).start()
+            self.variables = self._variables(scratch, folder, transfer.clock_offset_ns())
             if self.header["inner"] in start_ranks.BY_FIRST_NODE:
                 self.errands = Errands(link, scratch / ERRANDS)
             link.send("ready", port=self._free_port())
             self._wait(link)
-            self._work(folder, scratch, link, courier)
+            self._work(folder, scratch, link, transfer)
             while not self.over.wait(BEAT_S):
                 link.send("beat")
         except (LinkLost, Refused) as lost:
@@ -115,7 +115,7 @@ class Agent:
         prove(opened, self.header["token"], launch, self.number)
         return Link(opened)
 
-    def _listen(self, link: Link, courier: Courier) -> None:
+    def _listen(self, link: Link, transfer: FileTransfer) -> None:
         """In a thread: what the keeper says, until it says no more."""
         try:
             while True:
@@ -130,7 +130,7 @@ class Agent:
                 elif message["kind"] == "errand_done" and self.errands is not None:
                     self.errands.done(message)
                 else:
-                    courier.take(message, body)
+                    transfer.receive(message, body)
         except (LinkLost, OSError, ValueError, KeyError):
             pass  # whatever it was: nobody says any more what is to be done
         self.end()
@@ -147,17 +147,17 @@ class Agent:
         if self.over.is_set():
             raise LinkLost("it ended the launch before it began")
 
-    def _work(self, folder: Path, scratch: Path, link: Link, courier: Courier) -> None:
+    def _work(self, folder: Path, scratch: Path, link: Link, transfer: FileTransfer) -> None:
         """Run the node's command to its end, telling meanwhile that this node is there."""
         os.environ.update(self.variables)  # where MPICH is, and this node's place, stand there
         command = start_ranks.command(self.header, self.number, folder, scratch, self.port)
         if self.header["inner"] != "fork":
             Mirror(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
         process = None if command is None else subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL)
-        courier.start()
+        transfer.start()
         beaten = 0.0
         while not self.over.is_set() and not self._ended(process, folder):
-            _sleep(process, courier.tick())
+            _sleep(process, transfer.send_changes())
             if time.monotonic() - beaten > BEAT_S:
                 link.send("beat")
                 beaten = time.monotonic()
@@ -171,7 +171,7 @@ class Agent:
         code = 0 if process is None else process.returncode
         self.code = code if code >= 0 else 128 - code
         self._tell_for_ranks(folder)
-        courier.last()
+        transfer.send_rest()
         link.send("done", code=self.code)
 
     def _ended(self, process: subprocess.Popen[bytes] | None, folder: Path) -> bool:

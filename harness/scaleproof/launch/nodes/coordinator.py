@@ -26,9 +26,9 @@ from scaleproof.core.handshake import Refused, answer
 from scaleproof.core.launch_spec import read_orders
 from scaleproof.launch.nodes import slurm
 from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agents
-from scaleproof.launch.nodes.file_transfer import KEYS, send_file
+from scaleproof.launch.nodes.file_transfer import send_file
 from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
-from scaleproof.launch.nodes.received_files import Inbox
+from scaleproof.launch.nodes.received_files import ReceivedFiles, is_key
 from scaleproof.launch.nodes.start_ranks import BY_FIRST_NODE, plain
 from scaleproof.rank.mirror import STACKS
 
@@ -48,7 +48,7 @@ class Station:
 
     number: int
     name: str
-    inbox: Inbox
+    files: ReceivedFiles
     link: Link | None = None
     code: int | None = None
     """Exit code of what it ran; None while that runs, or when it never told."""
@@ -79,7 +79,7 @@ class Keeper:
         orders = read_orders(self.folder)
         ranks = [tuple(some) for some in self.plan["ranks"]]
         self.stations = [
-            Station(number, name, Inbox(self.folder, number, ranks[number]))
+            Station(number, name, ReceivedFiles(self.folder, number, ranks[number]))
             for number, name in enumerate(self.plan["hosts"])
         ]
         with socket.create_server((self.plan["address"], 0), backlog=len(self.stations) + 8) as listener:
@@ -181,7 +181,7 @@ class Keeper:
             station.over = True
         message = f"node {station.name}: {how}"
         print(message, flush=True)
-        for rank in station.inbox.ranks:
+        for rank in station.files.ranks:
             if not (self.folder / f"exit-{rank}.json").exists():
                 end = {
                     "pid": 0,
@@ -236,7 +236,7 @@ class Keeper:
                     send_file(link, name, file.read)
 
     def _take(self, station: Station, message: dict[str, Any], body: bytes) -> None:
-        kind, inbox = message["kind"], station.inbox
+        kind, files = message["kind"], station.files
         if kind == "clock":
             assert station.link is not None
             station.link.send("clock", now=time.monotonic_ns())
@@ -255,13 +255,13 @@ class Keeper:
                 with suppress(LinkLost):  # whoever receives from it tells
                     asker.send("errand_done", number=int(message["number"]), code=int(message["code"]))
         elif kind == "line":
-            inbox.line(message, body)
+            files.write_board_line(message, body)
         elif kind == "log":
-            inbox.log(message, body)
+            files.add_to_log(message, body)
         elif kind == "file":
             with self._lock:
-                name = inbox.file(message, body)
-            if name.startswith(KEYS):
+                name = files.write(message, body)
+            if is_key(name):
                 self._send_to_all(name, (self.folder / name).read_bytes(), but=station)
         elif kind == "done":
             station.code = int(message["code"])

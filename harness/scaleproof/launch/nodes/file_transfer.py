@@ -1,116 +1,120 @@
-"""On a node: brings to the supervisor what is written here, where no file system does. With a shared folder only clocks
-are compared."""
+"""On a node without a shared file system: sends what is written here to the coordinator, and writes what it sends. With
+a shared folder only clocks are compared."""
 
 from __future__ import annotations
 
 import os
 import queue
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from scaleproof.core.atomic_write import read_json
 from scaleproof.core.board import LINE
 from scaleproof.launch.nodes.coordinator_link import PIECE, Link, LinkLost
-from scaleproof.launch.nodes.received_files import is_safe
-from scaleproof.rank.mirror import STACKS, processes_file
+from scaleproof.launch.nodes.received_files import KEYS, artifact_name, is_key, is_plain
+from scaleproof.rank.mirror import processes_file
 
 ROUNDS = 8
-"""Questions about the clock; the one with the shortest way counts."""
+"""Comparisons of the clocks; the one with the shortest round trip counts."""
 CLOCK_S = 10.0
 BUSY_S, QUIET_S = 0.02, 0.1
-"""How often files are looked at while keys are being exchanged, and else: looking takes a core from the ranks."""
+"""How often to look at files while keys are being exchanged, and otherwise: looking takes a core from the ranks."""
 CALM_S = 2.0
-"""After so long without a new key it is quiet."""
-KEYS = "rendezvous"
+"""After so long without a new key the exchange of keys counts as over."""
 
 
-class Courier:
+class FileTransfer:
     """One node's. `ranks`: those that run here."""
 
     def __init__(self, folder: Path, link: Link, ranks: list[int], streamed: bool, node: int) -> None:
         self.folder, self.link, self.ranks, self.streamed, self.node = folder, link, ranks, streamed, node
-        self.replies: queue.Queue[tuple[int, int]] = queue.Queue()
-        self._given: set[str] = set()
+        self.clock_replies: queue.Queue[tuple[int, int]] = queue.Queue()
+        self._received: set[str] = set()
         """Files that came from the supervisor."""
         self._sent: dict[str, tuple[int, int]] = {}
-        """Name to size and time as they were sent; of a log the size alone counts."""
+        """Name to size and time as they were sent; of a log only the size counts."""
         self._lines: dict[int, bytes] = {}
-        self._moved = time.monotonic()
+        self._last_key_at = time.monotonic()
         if streamed:
             (folder / KEYS).mkdir(parents=True, mode=0o700)
 
-    def clock(self) -> int:
-        """Add it to the monotonic clock here to get the supervisor's (ns)."""
-        best, offset = 0, 0
+    def clock_offset_ns(self) -> int:
+        """Add it to the monotonic clock here to get the supervisor's."""
+        shortest, offset = 0, 0
         for _ in range(ROUNDS):
-            asked = time.monotonic_ns()
+            sent = time.monotonic_ns()
             self.link.send("clock")
             try:
-                heard, returned = self.replies.get(timeout=CLOCK_S)
+                there, returned = self.clock_replies.get(timeout=CLOCK_S)
             except queue.Empty:
-                raise LinkLost(f"it did not tell its time within {CLOCK_S:g} s") from None
-            if not best or returned - asked < best:
-                best, offset = returned - asked, heard - (asked + returned) // 2
+                raise LinkLost(f"it did not send its time within {CLOCK_S:g} s") from None
+            if not shortest or returned - sent < shortest:
+                shortest, offset = returned - sent, there - (sent + returned) // 2
         return offset
 
-    def take(self, message: dict[str, Any], body: bytes) -> None:
-        """What the keeper sent, in the thread that listens."""
+    def receive(self, message: dict[str, Any], body: bytes) -> None:
+        """A message of the coordinator, in the thread that listens."""
         if message["kind"] == "clock":
-            self.replies.put((int(message["now"]), time.monotonic_ns()))
-        elif message["kind"] == "file" and is_safe(name := str(message["name"])):
-            self._given.add(name)
-            place = self.folder / name
-            draft = place.with_name(f".{place.name}.courier")
+            self.clock_replies.put((int(message["now"]), time.monotonic_ns()))
+        elif message["kind"] == "file" and (is_plain(name := str(message["name"])) or is_key(name)):
+            self._received.add(name)
+            path = self.folder / name
+            draft = path.with_name(f".{path.name}.received")
             with draft.open("wb" if message["first"] else "ab") as file:
                 file.write(body)
             if message["last"]:
-                draft.rename(place)
+                draft.rename(path)
 
     def start(self) -> None:
         """The ranks have been started."""
-        self._moved = time.monotonic()
+        self._last_key_at = time.monotonic()
 
-    def tick(self) -> float:
-        """Send what is new while ranks run: keys, lines of the board, how processes fare, logs. Returns s until the
-        next look."""
+    def send_changes(self) -> float:
+        """Send what is new while ranks run: keys, lines of the board, states of processes, logs. Returns s until the
+        next call."""
         if not self.streamed:
             return QUIET_S
-        ended = [
-            rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")
-        ]  # before what these ranks wrote is looked for
+        # Before the files of these ranks are read: what a rank wrote is complete once its exit file is there.
+        ended = [rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")]
         for entry in os.scandir(self.folder / KEYS):
             name = f"{KEYS}/{entry.name}"
-            if name not in self._given and name not in self._sent and not entry.name.startswith("."):
+            if is_key(name) and name not in self._received and name not in self._sent:
                 self._send(name)
-                self._moved = time.monotonic()
+                self._last_key_at = time.monotonic()
         for rank in self.ranks:
             self._send_line(rank)
             self._send_log(f"rank-{rank}.log")
         self._send_changed(processes_file(self.folder, self.node).name)
         if ended:
-            self._deliver(ended)
-        return BUSY_S if time.monotonic() - self._moved < CALM_S else QUIET_S
+            self._send_results(ended)
+        return BUSY_S if time.monotonic() - self._last_key_at < CALM_S else QUIET_S
 
-    def last(self) -> None:
-        """All processes here have ended: whatever has not been sent."""
+    def send_rest(self) -> None:
+        """All processes here have ended: send what has not been sent."""
         if self.streamed:
-            self.tick()
-            self._deliver([rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")])
+            self.send_changes()
+            self._send_results([rank for rank in self.ranks if self._is_new(f"exit-{rank}.json")])
 
-    def _deliver(self, ended: list[int]) -> None:
-        """What ranks that have ended wrote, the word of their end after all else."""
-        for name in sorted(entry.name for entry in os.scandir(self.folder) if entry.is_file()):
-            if (
-                name not in self._given
-                and not name.startswith((".", "exit-"))
-                and not name.endswith(".log")
-                and name != STACKS
-            ):
-                self._send_changed(name)
+    def _send_results(self, ended: list[int]) -> None:
+        """What ranks that have ended wrote, and last the file of their end."""
+        for rank in self.ranks:
+            self._send_changed(f"rank-{rank}.events")
         for rank in ended:
+            self._send_changed(f"rank-{rank}.json")
+            for name in self._artifacts(rank):
+                self._send_changed(name, artifact_name(self.node, name))
             self._send_line(rank)
             self._send_log(f"rank-{rank}.log")
             self._send(f"exit-{rank}.json")
+
+    def _artifacts(self, rank: int) -> Iterator[str]:
+        """Files of this folder that a rank's report names."""
+        report = read_json(self.folder / f"rank-{rank}.json") or {}
+        for path in map(Path, report.get("artifacts", {}).values()):
+            if path.parent == self.folder and is_plain(path.name):
+                yield path.name
 
     def _is_new(self, name: str) -> bool:
         return name not in self._sent and (self.folder / name).exists()
@@ -128,7 +132,7 @@ class Courier:
         if not path.exists() or (name in self._sent and path.stat().st_size <= sent):
             return
         if name not in self._sent:
-            self.link.send("log", name=name)  # also one in which nothing will ever stand
+            self.link.send("log", name=name)  # an empty log is sent too
         with path.open("rb") as log:
             log.seek(sent)
             while part := log.read(PIECE):
@@ -136,24 +140,23 @@ class Courier:
                 sent += len(part)
         self._sent[name] = sent, 0
 
-    def _send_changed(self, name: str) -> None:
+    def _send_changed(self, name: str, sent_name: str = "") -> None:
         try:
-            found = (self.folder / name).stat()
+            state = (self.folder / name).stat()
         except FileNotFoundError:
             return
-        if self._sent.get(name) != (found.st_size, found.st_mtime_ns):
-            self._send(name)
+        if self._sent.get(name) != (state.st_size, state.st_mtime_ns):
+            self._send(name, sent_name)
 
-    def _send(self, name: str) -> None:
-        path = self.folder / name
-        with path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            self._sent[name] = found.st_size, found.st_mtime_ns
-            send_file(self.link, name, file.read)
+    def _send(self, name: str, sent_name: str = "") -> None:
+        with (self.folder / name).open("rb") as file:
+            state = os.fstat(file.fileno())
+            self._sent[name] = state.st_size, state.st_mtime_ns
+            send_file(self.link, sent_name or name, file.read)
 
 
-def send_file(link: Link, name: str, read: Any) -> None:
-    """A file in pieces. `read(n)`: its next bytes."""
+def send_file(link: Link, name: str, read: Callable[[int], bytes]) -> None:
+    """A file in pieces. `read(n)`: its next n bytes."""
     part, first = read(PIECE), True
     while True:
         following = read(PIECE) if len(part) == PIECE else b""

@@ -1,80 +1,114 @@
-"""The keeper's side of files that are sent: what a node may write into the launch's folder, and how it is put there."""
+"""The coordinator's side of files that nodes send: which names a node may write in the launch's folder, and how a file
+is written there."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from scaleproof.core.board import LINE
+from scaleproof.rank.mirror import processes_file
 
-_SAFE = re.compile(r"(rendezvous/)?[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]{0,254}")
-_OF_RANK = re.compile(r"(?:rank|exit)-(\d+)\.[a-z]+")
-_OURS = ("launch.json", "board", "launcher.log", "profile.json", "nodes.json", "record", "rendezvous", "fabric.json")
+KEYS = "rendezvous"
+"""Folder of the keys of core/rendezvous.py. Any rank may publish any key, once."""
+ARTIFACTS = "artifacts"
+_PLAIN = re.compile(r"[^./\x00-\x1f\x7f][^/\x00-\x1f\x7f]{0,254}")
 LARGEST = 8 << 30
 """Bytes of one file that a node may send."""
 
 
-def is_safe(name: str) -> bool:
-    """Whether it names a file directly in the launch's folder, or a key."""
-    return bool(_SAFE.fullmatch(name))
+def is_plain(name: str) -> bool:
+    """Whether this is the name of a file: no path, not hidden, no control characters."""
+    return bool(_PLAIN.fullmatch(name))
 
 
-class Inbox:
-    """Files of one node. `theirs`: the launch's folder as the node has it, in which its ranks name their artifacts."""
+def is_key(name: str) -> bool:
+    """Whether this is the path of a key in the launch's folder."""
+    folder, _, key = name.rpartition("/")
+    return folder == KEYS and is_plain(key)
+
+
+def artifact_name(node: int, name: str) -> str:
+    """Under which path a node sends a file that its program keeps; each node has a folder for these."""
+    return f"{ARTIFACTS}-{node}/{name}"
+
+
+class ReceivedFiles:
+    """Files of one node and its ranks, written into the launch's folder."""
 
     def __init__(self, folder: Path, node: int, ranks: tuple[int, ...]) -> None:
         self.folder, self.node, self.ranks = folder, node, ranks
-        self._size: dict[str, int] = {}
+        self._logs = {f"rank-{rank}.log" for rank in ranks}
+        self._reports = {f"rank-{rank}.json" for rank in ranks}
+        others = {name for rank in ranks for name in (f"rank-{rank}.events", f"exit-{rank}.json")}
+        self._own = self._reports | others | {processes_file(folder, node).name}
+        self._sizes: dict[str, int] = {}
 
-    def may(self, name: str) -> bool:
-        """Whether this node may write a file of this name: nothing of the supervisor's, nothing of another node's
-        ranks."""
-        of_rank = _OF_RANK.fullmatch(name)
-        if name.startswith("processes-"):
-            return name == f"processes-{self.node}.json"
-        return is_safe(name) and name not in _OURS and (of_rank is None or int(of_rank[1]) in self.ranks)
+    def may_write(self, name: str) -> bool:
+        """Whether the node may send a file of this name: reports, events and exits of its own ranks, what it says of
+        their processes, keys, and files that its programs keep."""
+        folder, _, plain = name.rpartition("/")
+        is_artifact = name == artifact_name(self.node, plain) and is_plain(plain)
+        return name in self._own or is_key(name) or is_artifact
 
-    def file(self, message: dict[str, Any], body: bytes) -> str:
-        """Keep a piece; the file's name once it is whole, else empty. ValueError for what this node may not send."""
+    def write(self, message: dict[str, Any], body: bytes) -> str:
+        """Write a piece of a file; returns the file's name once it is whole, else an empty string. ValueError for a
+        file that this node may not send."""
         name = str(message["name"])
-        if not self.may(name):
+        if not self.may_write(name):
             raise ValueError(f"it sent a file {name[:80]!r}, which is not its own to write")
-        place = self.folder / name
-        draft = place.with_name(f".{place.name}.{self.node}")
-        self._size[name] = len(body) + (0 if message["first"] else self._size.get(name, 0))
-        if self._size[name] > LARGEST:
+        path = self.folder / name
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{self.node}")
+        self._sizes[name] = len(body) + (0 if message["first"] else self._sizes.get(name, 0))
+        if self._sizes[name] > LARGEST:
             raise ValueError(f"its file {name!r} is larger than {LARGEST} bytes")
-        with draft.open("wb" if message["first"] else "ab") as file:
+        with _opened(draft, os.O_TRUNC if message["first"] else os.O_APPEND) as file:
             file.write(body)
         if not message["last"]:
             return ""
-        if name.startswith("rank-") and name.endswith(".json"):
-            _adopt(draft, self.folder)
-        draft.rename(place)
+        if is_key(name) and path.exists():
+            raise ValueError(f"it sent the key {name[:80]!r}, which another node has published")
+        if name in self._reports:
+            self._move_artifacts(draft)
+        draft.rename(path)
         return name
 
-    def log(self, message: dict[str, Any], body: bytes) -> None:
-        """Add to a log."""
+    def add_to_log(self, message: dict[str, Any], body: bytes) -> None:
+        """Append to the log of one of the node's ranks."""
         name = str(message["name"])
-        if not (self.may(name) and name.startswith("rank-") and name.endswith(".log")):
-            raise ValueError(f"it added to {name[:80]!r}, which is no log of its own")
-        with (self.folder / name).open("ab") as file:
+        if name not in self._logs:
+            raise ValueError(f"it added to {name[:80]!r}, which is no log of its ranks")
+        with _opened(self.folder / name, os.O_APPEND) as file:
             file.write(body)
 
-    def line(self, message: dict[str, Any], body: bytes) -> None:
-        """A line of the board."""
+    def write_board_line(self, message: dict[str, Any], body: bytes) -> None:
+        """Write the line of one of the node's ranks."""
         rank = int(message["rank"])
         if rank not in self.ranks or len(body) != LINE:
             raise ValueError(f"it sent a line of {len(body)} bytes for rank {rank}")
         with (self.folder / "board").open("r+b", buffering=0) as board:
             os.pwrite(board.fileno(), body, rank * LINE)
 
+    def _move_artifacts(self, report: Path) -> None:
+        """A rank's report names its artifacts by their paths on the node; here they lie in the node's folder."""
+        fields = json.loads(report.read_text())
+        fields["artifacts"] = {
+            name: str(self.folder / artifact_name(self.node, Path(path).name))
+            for name, path in fields.get("artifacts", {}).items()
+        }
+        report.write_text(json.dumps(fields))
 
-def _adopt(report: Path, folder: Path) -> None:
-    """A rank's report names its artifacts where the node has them; here they lie in the launch's folder."""
-    told = json.loads(report.read_text())
-    told["artifacts"] = {name: str(folder / Path(path).name) for name, path in told.get("artifacts", {}).items()}
-    report.write_text(json.dumps(told))
+
+def _opened(path: Path, mode: int) -> BinaryIO:
+    """ValueError where the path is a symbolic link."""
+    try:
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | mode, 0o644), "wb")
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ValueError(f"{path.name[:80]!r} is a symbolic link, which nobody writes through") from None
+        raise
