@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
-from scaleproof.claims.claim_form import Attempt, Deviation, Direction, Form, Kind, Origin, Provenance, Validates, Value
-from scaleproof.core.record_schema import Evidence
+from pydantic import Field
 
-Verdict = Literal[
-    "reproduced",
-    "direction only",
-    "not reproduced",
-    "inconclusive",
-    "not runnable here",
-    "value not recovered",
-    "unverified",
-]
+from scaleproof.claims.claim_form import Attempt, Deviation, Direction, Form, Kind, Origin, Provenance, Validates, Value
+from scaleproof.claims.notes import Note
+from scaleproof.claims.outcome import Outcome, Verdict
+from scaleproof.core.atomic_write import write_form
+from scaleproof.core.record_schema import Evidence
+from scaleproof.stats.intervals import Method
+
 Standing = Literal["validated", "missed", "not validated here"]
 STANDING_WORDS: dict[Standing, str] = {
     "validated": "validated",
@@ -24,13 +23,18 @@ STANDING_WORDS: dict[Standing, str] = {
 }
 
 
+SchemaVersion = Literal[1, 2]
+"""Version 2 has the facts of each outcome and note beside their sentences; files of version 1 have the sentences alone."""
+
+
 class IntervalOut(Form):
-    """An interval of claims.json; `coverage` is the attained one."""
+    """An interval of claims.json."""
 
     low: float
     high: float
-    coverage: float
-    method: str
+    coverage: float = Field(description="the attained one")
+    method: str = Field(description="how it was made, in words")
+    made_by: Method | None = Field(default=None, description="how it was made; None in files of version 1")
 
 
 class BaseOut(Form):
@@ -43,13 +47,13 @@ class BaseOut(Form):
 
 
 class ControlOut(Form):
-    """What the negative control showed; `shows_effect` is None when it could not be judged."""
+    """What the negative control showed."""
 
     statement: str
     ours: float | None
     interval: IntervalOut | None
     n: int
-    shows_effect: bool | None
+    shows_effect: bool | None = Field(description="None: it could not be judged")
 
 
 class Finding(Form):
@@ -57,25 +61,28 @@ class Finding(Form):
     missed."""
 
     form: Validates
-    machine: str | None = None
-    """None: no launch served it."""
-    code: str = ""
-    """Digest of the version that ran them."""
-    latest: str = ""
-    """When the last of them started, UTC."""
-    judged_on: tuple[dict[str, Any], ...] = ()
-    """Of each case: the fields `alike`, `up_to` and `down_to`."""
-    missed_by: float | None = None
-    """How far ours lies from what the rule accepts, in the claim's unit; None where it was not missed."""
-    below: tuple[str, ...] = ()
-    """Misses of the level of evidence that it was judged against."""
+    machine: str | None = Field(default=None, description="None: no launch served it")
+    code: str = Field(default="", description="digest of the version that ran the launches")
+    latest: str = Field(default="", description="when the last of them started, UTC")
+    judged_on: tuple[dict[str, Any], ...] = Field(
+        default=(), description="of each case: the fields `alike`, `up_to` and `down_to`"
+    )
+    missed_by: float | None = Field(
+        default=None,
+        description="how far ours lies from what the rule accepts, in the claim's unit; None where it was not missed",
+    )
+    below: tuple[str, ...] = Field(
+        default=(), description="misses of the level of evidence that it was judged against, in words"
+    )
+    below_notes: tuple[Note, ...] = Field(default=(), description="the same as facts")
 
 
 class Label(Form):
     """How far the level of evidence of a number was validated on its machine, and why so."""
 
     standing: Standing
-    why: tuple[str, ...]
+    why: tuple[str, ...] = Field(description="in words")
+    notes: tuple[Note, ...] = Field(default=(), description="the same as facts")
 
     @property
     def words(self) -> str:
@@ -87,7 +94,7 @@ class ClaimResult(Form):
     """One object of claims.json: a claim at one level of evidence (None: nothing of ours serves it, or arithmetic
     alone)."""
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = 2
     id: str
     suite: str
     size: str
@@ -101,34 +108,40 @@ class ClaimResult(Form):
     n: int | None
     unit: str
     evidence: Evidence | None
-    verdict: Verdict | None
-    """None: shown, never judged (context rows, size ci)."""
-    rule: str
-    """How the verdict follows from the numbers, in words that can be checked."""
-    reason: str
+    verdict: Verdict | None = Field(description="None: shown, never judged (context rows, size ci)")
+    rule: str = Field(description="how the verdict follows from the numbers, in words that can be checked")
+    outcome: Outcome | None = Field(
+        default=None, description="the same as facts; None where nothing is judged, and in files of version 1"
+    )
+    reason: str = Field(description="what else decides or is missing, in words")
+    reason_notes: tuple[Note, ...] = Field(default=(), description="the same as facts")
     runs: tuple[str, ...]
     experiment: str | None
     base: BaseOut | None
-    provenance: Provenance | None
-    """None for claims of our own."""
+    provenance: Provenance | None = Field(description="None for claims of our own")
     gate: bool
     direction: Direction | None
     where: str | None
     source: str
     deviations: tuple[Deviation, ...]
     control: ControlOut | None
-    noise_floor: float | None = None
-    """By how much identical arms differ on the machine of the records, as a share; None: not measured, or the metric is
-    no timing."""
-    warnings: tuple[str, ...] = ()
-    """What a reader should know of the launches: outliers (never removed), few launches, launches left out,
-    oversubscription."""
-    attempt: Attempt | None = None
-    """None for arithmetic."""
-    label: Label | None = None
-    """Of times on emulated and simulated evidence: what suite validation says of it. Counts need none."""
-    validates: Finding | None = None
-    """Suite validation alone."""
+    noise_floor: float | None = Field(
+        default=None,
+        description="by how much identical arms differ on the machine of the records, as a share; "
+        "None: not measured, or the metric is no timing",
+    )
+    warnings: tuple[str, ...] = Field(
+        default=(),
+        description="what a reader should know of the launches, in words: outliers (never removed), few launches, "
+        "launches left out, oversubscription",
+    )
+    warning_notes: tuple[Note, ...] = Field(default=(), description="the same as facts")
+    attempt: Attempt | None = Field(default=None, description="None for arithmetic")
+    label: Label | None = Field(
+        default=None,
+        description="of times on emulated and simulated evidence: what suite validation says of it; counts need none",
+    )
+    validates: Finding | None = Field(default=None, description="suite validation alone")
 
     @property
     def lowered(self) -> bool:
@@ -139,13 +152,23 @@ class ClaimResult(Form):
         """The level of evidence with its label; `further` facts of the launches stand between them."""
         if self.evidence is None:
             return ""
-        return ", ".join([self.evidence, *([further] if further else [])]) + (
-            f" ({self.label.words})" if self.label else ""
-        )
+        label = f" ({self.label.words})" if self.label else ""
+        return ", ".join(filter(None, [self.evidence, further])) + label
 
 
 class ClaimsFile(Form):
     """results/claims/<suite>.<size>.json and reports/claims.json."""
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = 2
     claims: tuple[ClaimResult, ...]
+
+
+def write_claims(path: Path, results: Iterable[ClaimResult]) -> None:
+    """Write a checked claims.json by one rename."""
+    checked = ClaimsFile.model_validate(ClaimsFile(claims=tuple(results)).model_dump())
+    write_form(path, checked)
+
+
+def read_claims(path: Path) -> list[ClaimResult]:
+    """The claims of a file, checked; pydantic's ValidationError says what is wrong."""
+    return list(ClaimsFile.model_validate_json(path.read_bytes()).claims)

@@ -4,25 +4,41 @@ the level that a launch stands at."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from scaleproof.claims import note_sentences
 from scaleproof.claims.claim_form import ClaimForm, Validates
-from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, Finding, Label, Standing, Verdict
+from scaleproof.claims.claims_file import ClaimResult, ClaimsFile, Finding, Label, Standing
 from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.launch_pool import matches
-from scaleproof.claims.verdict_rules import accepted, number
-from scaleproof.core.record_schema import Record
+from scaleproof.claims.notes import Note, NoteCode, note
+from scaleproof.claims.outcome import Verdict
+from scaleproof.claims.verdict_rules import accepted
+from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 
 MISSED: tuple[Verdict | None, ...] = ("not reproduced", "direction only")
 WORST: tuple[Standing, ...] = ("missed", "not validated here", "validated")
-NEVER = "suite validation was not judged on this machine: type `snakemake validation`"
+
+
+@dataclass(frozen=True)
+class Because:
+    """One reason for a label, and its sentence. Reasons are compared, sentences are not."""
+
+    note: Note
+    text: str = field(compare=False)
+
+    @classmethod
+    def of(cls, said: Note, rest: str = "") -> Because:
+        """`rest`: what the note's sentence goes on with."""
+        sentence = note_sentences.note_sentence(said)
+        return cls(said, f"{sentence}: {rest}" if rest else sentence)
 
 
 @dataclass(frozen=True)
@@ -67,36 +83,27 @@ class Findings:
         if not labels:
             return None
         worst = min((label.standing for label in labels), key=WORST.index)
-        lines = dict.fromkeys(line for label in labels if label.standing == worst for line in label.why)
-        return Label(standing=worst, why=tuple(lines))
+        return _label(worst, [why for label in labels if label.standing == worst for why in _reasons(label)])
 
     def of(self, case: AnyCase, evidence: str, machine: str, code: str) -> Label | None:
         """Of a case at a level of evidence, on a machine, by a version of the code."""
         if evidence == "measured" or (evidence == "simulated" and case.transport is None):
             return None
         here = [result for result in self.results if _finding(result).machine in (machine, None)]
-        about = [result for result in here if concerns(_finding(result).form, case, evidence)]
         if not any(_finding(result).machine for result in here):
-            return Label(standing="not validated here", why=(NEVER,))
+            return _label("not validated here", [Because.of(note(NoteCode.NEVER_VALIDATED))])
+        about = [result for result in here if concerns(_finding(result).form, case, evidence)]
         if not about:
-            return Label(
-                standing="not validated here",
-                why=(f"no claim of suite validation is about {evidence} launches like this one",),
-            )
+            nothing = note(NoteCode.NOTHING_VALIDATES, evidence=evidence)
+            return _label("not validated here", [Because.of(nothing)])
         same = [result for result in about if _finding(result).code == code]
-        missed = [_miss(result) for result in same if result.verdict in MISSED] + [
-            line for result in same for line in _finding(result).below
-        ]
-        if missed:
-            return Label(standing="missed", why=tuple(dict.fromkeys(missed)))
+        if missed := _misses(same):
+            return _label("missed", missed)
         checks = dict.fromkeys(_finding(result).form.what for result in about)
         doubts = [doubt for what in checks if (doubt := _doubt(what, about, case, code))]
         if doubts:
-            return Label(standing="not validated here", why=tuple(doubts))
-        return Label(
-            standing="validated",
-            why=tuple(f"{_named(result)}: {result.rule}" for result in same if covers(_finding(result), case)),
-        )
+            return _label("not validated here", doubts)
+        return _label("validated", [_holds(result) for result in same if covers(_finding(result), case)])
 
 
 def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> Finding | None:
@@ -106,19 +113,28 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
     judged = [record for record in records if record.evidence == result.evidence]
     if result.ours is None or not judged:
         return Finding(form=form.validates)
-    region, last = (
-        accepted(form.rule, result.published, result.direction),
-        max(judged, key=lambda record: record.started_at),
-    )
-    on = [{field: getattr(record.case, field, None) for field in _bounding(form.validates)} for record in judged]
+    region = accepted(form.rule, result.published, result.direction)
+    last = max(judged, key=lambda record: record.started_at)
+    missed_by = None
+    if result.verdict in MISSED:
+        missed_by = max(region.low - result.ours, result.ours - region.high, 0.0)
     return Finding(
         form=form.validates,
         machine=last.machine,
         code=last.code.digest,
         latest=last.started_at,
-        judged_on=tuple(one for place, one in enumerate(on) if one not in on[:place]),
-        missed_by=max(region.low - result.ours, result.ours - region.high, 0.0) if result.verdict in MISSED else None,
+        judged_on=_different([_bounding_values(form.validates, record.case) for record in judged]),
+        missed_by=missed_by,
     )
+
+
+def _bounding_values(form: Validates, case: AnyCase) -> dict[str, Any]:
+    return {name: getattr(case, name, None) for name in _bounding(form)}
+
+
+def _different(cases: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Each once, in the order in which they came."""
+    return tuple(case for place, case in enumerate(cases) if case not in cases[:place])
 
 
 def with_misses_below(
@@ -126,20 +142,27 @@ def with_misses_below(
 ) -> list[ClaimResult]:
     """The results of suite validation: what was judged against a level that missed says so, and holds no more than that
     level."""
-    findings, found = Findings.of_results(results), []
-    for result in results:
-        lower = forms[result.id].base_evidence
-        label = findings.label(
-            records[launch] for launch in result.runs if launch in records and records[launch].evidence == lower
-        )
-        if result.validates is not None and label is not None and label.standing == "missed":
-            lines = tuple(
-                f"{result.id} was judged against {lower} launches, whose validation was missed: {line}"
-                for line in label.why
-            )
-            result = result.model_copy(update={"validates": result.validates.model_copy(update={"below": lines})})
-        found.append(result)
-    return found
+    findings = Findings.of_results(results)
+    return [_with_misses_below(result, forms[result.id].base_evidence, findings, records) for result in results]
+
+
+def _with_misses_below(
+    result: ClaimResult, lower: Evidence | None, findings: Findings, records: dict[str, Record]
+) -> ClaimResult:
+    """`lower`: the level of evidence that it was judged against."""
+    label = findings.label(
+        records[launch] for launch in result.runs if launch in records and records[launch].evidence == lower
+    )
+    if result.validates is None or label is None or label.standing != "missed":
+        return result
+    below = [
+        Because.of(note(NoteCode.LOWER_LEVEL_MISSED, claim=result.id, evidence=lower, missed=why.note.values), why.text)
+        for why in _reasons(label)
+    ]
+    validates = result.validates.model_copy(
+        update={"below": tuple(why.text for why in below), "below_notes": tuple(why.note for why in below)}
+    )
+    return result.model_copy(update={"validates": validates})
 
 
 def concerns(form: Validates, case: AnyCase, evidence: str) -> bool:
@@ -148,32 +171,62 @@ def concerns(form: Validates, case: AnyCase, evidence: str) -> bool:
     return form.evidence == evidence and matches(case, form.where) and not excepted
 
 
-def covers(found: Finding, case: AnyCase) -> bool:
+def covers(known: Finding, case: AnyCase) -> bool:
     """Whether one of the cases that were judged is like this one, and none of its bounds is passed."""
-    form = found.form
+    form = known.form
 
-    def within(one: dict[str, Any], field: str) -> bool:
-        value = getattr(case, field, None)
-        if value is None or one[field] is None or field in form.alike:
-            return bool(value == one[field])
-        return bool(value <= one[field] if field in form.up_to else value >= one[field])
+    def within(judged: dict[str, Any], name: str) -> bool:
+        value = getattr(case, name, None)
+        if value is None or judged[name] is None or name in form.alike:
+            return bool(value == judged[name])
+        return bool(value <= judged[name] if name in form.up_to else value >= judged[name])
 
-    return any(all(within(one, field) for field in _bounding(form)) for one in found.judged_on)
+    return any(all(within(judged, name) for name in _bounding(form)) for judged in known.judged_on)
 
 
-def _doubt(what: str, about: Sequence[ClaimResult], case: AnyCase, code: str) -> str:
-    """Why this check does not validate the case; empty where it does."""
+def _label(standing: Standing, reasons: Sequence[Because]) -> Label:
+    """Each reason once."""
+    different = [why for place, why in enumerate(reasons) if why not in reasons[:place]]
+    return Label(
+        standing=standing, why=tuple(why.text for why in different), notes=tuple(why.note for why in different)
+    )
+
+
+def _reasons(label: Label) -> list[Because]:
+    return [Because(said, text) for said, text in zip(label.notes, label.why, strict=True)]
+
+
+def _misses(results: Sequence[ClaimResult]) -> list[Because]:
+    """Misses of these claims, then those of the levels of evidence below them."""
+    missed = [_miss(result) for result in results if result.verdict in MISSED]
+    return missed + [why for result in results for why in _below(result)]
+
+
+def _below(result: ClaimResult) -> list[Because]:
+    known = _finding(result)
+    notes = known.below_notes
+    if len(notes) != len(known.below):  # a file of version 1 has the sentences alone
+        notes = tuple(
+            note(NoteCode.LOWER_LEVEL_MISSED, claim=result.id, number=place) for place in range(len(known.below))
+        )
+    return [Because(said, text) for said, text in zip(notes, known.below, strict=True)]
+
+
+def _doubt(what: str, about: Sequence[ClaimResult], case: AnyCase, code: str) -> Because | None:
+    """Why this check does not validate the case."""
     known = [result for result in about if _finding(result).form.what == what]
     judged = [result for result in known if _finding(result).machine]
     same = [result for result in judged if _finding(result).code == code]
     if not same:
-        return f"{what}: not judged here{' with this version of the code' if judged else ''}"
-    if undecided := [result for result in same if result.verdict != "reproduced"]:
-        return f"{what}: {_named(undecided[0])} is {undecided[0].verdict}"
+        return Because.of(note(NoteCode.OTHER_CODE if judged else NoteCode.NOT_JUDGED_HERE, what=what))
+    undecided = next((result for result in same if result.verdict != "reproduced"), None)
+    if undecided is not None:
+        values = {"claim": undecided.id, "size": undecided.size, "verdict": undecided.verdict}
+        return Because.of(note(NoteCode.UNDECIDED, what=what, **values))
     if any(covers(_finding(result), case) for result in same):
-        return ""
-    values = ", ".join(f"{field} {getattr(case, field, None)}" for field in _bounding(_finding(same[0]).form))
-    return f"{what}: not judged on {values}"
+        return None
+    fields = _bounding_values(_finding(same[0]).form, case)
+    return Because.of(note(NoteCode.NOT_COVERED, what=what, fields=fields))
 
 
 def _bounding(form: Validates) -> tuple[str, ...]:
@@ -181,13 +234,14 @@ def _bounding(form: Validates) -> tuple[str, ...]:
     return (*form.alike, *form.up_to, *form.down_to)
 
 
-def _miss(result: ClaimResult) -> str:
-    by = _finding(result).missed_by
-    return f"{_named(result)} is missed by {number(by or 0.0)} {result.unit}: {result.rule}"
+def _miss(result: ClaimResult) -> Because:
+    by = _finding(result).missed_by or 0.0
+    missed = note(NoteCode.MISSED, claim=result.id, size=result.size, by=by, unit=result.unit)
+    return Because.of(missed, result.rule)
 
 
-def _named(result: ClaimResult) -> str:
-    return f"{result.id} (size {result.size})"
+def _holds(result: ClaimResult) -> Because:
+    return Because.of(note(NoteCode.HOLDS, claim=result.id, size=result.size), result.rule)
 
 
 def _finding(result: ClaimResult) -> Finding:

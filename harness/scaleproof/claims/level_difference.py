@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.spec.case import AnyCase
 from scaleproof.stats import predictions
-from scaleproof.stats.intervals import Interval, median, median_interval
+from scaleproof.stats.intervals import Interval, Method, median, median_interval
 
 OF_A_LEVEL = (
     "suite",
@@ -29,7 +30,6 @@ OF_A_LEVEL = (
 )
 """Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two
 levels."""
-METHOD = "over cases"
 Values = Sequence[tuple[Launch, float]]
 
 
@@ -57,7 +57,7 @@ def apart(above: Values, below: Values) -> list[Apart]:
             str(part) for part in (case.transport, getattr(case, "workload", None), f"{case.ranks} ranks") if part
         )
         found.append(Apart(words, _middle(upper[key]) / _middle(lower[key]) - 1))
-    return sorted(found, key=lambda one: (one.words, one.share))
+    return sorted(found, key=lambda case: (case.words, case.share))
 
 
 def _by_case(side: Values) -> dict[str, list[tuple[Launch, float]]]:
@@ -76,18 +76,16 @@ def _middle(found: Values) -> float:
     return median([value for _, value in found])
 
 
-def summary(found: Sequence[Apart], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:
+def summary(cases: Sequence[Apart], pick: Callable[[Sequence[float]], float]) -> tuple[float, Interval | None]:
     """The middle of all |shares| with its order-statistic interval over cases, or another pick of them, without one:
     the largest of noisy medians is no more certain than they are."""
-    shares = [abs(one.share) for one in found]
+    shares = [abs(case.share) for case in cases]
     value = pick(shares)
     interval = median_interval(shares) if pick is median else None
-    return value, interval and Interval(
-        interval.low, interval.high, interval.coverage, f"{METHOD}: {interval.method} of {len(shares)}"
-    )
+    return value, interval and replace(interval, method=Method.ORDER_STATISTICS_OF_CASES)
 
 
-def largest(found: Sequence[Apart]) -> str:
-    """In words."""
-    worst = max(found, key=lambda one: abs(one.share))
-    return f"furthest apart: {worst.share:+.1%} ({worst.words})"
+def largest(cases: Sequence[Apart]) -> Note:
+    """The case that is furthest apart."""
+    worst = max(cases, key=lambda case: abs(case.share))
+    return note(NoteCode.FURTHEST_APART, share=worst.share, case=worst.words)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import METRICS, Metric
+from scaleproof.claims.notes import Note, NoteCode, SideName, note
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.machine import FILE, MachineProfile, read_profile
 from scaleproof.spec.errors import SpecError
@@ -45,14 +46,14 @@ def floor_of(
     return found.share if found else None
 
 
-def not_covered(results: Path, metric: Metric, pool: Pool) -> list[str]:
-    """A line for a timing without a floor: the machine was never calibrated, or it was and calibrating again would not
+def not_covered(results: Path, metric: Metric, pool: Pool) -> list[Note]:
+    """A note for a timing without a floor: the machine was never calibrated, or it was and calibrating again would not
     help."""
     if not metric.timing or pool.machine is None:
         return []
     if _profile(results, pool) is None:
-        return ["this machine has no noise floors yet, so significance alone decided: type scaleproof calibrate"]
-    return [f"this machine's profile has no noise floor of {base_metric(metric).name}: significance alone decided"]
+        return [note(NoteCode.NO_PROFILE)]
+    return [note(NoteCode.NO_FLOOR, metric=base_metric(metric).name)]
 
 
 def _profile(results: Path, pool: Pool) -> MachineProfile | None:
@@ -71,25 +72,20 @@ def fits(record: Record) -> bool:
     return not record.oversubscribed
 
 
-def crowd(records: Sequence[Record]) -> str:
-    """Which ranks, threads and cores these oversubscribed launches had."""
-    kinds = sorted(
-        {
-            (record.case.ranks, record.case.threads_per_rank, record.environment.get("cores", "fewer"))
-            for record in records
-        },
-        key=str,
-    )
-    return ", ".join(
-        f"{ranks} ranks with {threads} thread{'s' if threads > 1 else ''} on {cores} cores"
-        for ranks, threads, cores in kinds
-    )
+def crowd(records: Sequence[Record]) -> list[tuple[int, int, int | str]]:
+    """Ranks, threads a rank and cores that these oversubscribed launches had; the cores as `fewer` where the record
+    does not say."""
+    kinds = {
+        (record.case.ranks, record.case.threads_per_rank, record.environment.get("cores", "fewer"))
+        for record in records
+    }
+    return sorted(kinds, key=str)
 
 
-def outside_fences(label: str, found: Sequence[tuple[Launch, float]]) -> list[str]:
-    """A line on values outside Tukey's fences; they stay in."""
-    beyond = outliers([value for _, value in found])
+def outside_fences(side: SideName, values: Sequence[tuple[Launch, float]]) -> list[Note]:
+    """A note on values outside Tukey's fences; they stay in."""
+    beyond = outliers([value for _, value in values])
     if not beyond.count:
         return []
-    named = ", ".join(f"{found[position][0].record.launch} ({found[position][1]:.4g})" for position in beyond.positions)
-    return [f"{beyond.count} of {len(found)} launches{label} outside Tukey's fences, kept: {named}"]
+    outside = {values[position][0].record.launch: values[position][1] for position in beyond.positions}
+    return [note(NoteCode.OUTLIERS, side=side, launches=len(values), outside=outside)]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaleproof.claims.claims_file import BaseOut
-from scaleproof.claims.estimate import Found
 from scaleproof.claims.launch_pool import Pool, chosen
-from scaleproof.claims.verdict_rules import Estimate, Outcome, number
+from scaleproof.claims.outcome import Outcome, PointFacts, RangeFacts, Reason
+from scaleproof.claims.question import Found
+from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence
-from scaleproof.stats.intervals import Interval, median
+from scaleproof.stats.intervals import Interval, Method, median
 
 Point = Mapping[str, Any]
 
@@ -44,32 +45,27 @@ def judged(
 ) -> Whole | None:
     """Ask and decide at each point; None when no point has a value."""
     answers = [(point, ask(point)) for point in where]
-    known = [(point, found) for point, found in answers if found is not None]
+    known = [found for _, found in answers if found is not None]
     if not known:
         return None
-    outcomes = [(point, decide(found.estimate)) for point, found in known]
-    missing = [point for point, found in answers if found is None]
-    return Whole(_together([found for _, found in known]), _shared(outcomes, missing))
+    outcomes = [
+        PointFacts(at=dict(point), outcome=None if found is None else decide(found.estimate))
+        for point, found in answers
+    ]
+    return Whole(_together(known), _shared(outcomes))
 
 
-def _shared(outcomes: Sequence[tuple[Point, Outcome | None]], missing: Sequence[Point]) -> Outcome | None:
-    decided = [(point, outcome) for point, outcome in outcomes if outcome is not None]
-    if not decided:
+def _shared(outcomes: Sequence[PointFacts]) -> Outcome | None:
+    """The verdict that all points share."""
+    facts = RangeFacts(points=tuple(outcomes))
+    verdicts = {point.outcome.verdict for point in outcomes if point.outcome is not None}
+    if not verdicts:
         return None
-    rules = {outcome.rule for _, outcome in decided}
-    told = (
-        rules.pop() if len(rules) == 1 else "; ".join(f"{_words(point)}: {outcome.rule}" for point, outcome in decided)
-    )
-    count = len(decided) + len(missing)
-    if missing:
-        return Outcome(
-            "inconclusive",
-            f"{len(missing)} of {count} points of the range have no value ({_words(missing[0])}); {told}",
-        )
-    verdicts = {outcome.verdict for _, outcome in decided}
+    if facts.missing:
+        return Outcome(verdict="inconclusive", reason=Reason.RANGE_INCOMPLETE, facts=facts)
     if len(verdicts) > 1:
-        return Outcome("inconclusive", f"the verdict does not hold over the whole range of {count} points; {told}")
-    return Outcome(decided[0][1].verdict, f"the same at all {count} points of the range; {told}")
+        return Outcome(verdict="inconclusive", reason=Reason.RANGE_DISAGREES, facts=facts)
+    return Outcome(verdict=verdicts.pop(), reason=Reason.RANGE_AGREES, facts=facts)
 
 
 def _together(found: Sequence[Found]) -> Found:
@@ -79,12 +75,13 @@ def _together(found: Sequence[Found]) -> Found:
     around = None
     if all(intervals):
         known = [interval for interval in intervals if interval is not None]
-        low, high = min(interval.low for interval in known), max(interval.high for interval in known)
         around = Interval(
-            low,
-            high,
+            min(interval.low for interval in known),
+            max(interval.high for interval in known),
             min(interval.coverage for interval in known),
-            f"around {len(known)} points of a range, each a {known[0].method}",
+            Method.AROUND_POINTS,
+            (len(known),),
+            (known[0],),
         )
     counts = [estimate.n for estimate in estimates if estimate.n is not None]
     whole = Estimate(
@@ -105,9 +102,3 @@ def _base(found: Sequence[Found]) -> BaseOut | None:
         return None
     values = [base.value for base in bases if base.value is not None]
     return bases[0].model_copy(update={"value": median(values) if values else None, "n": min(base.n for base in bases)})
-
-
-def _words(point: Point) -> str:
-    return ", ".join(
-        f"{field} {number(value) if isinstance(value, float) else value}" for field, value in point.items()
-    )

@@ -8,31 +8,36 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scaleproof.claims.claim_form import Direction, Rule
-from scaleproof.claims.claims_file import Verdict
-from scaleproof.claims.level_difference import METHOD as OVER_CASES
+from scaleproof.claims.outcome import (
+    ArithmeticFacts,
+    Bound,
+    ControlFacts,
+    IntervalFacts,
+    LaunchesFacts,
+    Outcome,
+    Position,
+    Reason,
+    Region,
+    StepFacts,
+    StepsFacts,
+    Verdict,
+)
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats.compare import NO_FLOOR, Difference
+from scaleproof.stats.arm_difference import Difference, DifferenceTest
 from scaleproof.stats.intervals import CONFIDENCE, Interval, smallest_count
-from scaleproof.stats.predictions import METHODS, TEST
 from scaleproof.stats.summary import Trend
 
-Position = Literal["inside", "outside", "straddles"]
-CONTROL = "the control"
-"""How a rule's words on its negative control begin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One arm against the one before it."""
-
-    label: str
-    difference: Difference
+BY_POSITION: dict[Position, tuple[Verdict, Reason]] = {
+    "inside": ("reproduced", Reason.INSIDE),
+    "outside": ("not reproduced", Reason.OUTSIDE),
+    "straddles": ("inconclusive", Reason.STRADDLES),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What we found. `values`: one per launch where the metric is per launch; n is None for arithmetic, which needs no
-    interval.
+    """What the launches gave. `values`: one per launch where the metric is per launch; n is None for arithmetic, which
+    needs no interval.
 
     `timing` says whether the machine's noise floor matters, `floor` is that floor (None: not measured). Of a ratio:
     `difference` is the test behind it. Of several arms: `steps`, each arm against the one before, and `trend` over all
@@ -46,36 +51,8 @@ class Estimate:
     difference: Difference | None = None
     floor: float | None = None
     timing: bool = False
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StepFacts, ...] = ()
     trend: Trend | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A verdict and the rule in words: the numbers, the bound, and which side they are on."""
-
-    verdict: Verdict
-    rule: str
-
-    @property
-    def holds(self) -> bool:
-        """Whether the effect that the rule describes is there."""
-        return self.verdict == "reproduced"
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Accepted values and the words for them."""
-
-    low: float
-    high: float
-    words: str
-
-    def position(self, low: float, high: float) -> Position:
-        """Where an interval lies; a bound belongs to the region."""
-        if self.low <= low and high <= self.high:
-            return "inside"
-        return "outside" if high < self.low or low > self.high else "straddles"
 
 
 def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Direction | None) -> Outcome:
@@ -84,197 +61,189 @@ def judge(rule: Rule, estimate: Estimate, published: float | None, direction: Di
         return by_steps(rule, estimate, direction)
     region = accepted(rule, published, direction)
     if estimate.n is None:
-        inside = region.position(estimate.ours, estimate.ours) == "inside"
-        found = (
-            f"{number(estimate.ours)} is {region.words}" if inside else f"{number(estimate.ours)} is not {region.words}"
-        )
-        return Outcome("reproduced" if inside else "not reproduced", f"{found}; arithmetic, no launches")
+        verdict, reason = BY_POSITION[region.position(estimate.ours, estimate.ours)]
+        return Outcome(verdict=verdict, reason=reason, facts=ArithmeticFacts(ours=estimate.ours, region=region))
     if rule.name == "equal_to_tolerance":
         return _every_launch(region, estimate)
-    if estimate.interval is None:
-        return Outcome("inconclusive", f"{number(estimate.ours)} against {region.words}: {_too_few(estimate.n)}")
-    return _by_interval(rule, region, estimate, estimate.interval, published)
+    return _by_interval(rule, region, estimate, published)
 
 
 def accepted(rule: Rule, published: float | None, direction: Direction | None) -> Region:
     """The values that a rule accepts."""
     if rule.name == "at_least":
-        bound = _given(rule.value, rule)
-        return Region(bound, math.inf, f"at least {number(bound)}")
+        return Region(bound=Bound.AT_LEAST, low=_known(rule.value, rule), high=math.inf)
     if rule.name == "at_most":
-        bound = _given(rule.value, rule)
-        return Region(-math.inf, bound, f"at most {number(bound)}")
+        return Region(bound=Bound.AT_MOST, low=-math.inf, high=_known(rule.value, rule))
     if rule.name == "ratio":
         return _between(rule)
     if rule.name == "ordering":
         return _ordered(direction)
-    target = _given(published if rule.value is None else rule.value, rule)
-    reach = _given(rule.tolerance, rule) * (abs(target) if rule.name == "within" or rule.relative else 1)
-    return _around(rule, target, reach, direction)
+    return _around(rule, _known(published if rule.value is None else rule.value, rule), direction)
 
 
 def with_control(outcome: Outcome, control: Outcome | None) -> Outcome:
     """The verdict with what the negative control says: one that shows the effect too takes away what a positive verdict
     rests on."""
-    if control is None:
-        return Outcome(outcome.verdict, f"{outcome.rule}; {CONTROL} could not be judged: nothing was measured")
-    if not control.holds:
-        told = "decides nothing" if control.verdict == "inconclusive" else "does not show the effect"
-        return Outcome(outcome.verdict, f"{outcome.rule}; {CONTROL} {told}: {control.rule}")
-    positive = outcome.verdict in ("reproduced", "direction only")
-    words = f"{outcome.rule}; {'but ' if positive else ''}{CONTROL} shows the effect too: {control.rule}"
-    return Outcome("inconclusive" if positive else outcome.verdict, words)
+    overrules = control is not None and control.holds and outcome.verdict in ("reproduced", "direction only")
+    verdict = "inconclusive" if overrules else outcome.verdict
+    facts = ControlFacts(outcome=control, overrules=overrules)
+    return outcome.model_copy(update={"verdict": verdict, "control": facts})
 
 
 def by_steps(rule: Rule, estimate: Estimate, direction: Direction | None) -> Outcome:
-    """Ordering of several arms, or a trend along x: every step must be found, and one step found the other way refutes
-    it.
+    """Ordering of several arms, or a trend along x: every step must be shown, and one step the other way refutes it.
 
-    A step is found at 95 %; to refute, its p-value times the number of steps must do, since any of them can.
+    A step is shown at 95 %; to refute, its p-value times the number of steps must do, since any of them can.
     """
-    wanted, claimed = _wanted(rule, direction)
+    wanted = _wanted(rule, direction)
     unwanted = "lower" if wanted == "higher" else "higher"
-    told = "; ".join(f"{step.label}: {step.difference.why}" for step in estimate.steps)
-    found = [step.difference.finding for step in estimate.steps]
-    # Predictions are not sampled: they have no p-value, and what their spread says stands.
-    chances = [
-        0.0 if step.difference.test == TEST else (step.difference.p_value or 1.0) * len(found)
-        for step in estimate.steps
-    ]
+    differences = [step.difference for step in estimate.steps]
     against = [
-        step.label
-        for step, chance in zip(estimate.steps, chances, strict=True)
-        if step.difference.finding == unwanted and chance <= 1 - CONFIDENCE
+        index
+        for index, difference in enumerate(differences)
+        if difference.finding == unwanted and _chance(difference, len(differences)) <= 1 - CONFIDENCE
     ]
-    basis = f"{estimate.n} launches an arm or more, one-sided rule{_trend_in_words(estimate.trend)}"
+    findings = [difference.finding for difference in differences]
+    good = {wanted} if rule.strict else {wanted, "no difference"}
+    facts = StepsFacts(
+        along=rule.along if rule.name == "monotone" else None,
+        trend=rule.trend if rule.name == "monotone" else None,
+        strict=rule.strict,
+        direction=direction,
+        wanted=wanted,
+        steps=estimate.steps,
+        against=against[0] if against else None,
+        open_steps=sum(finding != wanted for finding in findings),
+        launches=estimate.n,
+        correlation=estimate.trend,
+    )
     if against:
-        return Outcome("not reproduced", f"{claimed}: not from {against[0]}; {told}; {basis}")
-    if (
-        all(finding == wanted or (finding == "no difference" and not rule.strict) for finding in found)
-        and wanted in found
-    ):
-        return Outcome("reproduced", f"{claimed}: in every step; {told}; {basis}")
-    open_steps = sum(finding != wanted for finding in found)
-    return Outcome("inconclusive", f"{claimed}: {open_steps} of {len(found)} steps are not found; {told}; {basis}")
+        return Outcome(verdict="not reproduced", reason=Reason.STEP_AGAINST, facts=facts)
+    if wanted in findings and good.issuperset(findings):
+        return Outcome(verdict="reproduced", reason=Reason.EVERY_STEP, facts=facts)
+    return Outcome(verdict="inconclusive", reason=Reason.STEPS_OPEN, facts=facts)
 
 
-def _wanted(rule: Rule, direction: Direction | None) -> tuple[Literal["higher", "lower"], str]:
-    """How each arm must differ from the one before it, and the claim in words."""
+def _chance(difference: Difference, steps: int) -> float:
+    """The p-value of a step among several. Predictions are not sampled: they have none, and what their spread says
+    stands."""
+    return 0.0 if difference.test is DifferenceTest.DRAWS else (difference.p_value or 1.0) * steps
+
+
+def _wanted(rule: Rule, direction: Direction | None) -> Literal["higher", "lower"]:
+    """How each arm must differ from the one before it."""
     if rule.name == "monotone":
-        wanted: Literal["higher", "lower"] = "higher" if rule.trend == "rising" else "lower"
-        return wanted, f"{'strictly ' if rule.strict else ''}{rule.trend} along {rule.along}"
+        return "higher" if rule.trend == "rising" else "lower"
     if direction is None:
         raise SpecError("rule 'ordering' needs a direction, 'higher' or 'lower'")
-    return ("lower" if direction == "higher" else "higher"), f"in the order claimed, {direction} is better"
+    return "lower" if direction == "higher" else "higher"
 
 
-def _trend_in_words(found: Trend | None) -> str:
-    return f", Kendall's tau {found.tau:.2f} over all launches (p = {found.p_value:.2g})" if found else ""
+def _by_interval(rule: Rule, region: Region, estimate: Estimate, published: float | None) -> Outcome:
+    facts = _interval_facts(rule, region, estimate, published)
+    if facts.position is None:
+        few = facts.launches < smallest_count()
+        reason = Reason.TOO_FEW_LAUNCHES if few else Reason.NO_INTERVAL
+        return Outcome(verdict="inconclusive", reason=reason, facts=facts)
+    if facts.position == "straddles":
+        return Outcome(verdict="inconclusive", reason=Reason.STRADDLES, facts=facts)
+    if doubt := _doubt(rule, region, estimate, facts.position):
+        return Outcome(verdict="inconclusive", reason=doubt, facts=facts)
+    if facts.position == "outside" and _same_side(facts):
+        return Outcome(verdict="direction only", reason=Reason.SAME_DIRECTION, facts=facts)
+    verdict, reason = BY_POSITION[facts.position]
+    return Outcome(verdict=verdict, reason=reason, facts=facts)
 
 
-def _by_interval(
-    rule: Rule, region: Region, estimate: Estimate, interval: Interval, published: float | None
-) -> Outcome:
-    found = f"{number(estimate.ours)} in [{number(interval.low)}, {number(interval.high)}]"
-    counted = interval.method if interval.method.startswith((*METHODS, OVER_CASES)) else f"{estimate.n} launches"
-    basis = f"{counted}, {interval.coverage:.1%} interval, {rule.sides} rule{_floor_in_words(estimate)}"
-    position = region.position(interval.low, interval.high)
-    if position == "straddles":
-        return Outcome("inconclusive", f"{found}: part of it {region.words}, part not; {basis}")
-    if doubt := _doubt(rule, region, estimate, position):
-        return Outcome(
-            "inconclusive",
-            f"{found}: {'all' if position == 'inside' else 'none'} of it {region.words}, but {doubt}; {basis}",
-        )
-    if position == "inside":
-        return Outcome("reproduced", f"{found}: all of it {region.words}; {basis}")
-    if rule.neutral is not None and published is not None and _same_side(interval, published, rule.neutral):
-        side = "above" if published > rule.neutral else "below"
-        return Outcome(
-            "direction only",
-            f"{found}: none of it {region.words}, all of it {side} {number(rule.neutral)} as published; {basis}",
-        )
-    return Outcome("not reproduced", f"{found}: none of it {region.words}; {basis}")
+def _interval_facts(rule: Rule, region: Region, estimate: Estimate, published: float | None) -> IntervalFacts:
+    interval, difference = estimate.interval, estimate.difference
+    above = None
+    if rule.neutral is not None and published is not None and published != rule.neutral:
+        above = published > rule.neutral
+    measured = difference is not None and difference.test is not DifferenceTest.DRAWS
+    return IntervalFacts(
+        ours=estimate.ours,
+        region=region,
+        interval=interval,
+        launches=estimate.n or 0,
+        sides=rule.sides,
+        position=region.position(interval.low, interval.high) if interval else None,
+        test=difference.test if difference else None,
+        test_counts=difference.n if difference else None,
+        p_value=difference.p_value if difference else None,
+        floor=estimate.floor,
+        floor_matters=measured and estimate.timing,
+        neutral=rule.neutral,
+        published_above_neutral=above,
+    )
 
 
-def _doubt(rule: Rule, region: Region, estimate: Estimate, position: Position) -> str:
-    """Why a ratio must not decide although its interval does; empty when nothing speaks against it."""
+def _doubt(rule: Rule, region: Region, estimate: Estimate, position: Position) -> Reason | None:
+    """Why a ratio must not decide although its interval does."""
     difference, floor = estimate.difference, estimate.floor
     if difference is None:
-        return ""
+        return None
     if floor and region.position(estimate.ours / (1 + floor), estimate.ours * (1 + floor)) != position:
-        return f"it is closer to the bound than the noise floor of {100 * floor:.3g} %"
+        return Reason.WITHIN_FLOOR
     if rule.name == "ordering" and difference.p_value is not None and difference.p_value > 1 - CONFIDENCE:
-        return f"the {difference.test} gives p = {difference.p_value:.2g}"
-    return ""
+        return Reason.NOT_SIGNIFICANT
+    return None
 
 
-def _floor_in_words(estimate: Estimate) -> str:
-    if estimate.difference is None or not estimate.timing or estimate.difference.test == TEST:
-        return ""
-    return f", {NO_FLOOR}" if estimate.floor is None else f", noise floor {100 * estimate.floor:.3g} %"
+def _same_side(facts: IntervalFacts) -> bool:
+    """Whether the whole interval is on the side of the neutral value that the published value is on."""
+    if facts.neutral is None or facts.interval is None or facts.published_above_neutral is None:
+        return False
+    if facts.published_above_neutral:
+        return facts.interval.low > facts.neutral
+    return facts.interval.high < facts.neutral
 
 
 def _every_launch(region: Region, estimate: Estimate) -> Outcome:
     """An identity holds in every launch or it does not hold: the extremes decide, not the median, and one launch is
     enough to refute it."""
-    low, high = min(estimate.values), max(estimate.values)
-    outside = sum(region.position(value, value) != "inside" for value in estimate.values)
-    found = f"{len(estimate.values)} launches from {number(low)} to {number(high)}"
+    values = estimate.values
+    outside = sum(region.position(value, value) != "inside" for value in values)
+    facts = LaunchesFacts(region=region, launches=len(values), low=min(values), high=max(values), outside=outside)
     if outside:
-        return Outcome("not reproduced", f"{found}: {outside} of them not {region.words}")
-    if len(estimate.values) < smallest_count():
-        return Outcome("inconclusive", f"{found}: every one {region.words}, but {_too_few(len(estimate.values))}")
-    return Outcome("reproduced", f"{found}: every one {region.words}")
+        return Outcome(verdict="not reproduced", reason=Reason.OUTSIDE, facts=facts)
+    if len(values) < smallest_count():
+        return Outcome(verdict="inconclusive", reason=Reason.TOO_FEW_LAUNCHES, facts=facts)
+    return Outcome(verdict="reproduced", reason=Reason.INSIDE, facts=facts)
 
 
 def _between(rule: Rule) -> Region:
     if rule.one_sided and rule.high is None:
-        low = _given(rule.low, rule)
-        return Region(low, math.inf, f"at least {number(low)} times the base")
+        return Region(bound=Bound.AT_LEAST, low=_known(rule.low, rule), high=math.inf, times_base=True)
     if rule.one_sided and rule.low is None:
-        high = _given(rule.high, rule)
-        return Region(-math.inf, high, f"at most {number(high)} times the base")
-    low, high = _given(rule.low, rule), _given(rule.high, rule)
-    return Region(low, high, f"between {number(low)} and {number(high)} times the base")
+        return Region(bound=Bound.AT_MOST, low=-math.inf, high=_known(rule.high, rule), times_base=True)
+    low, high = _known(rule.low, rule), _known(rule.high, rule)
+    return Region(bound=Bound.BETWEEN, low=low, high=high, times_base=True)
 
 
 def _ordered(direction: Direction | None) -> Region:
     if direction == "lower":
-        return Region(-math.inf, math.nextafter(1, 0), "below 1 times the base")
+        return Region(bound=Bound.BELOW_BASE, low=-math.inf, high=math.nextafter(1, 0), times_base=True)
     if direction == "higher":
-        return Region(math.nextafter(1, 2), math.inf, "above 1 times the base")
+        return Region(bound=Bound.ABOVE_BASE, low=math.nextafter(1, 2), high=math.inf, times_base=True)
     raise SpecError("rule 'ordering' needs a direction, 'higher' or 'lower'")
 
 
-def _around(rule: Rule, target: float, reach: float, direction: Direction | None) -> Region:
+def _around(rule: Rule, target: float, direction: Direction | None) -> Region:
+    tolerance = _known(rule.tolerance, rule)
+    share = tolerance if rule.name == "within" or rule.relative else None
+    reach = tolerance if share is None else share * abs(target)
     low, high = target - reach, target + reach
-    percent = rule.name == "within" or rule.relative
-    by = f"{rule.tolerance:.3%}".rstrip("%").rstrip("0").rstrip(".") + " %" if percent else number(reach)
+    bound = Bound.WITHIN
     if rule.one_sided:
+        bound = Bound.WITHIN_OR_BETTER
         if direction is None:
             raise SpecError(f"a one-sided rule {rule.name!r} needs a direction")
-        better = (low, math.inf) if direction == "higher" else (-math.inf, high)
-        return Region(*better, f"within {by} of {number(target)} or better")
-    return Region(low, high, f"within {by} of {number(target)}")
+        low, high = (low, math.inf) if direction == "higher" else (-math.inf, high)
+    return Region(bound=bound, low=low, high=high, target=target, reach=reach, share=share)
 
 
-def _same_side(interval: Interval, published: float, neutral: float) -> bool:
-    return interval.low > neutral if published > neutral else published < neutral and interval.high < neutral
-
-
-def _given(value: float | None, rule: Rule) -> float:
+def _known(value: float | None, rule: Rule) -> float:
     if value is None:
         raise SpecError(f"rule {rule.name!r} has nothing to compare with: no published value and no 'value'")
     return float(value)
-
-
-def _too_few(launches: int | None) -> str:
-    if launches is not None and launches >= smallest_count():
-        return "it has no interval"
-    return f"{launches} launches give no 95 % interval, {smallest_count()} do"
-
-
-def number(value: float) -> str:
-    """Six significant digits: enough to check a rule by hand."""
-    return f"{value:.6g}"

@@ -35,7 +35,8 @@ def main(given: argparse.Namespace) -> int:
     size = size_of(given)
     chosen = suites_of(given.suite, given.suites)
 
-    from scaleproof.claims.judge import judge_suite, write_claims
+    from scaleproof.claims.claims_file import write_claims
+    from scaleproof.claims.judge import judge_suite
 
     store = open_store(given.results, many=True)
     judged = {suite.name: judge_suite(suite, size, store) for suite in chosen}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from scipy.stats import false_discovery_control
 
+from scaleproof.claims import difference_sentences
 from scaleproof.claims.metrics import Direction, Metric
 from scaleproof.compare.case_pairs import Group, Pair, groups, pair_cases, pair_launches, title
 from scaleproof.compare.comparison_outcome import outcome, too_many_rows
@@ -19,7 +20,7 @@ from scaleproof.compare.pair_floors import Floors
 from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats.compare import Difference
+from scaleproof.stats.arm_difference import Difference
 from scaleproof.stats.compare import compare as difference
 from scaleproof.stats.intervals import CONFIDENCE, median
 
@@ -165,7 +166,7 @@ def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None],
 def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: float) -> Row:
     """`counts`: a finding here says something about A and B."""
     metric, result, interval = found.metric, found.result, found.result.interval
-    finding, why = result.finding, result.why
+    finding, why = result.finding, difference_sentences.difference_sentence(result)
     if finding in ("higher", "lower") and p_adjusted is not None and p_adjusted > 1 - confidence:
         finding, why = (
             "inconclusive",
@@ -188,7 +189,7 @@ def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: floa
         low=low,
         high=high,
         coverage=coverage,
-        test=result.test,
+        test=difference_sentences.words_of_test(result.test, result.n),
         p_value=_told(result.p_value),
         p_adjusted=_told(p_adjusted),
         floor=result.floor,

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaleproof.claims.judge import write_claims
+from scaleproof.claims.claims_file import write_claims
 from scaleproof.report import costs, csvs, glossary, index, machine, run, suite
 from scaleproof.report.data import load, tables
 from scaleproof.report.pages import Pages

@@ -15,11 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from scaleproof.claims.claims_file import ClaimResult, Label
+from scaleproof.claims.claims_file import ClaimResult, Label, read_claims
 from scaleproof.claims.claims_yaml import VALIDATION
 from scaleproof.claims.evidence_labels import Findings
 from scaleproof.claims.finished_launch import times_count
-from scaleproof.claims.judge import read_claims
 from scaleproof.core.record_schema import Record
 from scaleproof.record.index import Index
 from scaleproof.record.store import Store

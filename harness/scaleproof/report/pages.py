@@ -52,7 +52,7 @@ class Pages:
             "anchor": anchor,
             "shown": _shown,
         }
-        self._environment.filters |= {"marks": tags.marks, "axes": tags.axes, "told": verdicts.told}
+        self._environment.filters |= {"marks": tags.marks, "axes": tags.axes, "shown_rule": verdicts.shown_rule}
         self._environment.globals |= {
             "size": size,
             "suites": suites,

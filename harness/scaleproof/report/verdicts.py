@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from scaleproof.claims.claims_file import ClaimResult, Verdict
-from scaleproof.claims.verdict_rules import CONTROL
+from scaleproof.claims import sentences
+from scaleproof.claims.claims_file import ClaimResult
+from scaleproof.claims.outcome import RangeFacts, StepsFacts, Verdict
 
 NOT_JUDGED = "not judged"
 ORDER: tuple[str, ...] = (*get_args(Verdict), NOT_JUDGED)
@@ -31,26 +32,24 @@ MEANING = {
     NOT_JUDGED: "shown only: context, or a size without verdicts",
 }
 
-LONGEST_RULE = 160
-"""Characters of a rule that a table shows whole."""
-
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A rule in words as a table shows it: what was found, and below, folded, every point of a range or every step that
-    it rests on."""
+class ShownRule:
+    """A rule as a table shows it: what decided, and below, folded, every point of a range or every step that it rests
+    on."""
 
     finding: str
     rests_on: tuple[str, ...]
 
 
-def told(rule: str) -> Told:
-    """Short ones whole. What the control shows belongs to the finding: it can take a verdict away."""
-    if len(rule) <= LONGEST_RULE:
-        return Told(rule, ())
-    finding, *clauses = rule.split("; ")
-    control = [clause for clause in clauses if clause.removeprefix("but ").startswith(CONTROL)]
-    return Told("; ".join([finding, *control]), tuple(clause for clause in clauses if clause not in control))
+def shown_rule(claim: ClaimResult) -> ShownRule:
+    """Steps and points of a range are folded. What the control shows belongs to the finding: it can take a verdict
+    away."""
+    outcome = claim.outcome
+    if outcome is None or not isinstance(outcome.facts, StepsFacts | RangeFacts):
+        return ShownRule(claim.rule, ())
+    finding = [sentences.finding_sentence(outcome), *sentences.control_sentences(outcome)]
+    return ShownRule("; ".join(finding), tuple(sentences.clause_sentences(outcome)))
 
 
 @dataclass(frozen=True, slots=True)

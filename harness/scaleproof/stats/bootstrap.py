@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from scaleproof.stats.intervals import CONFIDENCE, Interval, median, smallest_count
+from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, median, smallest_count
 
 RESAMPLES = 9_999
 SEED = 20_160_222
@@ -40,8 +40,8 @@ def ratio_interval(
     nominal, attained = calibrated(min(len(above), len(below)), paired, confidence)
     ratios = _resampled(np.random.default_rng(SEED), above, below, paired, RESAMPLES)
     low, high = np.quantile(ratios, [(1 - nominal) / 2, (1 + nominal) / 2])
-    method = "percentile bootstrap over " + ("blocks" if paired else "launches")
-    return Interval(float(low), float(high), attained, method)
+    method = Method.BOOTSTRAP_OF_BLOCKS if paired else Method.BOOTSTRAP_OF_LAUNCHES
+    return Interval(float(low), float(high), attained, method, (len(above), len(below)))
 
 
 @lru_cache(maxsize=64)

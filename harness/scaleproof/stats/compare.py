@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
-from scaleproof.stats.intervals import CONFIDENCE, Interval, median, smallest_count
+from scaleproof.stats.arm_difference import Difference, DifferenceReason, DifferenceTest, Finding
+from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, median, smallest_count
 from scaleproof.stats.ranks import depth_of, differences, shift
 
-Finding = Literal["higher", "lower", "no difference", "inconclusive"]
 POWER = 0.95
 WORTH_FINDING = 0.05
 """The difference that the default budget is made for: within a larger noise floor nothing is called equal that may
 differ by this."""
-NO_FLOOR = "no noise floor known"
 _SEED = 20_160_222
 _TRIALS = 4_000
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """What a comparison found: `ratio` of medians a / b, `shift` with its interval, p-value and test, launches a side,
-    noise floor as a share, and why.
-
-    `shift` is the factor between the arms that the test is about (Hodges-Lehmann); unlike the ratio of medians it is
-    free of what paired blocks share. `ratio` is None where a side has no launches or values of 0 and below; `shift`,
-    `interval` and `p_value` also where a side has too few launches.
-    """
-
-    ratio: float | None
-    shift: float | None
-    interval: Interval | None
-    p_value: float | None
-    test: str
-    n: tuple[int, int]
-    floor: float | None
-    finding: Finding
-    why: str
 
 
 def compare(
@@ -67,30 +43,25 @@ def compare(
     if min(floor or 0, margin or 0) < 0:
         raise ValueError("a noise floor or margin is a share of at least 0")
     counts = (len(above), len(below))
-    test = test_name(*counts, paired)
+    test = DifferenceTest.SIGNED_RANK if paired else DifferenceTest.RANK_SUM
     if not min(counts) or min(above.min(), below.min()) <= 0:
         return _without_ratio(above, below, test, floor)
     ratio = median(above) / median(below)
     if min(counts) < smallest_count(confidence):
-        why = f"{_change(ratio)}, but {min(counts)} launches a side give no {confidence:.0%} interval, {smallest_count(confidence)} do"
-        return Difference(ratio, None, None, None, test, counts, floor, "inconclusive", why)
+        reason = DifferenceReason.TOO_FEW
+        return Difference(ratio, None, None, None, test, counts, floor, "inconclusive", reason, confidence)
     found = shift(np.log(above), np.log(below), paired, confidence)
     assert found.low is not None and found.high is not None
     centre = float(np.exp(found.centre))
     # Shown beside the ratio of medians: where that one lies outside, the interval is widened to hold it.
     low, high = min(float(np.exp(found.low)), ratio), max(float(np.exp(found.high)), ratio)
-    interval = Interval(low, high, found.coverage, f"Hodges-Lehmann interval of the {test}, on logarithms")
-    spread = _spread(above, below, paired)
-    finding, reason = _decide(
-        centre,
-        interval,
-        found.p_value <= 1 - confidence,
-        floor,
-        margin,
-        detectable(spread, min(counts), paired, floor=floor or 0),
+    method = Method.HODGES_LEHMANN_PAIRED if paired else Method.HODGES_LEHMANN
+    interval = Interval(low, high, found.coverage, method, counts)
+    seen = detectable(_spread(above, below, paired), min(counts), paired, floor=floor or 0)
+    finding, reason = _decide(centre, interval, found.p_value <= 1 - confidence, floor, margin)
+    return Difference(
+        ratio, centre, interval, found.p_value, test, counts, floor, finding, reason, confidence, margin, seen
     )
-    why = f"{_change(centre)} [{_signed(low)}, {_signed(high)}], p = {found.p_value:.2g}: {reason}; {counts[0]} and {counts[1]} launches"
-    return Difference(ratio, centre, interval, found.p_value, test, counts, floor, finding, why)
 
 
 def detectable(
@@ -109,15 +80,6 @@ def detectable(
     return float(np.expm1(max(0.0, float(np.quantile(needed, POWER, method="higher")))))
 
 
-def test_name(first: int, second: int, paired: bool) -> str:
-    """The test in words."""
-    return (
-        f"exact Wilcoxon signed-rank test over {first} blocks"
-        if paired
-        else f"exact Wilcoxon rank-sum test over {first} and {second} launches"
-    )
-
-
 @lru_cache(maxsize=64)
 def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     """Of comparisons of equal arms with noise of 1: by how much each falls short of being significant, and its shift."""
@@ -129,45 +91,36 @@ def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.n
     return -steps[:, depth - 1], np.median(steps, axis=1)
 
 
-def _without_ratio(above: np.ndarray, below: np.ndarray, test: str, floor: float | None) -> Difference:
+def _without_ratio(above: np.ndarray, below: np.ndarray, test: DifferenceTest, floor: float | None) -> Difference:
     counts = (len(above), len(below))
-    if min(counts) and np.ptp(np.concatenate((above, below))) == 0:
-        return Difference(
-            None, None, None, None, test, counts, floor, "no difference", f"every launch of both gave {above[0]:.6g}"
-        )
-    why = (
-        "values of 0 or below have no ratio"
-        if min(counts)
-        else f"{counts[0]} and {counts[1]} launches: nothing to compare"
-    )
-    return Difference(None, None, None, None, test, counts, floor, "inconclusive", why)
+
+    def found(finding: Finding, reason: DifferenceReason, value: float | None = None) -> Difference:
+        return Difference(None, None, None, None, test, counts, floor, finding, reason, value=value)
+
+    if not min(counts):
+        return found("inconclusive", DifferenceReason.NO_LAUNCHES)
+    if np.ptp(np.concatenate((above, below))) == 0:
+        return found("no difference", DifferenceReason.ALL_VALUES_EQUAL, float(above[0]))
+    return found("inconclusive", DifferenceReason.NOT_POSITIVE)
 
 
 def _decide(
-    centre: float, interval: Interval, significant: bool, floor: float | None, margin: float | None, seen: float
-) -> tuple[Finding, str]:
+    centre: float, interval: Interval, significant: bool, floor: float | None, margin: float | None
+) -> tuple[Finding, DifferenceReason]:
     least = floor or 0.0
-    known = NO_FLOOR if floor is None else f"the noise floor of {_percent(floor)}"
     if margin and _within(interval, margin):
-        return "no difference", f"the whole interval lies within the margin of {_percent(margin)}"
+        return "no difference", DifferenceReason.WITHIN_MARGIN
     if significant and (centre > 1 + least or centre < 1 / (1 + least)):
-        return (
-            "higher" if centre > 1 else "lower"
-        ), f"significant; {known}" if floor is None else f"significant and beyond {known}"
+        return "higher" if centre > 1 else "lower", DifferenceReason.SIGNIFICANT
     if significant:
-        return "inconclusive", f"significant, but not beyond {known}"
+        return "inconclusive", DifferenceReason.SIGNIFICANT_WITHIN_FLOOR
     if interval.low == interval.high == 1:
-        return "no difference", "every launch of one equals one of the other"
+        return "no difference", DifferenceReason.PAIRS_EQUAL
     if floor and _within(interval, min(floor, WORTH_FINDING)):
-        return (
-            "no difference",
-            f"not significant, and the whole interval lies within {known if floor <= WORTH_FINDING else _percent(WORTH_FINDING)}",
-        )
+        return "no difference", DifferenceReason.EQUIVALENT
     if floor and _within(interval, floor):
-        return "inconclusive", f"not significant, but {known} hides a difference of {_percent(WORTH_FINDING)}"
-    largest = max(interval.high - 1, 1 / interval.low - 1)
-    open_ = f"not significant, but a difference of {_percent(largest)} is not ruled out; these launches find one from {_percent(seen)} on"
-    return "inconclusive", f"{open_}; {known}" if floor is None else open_
+        return "inconclusive", DifferenceReason.FLOOR_TOO_WIDE
+    return "inconclusive", DifferenceReason.NOT_RULED_OUT
 
 
 def _within(interval: Interval, share: float) -> bool:
@@ -181,15 +134,3 @@ def _spread(above: np.ndarray, below: np.ndarray, paired: bool) -> float:
         return float(np.std(np.log(above / below), ddof=1) / np.sqrt(2))
     squares = np.sum((np.log(above) - np.log(above).mean()) ** 2) + np.sum((np.log(below) - np.log(below).mean()) ** 2)
     return float(np.sqrt(squares / (len(above) + len(below) - 2)))
-
-
-def _change(ratio: float) -> str:
-    return "equal" if ratio == 1 else f"{_percent(abs(ratio - 1))} {'higher' if ratio > 1 else 'lower'}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
-
-
-def _signed(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.3g} %"

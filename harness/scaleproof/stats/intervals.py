@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
 CONFIDENCE = 0.95
+
+
+class Method(StrEnum):
+    """How an interval was made; `counts` and `parts` of the interval say over what."""
+
+    ORDER_STATISTICS = "order statistics"
+    ORDER_STATISTICS_OF_CASES = "order statistics of cases"
+    BOOTSTRAP_OF_BLOCKS = "percentile bootstrap over blocks"
+    BOOTSTRAP_OF_LAUNCHES = "percentile bootstrap over launches"
+    HODGES_LEHMANN_PAIRED = "Hodges-Lehmann over blocks"
+    HODGES_LEHMANN = "Hodges-Lehmann over launches"
+    STUDENT = "Student's t"
+    PREDICTION = "prediction interval"  # where one more draw from the inputs' uncertainty lies
+    CERTAIN_INPUTS = "no uncertainty in the inputs"
+    WORST_ENDS = "worst ends"  # of a quotient of two intervals, its `parts`
+    AROUND_POINTS = "around points"  # around the intervals of `counts` points of a range; `parts`: the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +34,9 @@ class Interval:
     low: float
     high: float
     coverage: float
-    method: str
+    method: Method
+    counts: tuple[int, ...] = ()
+    parts: tuple[Interval, ...] = ()
 
     @property
     def half_width(self) -> float:
@@ -47,7 +66,8 @@ def median_interval(values: Sequence[float] | np.ndarray, confidence: float = CO
     depth = sum(coverage >= confidence for coverage in coverages)
     if depth == 0:
         return None
-    return Interval(float(ordered[depth - 1]), float(ordered[count - depth]), coverages[depth - 1], "order statistics")
+    low, high = float(ordered[depth - 1]), float(ordered[count - depth])
+    return Interval(low, high, coverages[depth - 1], Method.ORDER_STATISTICS, (count,))
 
 
 def smallest_count(confidence: float = CONFIDENCE) -> int:

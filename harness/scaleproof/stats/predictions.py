@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from scaleproof.stats.compare import Difference, Finding
-from scaleproof.stats.intervals import CONFIDENCE, Interval, median, smallest_count
+from scaleproof.stats.arm_difference import Difference, DifferenceReason, DifferenceTest, Finding
+from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, median, smallest_count
 
 CENTRAL = 0
 """Repetition whose inputs are all at their values; each other one is a draw."""
-METHODS = "prediction interval", "no uncertainty in the inputs"
-TEST = "spread of draws from the inputs' uncertainty"
-ENDS = "worst ends of a prediction's and launches' intervals"
 Known = tuple[float, Interval | None]
 """A value with its interval."""
 
@@ -33,16 +30,15 @@ def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Inter
         return None
     draws = np.array([value for index, value in values.items() if index != CENTRAL])
     if np.ptp(draws) == 0 and draws[0] == central(values):
-        return Interval(float(draws[0]), float(draws[0]), confidence, METHODS[1])
+        return Interval(float(draws[0]), float(draws[0]), confidence, Method.CERTAIN_INPUTS)
     logarithms = bool(draws.min() > 0)
     found = np.log(draws) if logarithms else draws
     reach = float(stats.t.ppf((1 + confidence) / 2, len(found) - 1) * found.std(ddof=1) * np.sqrt(1 + 1 / len(found)))
     low, high = float(found.mean()) - reach, float(found.mean()) + reach
     if logarithms:
         low, high = float(np.exp(low)), float(np.exp(high))
-    return Interval(
-        min(low, central(values)), max(high, central(values)), confidence, f"{METHODS[0]} of {len(draws)} draws"
-    )
+    low, high = min(low, central(values)), max(high, central(values))
+    return Interval(low, high, confidence, Method.PREDICTION, (len(draws),))
 
 
 def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> dict[int, float]:
@@ -55,8 +51,9 @@ def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Differ
     p-value."""
     found, counts = ratios(above, below), (len(above), len(below))
     if not found or central(found) <= 0:
-        return Difference(None, None, None, None, TEST, counts, None, "inconclusive", "no ratio of the two predictions")
-    return _decided(central(found), spread(found), counts, TEST, None)
+        reason = DifferenceReason.NOT_POSITIVE
+        return Difference(None, None, None, None, DifferenceTest.DRAWS, counts, None, "inconclusive", reason)
+    return _decided(central(found), spread(found), counts, DifferenceTest.DRAWS, None)
 
 
 def quotient(above: Known, below: Known) -> Known:
@@ -66,34 +63,30 @@ def quotient(above: Known, below: Known) -> Known:
     if around is None or beside is None or beside.low <= 0:
         return one / other, None
     ends = around.low / beside.high, around.high / beside.low
-    return one / other, Interval(
-        *ends, min(around.coverage, beside.coverage), f"worst ends of {around.method} over {beside.method}"
-    )
+    coverage = min(around.coverage, beside.coverage)
+    return one / other, Interval(*ends, coverage, Method.WORST_ENDS, parts=(around, beside))
 
 
 def across(above: Known, below: Known, counts: tuple[int, int], floor: float | None) -> Difference:
     """Whether a prediction and launches differ: when the interval of their quotient leaves 1 out, and the quotient lies
     beyond the noise floor."""
     if min(above[0], below[0]) <= 0:
-        return Difference(
-            None, None, None, None, ENDS, counts, floor, "inconclusive", "no ratio of values of 0 and below"
-        )
-    return _decided(*quotient(above, below), counts, ENDS, floor)
+        reason = DifferenceReason.NOT_POSITIVE
+        return Difference(None, None, None, None, DifferenceTest.WORST_ENDS, counts, floor, "inconclusive", reason)
+    return _decided(*quotient(above, below), counts, DifferenceTest.WORST_ENDS, floor)
 
 
 def _decided(
-    ratio: float, interval: Interval | None, counts: tuple[int, int], test: str, floor: float | None
+    ratio: float, interval: Interval | None, counts: tuple[int, int], test: DifferenceTest, floor: float | None
 ) -> Difference:
     if interval is None:
-        why = f"{ratio - 1:+.1%}, but {min(counts)} repetitions a side give no interval, {smallest_count()} do"
-        return Difference(ratio, ratio, None, None, test, counts, floor, "inconclusive", why)
+        return Difference(ratio, ratio, None, None, test, counts, floor, "inconclusive", DifferenceReason.TOO_FEW)
     finding: Finding = "inconclusive"
     if (interval.low > 1 or interval.high < 1) and max(ratio, 1 / ratio) > 1 + (floor or 0):
         finding = "higher" if interval.low > 1 else "lower"
     elif interval.low == interval.high == 1:
         finding = "no difference"
-    why = f"{ratio - 1:+.1%} [{interval.low - 1:+.1%}, {interval.high - 1:+.1%}], {interval.method}"
-    return Difference(ratio, ratio, interval, None, test, counts, floor, finding, why)
+    return Difference(ratio, ratio, interval, None, test, counts, floor, finding, DifferenceReason.BY_INTERVAL)
 
 
 def by_repetition(found: Sequence[tuple[int, float]]) -> dict[int, float]:

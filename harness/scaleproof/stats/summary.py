@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
-from scaleproof.stats.intervals import CONFIDENCE, Interval
+from scaleproof.stats.intervals import CONFIDENCE, Interval, Method
 
 FENCE = 1.5
 """Interquartile ranges beyond the quartiles (Tukey 1977)."""
@@ -90,7 +90,7 @@ def t_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDE
     reach = float(stats.t.ppf((1 + confidence) / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found)))
     centre = float(found.mean())
     why = f"Shapiro-Wilk p = {chance:.2g} over {len(found)} values does not speak against normality"
-    return MeanInterval(Interval(centre - reach, centre + reach, confidence, "Student's t"), why)
+    return MeanInterval(Interval(centre - reach, centre + reach, confidence, Method.STUDENT), why)
 
 
 def effect_size(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.claims.estimate import Found, Question, answer
+from scaleproof.claims.estimate import answer
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.level_difference import apart, asked, largest, summary
 from scaleproof.claims.metrics import METRICS
+from scaleproof.claims.note_sentences import note_sentence
+from scaleproof.claims.question import Found, Question
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import median
 from tests.unit.claims.claims_samples import TRAIN, record, samples
@@ -42,7 +44,7 @@ def test_each_case_counts_once_with_the_median_of_its_launches() -> None:
     above = launches((EMULATED, 95), ({**EMULATED, "minibatch": 16}, 230))
     found = apart(above, below)
     assert [one.share for one in found] == [pytest.approx(-0.05), pytest.approx(0.15)]
-    assert largest(found) == "furthest apart: +15.0% (gloo, cd_dnn, 2 ranks)"
+    assert note_sentence(largest(found)) == "furthest apart: +15.0% (gloo, cd_dnn, 2 ranks)"
     assert summary(found, median) == (pytest.approx(0.1), None)
     assert summary(found, max) == (pytest.approx(0.15), None)
 

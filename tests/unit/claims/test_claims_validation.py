@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from scaleproof.claims.claims_file import ClaimResult, Finding
-from scaleproof.claims.evidence_labels import NEVER, Findings
-from scaleproof.claims.judge import judge_suite, write_claims
+from scaleproof.claims.claims_file import ClaimResult, Finding, write_claims
+from scaleproof.claims.evidence_labels import Findings
+from scaleproof.claims.judge import judge_suite
+from scaleproof.claims.notes import NoteCode, note
 from scaleproof.core.record_schema import Code, Record
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
@@ -100,7 +101,9 @@ def test_what_is_measured_has_no_label() -> None:
 
 def test_without_verdicts_nothing_is_validated_and_the_command_is_named() -> None:
     label = Findings().label([emulated()])
-    assert label is not None and (label.standing, label.why) == ("not validated here", (NEVER,))
+    assert label is not None
+    assert (label.standing, label.notes) == ("not validated here", (note(NoteCode.NEVER_VALIDATED),))
+    assert "snakemake validation" in label.why[0]
 
 
 @pytest.mark.parametrize(

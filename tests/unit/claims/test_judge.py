@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from scaleproof.claims.claims_file import ClaimResult
-from scaleproof.claims.judge import judge_suite, read_claims, write_claims
+from scaleproof.claims.claims_file import ClaimResult, read_claims, write_claims
+from scaleproof.claims.judge import judge_suite
 from scaleproof.core.record_schema import SAMPLES, Failure, Warning
 from scaleproof.record.machine import Floor, MachineProfile, write_profile
 from scaleproof.record.store import Store

@@ -4,15 +4,17 @@ import pytest
 from pydantic import ValidationError
 
 from scaleproof.claims.claim_form import Direction, PublishedRow, Rule
-from scaleproof.claims.verdict_rules import Estimate, Outcome, Step, judge, with_control
+from scaleproof.claims.outcome import StepFacts
+from scaleproof.claims.sentences import rule_sentence
+from scaleproof.claims.verdict_rules import Estimate, judge, with_control
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.compare import compare
-from scaleproof.stats.intervals import Interval
+from scaleproof.stats.intervals import Interval, Method
 from scaleproof.stats.summary import trend
 
 
 def measured(low: float, high: float, values: tuple[float, ...] = ()) -> Estimate:
-    return Estimate((low + high) / 2, Interval(low, high, 0.96875, "order statistics"), 6, values)
+    return Estimate((low + high) / 2, Interval(low, high, 0.96875, Method.ORDER_STATISTICS), 6, values)
 
 
 WITHIN = Rule(name="within", tolerance=0.2, neutral=1)
@@ -55,8 +57,11 @@ def test_an_interval_decides_or_straddles(
 
 def test_the_rule_reads_as_a_sum_that_can_be_checked() -> None:
     outcome = judge(Rule(name="at_least", value=0.85), measured(0.86, 0.9), None, "higher")
-    assert outcome.rule == "0.88 in [0.86, 0.9]: all of it at least 0.85; 6 launches, 96.9% interval, one-sided rule"
-    assert "two-sided rule" in judge(WITHIN, measured(9, 11), 10, "higher").rule
+    assert (
+        rule_sentence(outcome)
+        == "0.88 in [0.86, 0.9]: all of it at least 0.85; 6 launches, 96.9% interval, one-sided rule"
+    )
+    assert "two-sided rule" in rule_sentence(judge(WITHIN, measured(9, 11), 10, "higher"))
 
 
 def test_too_few_launches_are_inconclusive_whatever_they_show() -> None:
@@ -64,7 +69,7 @@ def test_too_few_launches_are_inconclusive_whatever_they_show() -> None:
     for rule in (Rule(name="at_least", value=1), Rule(name="equal_to_tolerance", value=100, tolerance=1)):
         outcome = judge(rule, few, None, "higher")
         assert outcome.verdict == "inconclusive"
-        assert "5 launches give no 95 % interval, 6 do" in outcome.rule
+        assert "5 launches give no 95 % interval, 6 do" in rule_sentence(outcome)
 
 
 def test_an_identity_must_hold_in_every_launch() -> None:
@@ -72,7 +77,7 @@ def test_an_identity_must_hold_in_every_launch() -> None:
     assert judge(rule, measured(1, 1, (1.0, 1.0, 0.995, 1.0, 1.005, 1.0)), None, None).verdict == "reproduced"
     outcome = judge(rule, measured(1, 1, (1.0, 1.0, 1.0, 1.0, 1.0, 1.2)), None, None)
     assert outcome.verdict == "not reproduced"
-    assert "1 of them not within 0.01 of 1" in outcome.rule
+    assert "1 of them not within 0.01 of 1" in rule_sentence(outcome)
 
 
 def test_one_launch_refutes_an_identity() -> None:
@@ -116,30 +121,37 @@ def test_a_ratio_closer_to_a_bound_than_the_noise_floor_decides_nothing(
 ) -> None:
     outcome = judge(rule, ratio_of(share, floor), None, direction)
     assert outcome.verdict == verdict
-    assert "noise floor" in outcome.rule
+    assert "noise floor" in rule_sentence(outcome)
 
 
 def test_an_ordering_without_a_floor_says_how_to_get_one() -> None:
     outcome = judge(Rule(name="ordering"), ratio_of(0.05, None), None, "higher")
     assert outcome.verdict == "reproduced"
-    assert outcome.rule.endswith("no noise floor known")
-    assert "noise floor" not in judge(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher").rule
+    assert rule_sentence(outcome).endswith("no noise floor known")
+    assert "noise floor" not in rule_sentence(
+        judge(Rule(name="ordering"), ratio_of(0.05, None, timing=False), None, "higher")
+    )
 
 
 def test_an_ordering_needs_the_test_and_not_only_the_interval() -> None:
     """Five of six blocks higher: the bootstrap's interval may leave 1 out, the signed-rank test does not allow it."""
     difference = compare([1.1, 1.1, 1.1, 1.1, 1.1, 0.95], FAST, paired=True, floor=None)
-    estimate = Estimate(1.1, Interval(1.01, 1.11, 0.95, "percentile bootstrap over blocks"), 6, difference=difference)
+    estimate = Estimate(1.1, Interval(1.01, 1.11, 0.95, Method.BOOTSTRAP_OF_BLOCKS), 6, difference=difference)
     outcome = judge(Rule(name="ordering"), estimate, None, "higher")
     assert outcome.verdict == "inconclusive"
-    assert "signed-rank test over 6 blocks gives p = " in outcome.rule
+    assert "signed-rank test over 6 blocks gives p = " in rule_sentence(outcome)
 
 
 def steps_of(*levels: float, floor: float | None = 0.01) -> Estimate:
     """Arms at these levels, six launches each."""
     arms = [[level * value for value in FAST] for level in levels]
     steps = tuple(
-        Step(f"{i} to {i + 1}", compare(arms[i + 1], arms[i], paired=False, floor=floor)) for i in range(len(arms) - 1)
+        StepFacts(
+            before={"arm": i},
+            after={"arm": i + 1},
+            difference=compare(arms[i + 1], arms[i], paired=False, floor=floor),
+        )
+        for i in range(len(arms) - 1)
     )
     found = trend([i for i, arm in enumerate(arms) for _ in arm], [value for arm in arms for value in arm])
     return Estimate(levels[-1] / levels[0], None, 6, steps=steps, trend=found)
@@ -167,7 +179,7 @@ def test_several_arms_need_every_step_and_one_step_back_refutes(
 ) -> None:
     outcome = judge(rule, steps_of(*levels), None, direction)
     assert outcome.verdict == verdict
-    assert "Kendall's tau" in outcome.rule and "0 to 1: " in outcome.rule
+    assert "Kendall's tau" in rule_sentence(outcome) and "arm=0 to arm=1: " in rule_sentence(outcome)
 
 
 def test_a_trend_that_is_not_strict_may_stand_still() -> None:
@@ -178,18 +190,21 @@ def test_a_trend_that_is_not_strict_may_stand_still() -> None:
 
 
 def test_the_negative_control_is_part_of_the_verdict() -> None:
-    good = Outcome("reproduced", "6 launches: every one within 0.01 of 1")
-    shown = with_control(good, Outcome("not reproduced", "6 launches from 2 to 3"))
-    assert (shown.verdict, shown.rule) == (
+    rule = Rule(name="equal_to_tolerance", value=1, tolerance=0.01)
+    good = judge(rule, measured(1, 1, (1.0,) * 6), None, None)
+    bad = judge(rule, measured(2, 3, (2.0, 3.0, 2.5, 2.5, 2.5, 2.5)), None, None)
+    shown = with_control(good, bad)
+    assert (shown.verdict, rule_sentence(shown)) == (
         "reproduced",
-        f"{good.rule}; the control does not show the effect: 6 launches from 2 to 3",
+        f"{rule_sentence(good)}; the control does not show the effect: {rule_sentence(bad)}",
     )
-    spoilt = with_control(good, Outcome("reproduced", "6 launches from 1 to 1"))
-    assert spoilt.verdict == "inconclusive"
-    assert "but the control shows the effect too: 6 launches from 1 to 1" in spoilt.rule
-    assert "the control decides nothing" in with_control(good, Outcome("inconclusive", "")).rule
-    assert with_control(good, None).rule.endswith("the control could not be judged: nothing was measured")
-    assert with_control(Outcome("not reproduced", ""), Outcome("reproduced", "")).verdict == "not reproduced"
+    spoilt = with_control(good, good)
+    assert spoilt.verdict == "inconclusive" and spoilt.control is not None and spoilt.control.overrules
+    assert "but the control shows the effect too: 6 launches from 1 to 1" in rule_sentence(spoilt)
+    few = judge(rule, measured(1, 1, (1.0,) * 5), None, None)
+    assert "the control decides nothing" in rule_sentence(with_control(good, few))
+    assert rule_sentence(with_control(good, None)).endswith("the control could not be judged: nothing was measured")
+    assert with_control(bad, good).verdict == "not reproduced"
 
 
 def test_a_rule_without_anything_to_compare_with_is_refused() -> None:

@@ -10,10 +10,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from scaleproof.claims.claim_form import Deviation
-from scaleproof.claims.claims_file import BaseOut, ClaimResult, ControlOut, IntervalOut, Verdict
-from scaleproof.claims.judge import judge_suite, write_claims
+from scaleproof.claims.claim_form import Deviation, Rule
+from scaleproof.claims.claims_file import BaseOut, ClaimResult, ControlOut, IntervalOut, write_claims
+from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.metrics import PER_LAUNCH
+from scaleproof.claims.outcome import Outcome, PointFacts, RangeFacts, Reason, Verdict
+from scaleproof.claims.sentences import rule_sentence
+from scaleproof.claims.verdict_rules import Estimate, judge
 from scaleproof.core.record_schema import (
     Check,
     Clock,
@@ -35,6 +38,7 @@ from scaleproof.record.write import samples_table
 from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 from scaleproof.spec.plan import PlannedLaunch, plan
 from scaleproof.spec.suite import Suite, load_suite
+from scaleproof.stats.intervals import Interval, Method
 
 HOSTILE = '<script>document.title = "owned"</script> & "quoted" \x1b[31mred\x1b[0m'
 MS = 1_000_000
@@ -139,10 +143,20 @@ def example(root: Path) -> tuple[Path, Suite]:
     return results, suite
 
 
-RANGE = "".join(
-    f"; efficiency 0.{point}, cluster fdr: 6.{point} in [6.1, 6.9]: all of it within 20 % of 6.5"
-    for point in range(4, 8)
-)
+def range_outcome(verdict: Verdict = "reproduced") -> Outcome:
+    """The same rule at four points of a range."""
+    rule = Rule(name="within", tolerance=0.2)
+    points = tuple(
+        PointFacts(
+            at={"efficiency": point / 10, "cluster": "fdr"},
+            outcome=judge(rule, Estimate(6 + point / 10, Interval(6.1, 6.9, 0.969, METHOD, (6,)), 6), 6.5, "higher"),
+        )
+        for point in range(4, 8)
+    )
+    return Outcome(verdict=verdict, reason=Reason.RANGE_AGREES, facts=RangeFacts(points=points))
+
+
+METHOD = Method.ORDER_STATISTICS
 
 
 def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimResult:
@@ -163,8 +177,9 @@ def claim(verdict: Verdict | None, number: int, runs: tuple[str, ...]) -> ClaimR
         unit="x",
         evidence="measured",
         verdict=verdict,
-        rule=f"all of it within 20 % of 6.5; number {number}" + RANGE * (not number),
-        reason="because",
+        rule=f"all of it within 20 % of 6.5; number {number}" if number else rule_sentence(range_outcome()),
+        outcome=None if number else range_outcome(),
+        reason=f"because of number {number}",
         runs=runs,
         experiment="throughput",
         base=BaseOut(select={"ranks": 1}, value=10.0, unit="samples/s", n=6),

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.claims_file import Label
-from scaleproof.claims.judge import write_claims
+from scaleproof.claims.claims_file import Label, write_claims
 from scaleproof.record.store import Store
 from scaleproof.report.build import build
 from tests.unit.claims.test_claims_validation import verdict

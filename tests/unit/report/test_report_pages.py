@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.claims.claims_file import Verdict
-from scaleproof.claims.verdict_rules import Outcome, with_control
+from scaleproof.claims.claim_form import Rule
+from scaleproof.claims.outcome import Verdict
+from scaleproof.claims.verdict_rules import Estimate, judge, with_control
 from scaleproof.report.build import build
 from scaleproof.report.csvs import FIRST
 from scaleproof.report.data import STATUSES, anchor, load
 from scaleproof.report.glossary import render
 from scaleproof.report.run import HEAD, TAIL, logs
-from scaleproof.report.verdicts import told
+from scaleproof.report.verdicts import shown_rule
 from scaleproof.spec.suite import Suite
-from tests.unit.report.report_results import claim, example
+from scaleproof.stats.intervals import Interval, Method
+from tests.unit.report.report_results import claim, example, range_outcome
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +133,13 @@ def test_every_claim_has_its_place_with_its_rule(made: tuple[Path, Suite, Path])
 
 
 def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Path, Suite, Path]) -> None:
-    rule = claim("reproduced", 0, ()).rule
-    found = told(rule)
-    assert (found.finding, "; ".join([found.finding, *found.rests_on])) == ("all of it within 20 % of 6.5", rule)
+    judged = claim("reproduced", 0, ())
+    shown = shown_rule(judged)
+    assert shown.finding == "the same at all 4 points of the range" and len(shown.rests_on) == 4
+    assert "; ".join([shown.finding, *shown.rests_on]) == judged.rule
     for name in ("index.html", "example.html"):
         page = (made[2] / name).read_text()
-        assert all(f"<li>{each}</li>" in page for each in found.rests_on)
+        assert all(f"<li>{each}</li>" in page for each in shown.rests_on)
 
 
 @pytest.mark.parametrize(
@@ -144,12 +147,13 @@ def test_a_rule_over_a_range_is_its_finding_and_then_every_point(made: tuple[Pat
     [("reproduced", "but the control shows the effect too"), ("inconclusive", "the control decides nothing")],
 )
 def test_what_the_control_shows_is_never_folded_away(verdict: Verdict, words: str) -> None:
-    control = Outcome(
-        "inconclusive" if verdict == "inconclusive" else "reproduced", "3 in [2, 4]: all of it at least 2"
-    )
-    found = told(with_control(Outcome("reproduced", claim("reproduced", 0, ()).rule), control).rule)
-    assert words in found.finding
-    assert len(found.rests_on) == 5 and not any("control" in each for each in found.rests_on)
+    shows = Estimate(3, Interval(2, 4, 0.969, Method.ORDER_STATISTICS), 6)
+    control = judge(Rule(name="at_least", value=3 if verdict == "inconclusive" else 2), shows, None, "higher")
+    outcome = with_control(range_outcome(), control)
+    judged = claim("reproduced", 0, ()).model_copy(update={"outcome": outcome})
+    shown = shown_rule(judged)
+    assert words in shown.finding
+    assert len(shown.rests_on) == 4 and not any("control" in clause for clause in shown.rests_on)
 
 
 def test_a_size_without_results_still_gives_a_page(made: tuple[Path, Suite, Path], tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.claims.judge import write_claims
+from scaleproof.claims.claims_file import write_claims
 from scaleproof.cli import main
 from scaleproof.commands.predict_question import efficiency_of, nodes_of
 from scaleproof.record.digest import code_digest, machine_id

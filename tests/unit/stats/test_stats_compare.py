@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, wilcoxon
 
-from scaleproof.stats.compare import NO_FLOOR, compare, detectable
+from scaleproof.claims.difference_sentences import NO_FLOOR, difference_sentence
+from scaleproof.stats.compare import compare, detectable
 from scaleproof.stats.ranks import depth_of, shift
 
 FAST = [1.00, 1.01, 0.99, 1.005, 0.995, 1.002]
@@ -26,14 +27,16 @@ def test_a_significant_ratio_beyond_the_floor_is_a_difference() -> None:
     assert found.n == (6, 6)
     assert found.interval is not None and 1.02 < found.interval.low <= found.ratio <= found.interval.high  # type: ignore[operator]
     assert (
-        "5 % higher" in found.why and "beyond the noise floor of 2 %" in found.why and "6 and 6 launches" in found.why
+        "5 % higher" in difference_sentence(found)
+        and "beyond the noise floor of 2 %" in difference_sentence(found)
+        and "6 and 6 launches" in difference_sentence(found)
     )
 
 
 def test_a_significant_ratio_below_the_floor_is_none() -> None:
     found = compare(slower(0.05), FAST, paired=False, floor=0.06)
     assert found.finding == "inconclusive"
-    assert "significant, but not beyond the noise floor of 6 %" in found.why
+    assert "significant, but not beyond the noise floor of 6 %" in difference_sentence(found)
 
 
 def test_no_difference_needs_the_whole_interval_in_the_band() -> None:
@@ -43,7 +46,7 @@ def test_no_difference_needs_the_whole_interval_in_the_band() -> None:
 
 def test_a_floor_above_5_percent_calls_nothing_equal_that_may_differ_by_it() -> None:
     found = compare([1.0, 1.07, 0.95, 1.03, 0.98, 1.06], [1.02, 0.96, 1.05, 1.0, 0.97, 1.04], paired=False, floor=0.15)
-    assert (found.finding, "hides a difference of 5 %" in found.why) == ("inconclusive", True)
+    assert (found.finding, "hides a difference of 5 %" in difference_sentence(found)) == ("inconclusive", True)
     assert compare(slower(0.001), FAST, paired=False, floor=0.15).finding == "no difference"
 
 
@@ -56,13 +59,15 @@ def test_inconclusive_says_what_could_be_found() -> None:
     noisy = [1.0, 1.3, 0.8, 1.1, 0.9, 1.2]
     found = compare(noisy, [1.02, 1.25, 0.82, 1.15, 0.88, 1.21], paired=False, floor=0.02)
     assert found.finding == "inconclusive"
-    assert "not significant" in found.why and "these launches find one from" in found.why
+    assert "not significant" in difference_sentence(found) and "these launches find one from" in difference_sentence(
+        found
+    )
 
 
 def test_without_a_floor_it_says_how_to_get_one() -> None:
     found = compare(slower(0.05), FAST, paired=False, floor=None)
     assert found.finding == "higher"
-    assert NO_FLOOR in found.why
+    assert NO_FLOOR in difference_sentence(found)
 
 
 def test_pairing_sees_what_drift_of_the_machine_hides() -> None:
@@ -73,7 +78,7 @@ def test_pairing_sees_what_drift_of_the_machine_hides() -> None:
 def test_five_launches_decide_nothing() -> None:
     found = compare([2.0, 2.1, 2.2, 2.3, 2.4], [1.0] * 5, paired=False, floor=0.01)
     assert (found.finding, found.interval, found.p_value) == ("inconclusive", None, None)
-    assert "5 launches a side give no 95% interval, 6 do" in found.why
+    assert "5 launches a side give no 95% interval, 6 do" in difference_sentence(found)
 
 
 def test_the_same_launches_show_no_difference() -> None:
@@ -82,7 +87,7 @@ def test_the_same_launches_show_no_difference() -> None:
 
 
 def test_what_has_no_ratio_is_inconclusive() -> None:
-    assert "values of 0 or below" in compare([0.0, *FAST[1:]], FAST, paired=False, floor=0.1).why
+    assert "values of 0 or below" in difference_sentence(compare([0.0, *FAST[1:]], FAST, paired=False, floor=0.1))
     assert compare([], FAST, paired=False, floor=0.1).n == (0, 6)
 
 

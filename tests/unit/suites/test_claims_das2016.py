@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scaleproof.claims.claims_file import read_claims, write_claims
 from scaleproof.claims.claims_yaml import load_claims, load_published
-from scaleproof.claims.judge import judge_suite, read_claims, write_claims
+from scaleproof.claims.judge import judge_suite
 from scaleproof.claims.launch_pool import matches
 from scaleproof.claims.metrics import METRICS, suite_metrics
 from scaleproof.record.store import Store

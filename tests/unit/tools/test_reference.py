@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof.claims.judge import judge_suite, read_claims
+from scaleproof.claims.claims_file import read_claims
+from scaleproof.claims.judge import judge_suite
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import list_suites, load_suite
 from tools import reference

@@ -1,0 +1,81 @@
+"""The values of one metric in the launches of an arm, and what two arms give: their difference, their pairs of blocks,
+and predictions apart from launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.spec.errors import SpecError
+from scaleproof.stats import predictions
+from scaleproof.stats.arm_difference import Difference
+from scaleproof.stats.compare import compare
+from scaleproof.stats.intervals import median, median_interval
+
+Values = list[tuple[Launch, float]]
+"""Launches with the metric's value in each."""
+
+
+def finite_values(launches: Sequence[Launch], value_of: Callable[[Launch], float | None]) -> Values:
+    """Launches that give the metric."""
+    return [(launch, value) for launch in launches if (value := value_of(launch)) is not None and math.isfinite(value)]
+
+
+def numbers(values: Values) -> list[float]:
+    """Without their launches."""
+    return [value for _, value in values]
+
+
+def launch_ids(values: Values) -> tuple[str, ...]:
+    """Of the launches behind values."""
+    return tuple(launch.record.launch for launch, _ in values)
+
+
+def is_predicted(values: Values) -> bool:
+    """Whether all of them are simulated."""
+    return all(launch.record.evidence == "simulated" for launch, _ in values)
+
+
+def repetitions(values: Values) -> dict[int, float]:
+    """One value per repetition, the median where several cases are taken together."""
+    return predictions.by_repetition([(launch.record.plan_index, value) for launch, value in values])
+
+
+def known_value(values: Values) -> predictions.Known:
+    """A prediction with the spread of its draws, or the median of launches with its interval: draws are no launches."""
+    if is_predicted(values):
+        drawn = repetitions(values)
+        return predictions.central(drawn), predictions.spread(drawn)
+    return median(numbers(values)), median_interval(numbers(values))
+
+
+def arm_difference(first: Values, second: Values, floor: float | None) -> Difference:
+    """Whether two arms differ; predictions and launches each by their own kind of uncertainty."""
+    if is_predicted([*first, *second]):
+        return predictions.difference(repetitions(first), repetitions(second))
+    if is_predicted(first) != is_predicted(second):
+        return predictions.across(known_value(first), known_value(second), (len(first), len(second)), floor)
+    first, second, paired = paired_by_block(first, second)
+    return compare(numbers(first), numbers(second), paired=paired, floor=floor)
+
+
+def paired_by_block(above: Values, below: Values) -> tuple[Values, Values, bool]:
+    """Paired by block, and only the blocks in which both sides finished, where each side is one case."""
+    if not len(_cases(above)) == len(_cases(below)) == 1:
+        return above, below, False
+    first, second = ({launch.record.plan_index: (launch, value) for launch, value in side} for side in (above, below))
+    blocks = sorted(first.keys() & second.keys())
+    return [first[block] for block in blocks], [second[block] for block in blocks], True
+
+
+def rank_count(values: Values) -> int:
+    """Ranks of these launches; SpecError where they are not equally many."""
+    ranks = {launch.record.case.ranks for launch, _ in values}
+    if len(ranks) != 1:
+        raise SpecError(f"an efficiency needs one number of ranks a side; these launches have {sorted(ranks)}")
+    return ranks.pop()
+
+
+def _cases(values: Values) -> set[str]:
+    return {launch.record.case_id for launch, _ in values}

@@ -1,0 +1,162 @@
+"""What a reader should know of the launches behind a claim: which do not count, why none do, and what is unusual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scaleproof.claims.claims_yaml import Claim
+from scaleproof.claims.launch_pool import Pool, matches
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noise_floor import crowd, fits, not_covered, outside_fences
+from scaleproof.claims.notes import Note, NoteCode, note
+from scaleproof.claims.question import Found
+from scaleproof.core.record_schema import Evidence, Record
+from scaleproof.record.placement import ADVICE, unlike
+from scaleproof.record.stops import read_stops
+from scaleproof.stats.intervals import smallest_count
+from scaleproof.stats.time_to_quality import DROPPED, score
+
+
+@dataclass(frozen=True, slots=True)
+class ServedClaim:
+    """A claim with a metric, at a level of evidence at which launches serve it."""
+
+    claim: Claim
+    metric: Metric
+    pool: Pool
+    evidence: Evidence
+    results: Path
+
+    @property
+    def needs_cores(self) -> bool:
+        """Times of launches with more threads than cores judge nothing; what is only shown may use them."""
+        return self.metric.timing and self.claim.form.kind != "context"
+
+    @property
+    def sides(self) -> list[dict[str, Any]]:
+        """What the claim selects: each side must have launches."""
+        form = self.claim.form
+        against = [] if form.against is None else [form.against]
+        return [{**form.select, **arm} for arm in form.arms] or [form.select, *against]
+
+    @property
+    def selected(self) -> list[Record]:
+        """Records of the launches of all sides."""
+        return [launch.record for side in self.sides for launch in self.pool.launches(side, self.evidence)]
+
+
+def oversubscribed(served: ServedClaim) -> Note | None:
+    """Why a timing claim cannot be judged on this machine: a side has only oversubscribed launches."""
+    if not served.needs_cores:
+        return None
+    for side in served.sides:
+        records = [launch.record for launch in served.pool.launches(side, served.evidence)]
+        if records and not any(map(fits, records)):
+            return note(
+                NoteCode.ALL_OVERSUBSCRIBED, launches=len(records), crowd=crowd(records), metric=served.metric.name
+            )
+    return None
+
+
+def without_value(served: ServedClaim) -> list[Note]:
+    """Why launches that finished give no number."""
+    form = served.claim.form
+    compared = "launch"
+    if form.against is not None:
+        compared = "sides"
+    elif form.arms or (form.rule is not None and form.rule.along is not None):
+        compared = "arms"
+    return [note(NoteCode.NO_VALUE, metric=served.metric.name, compared=compared), *_excluded(served)]
+
+
+def without_launches(claim: Claim, pool: Pool, size: str) -> tuple[Note, bool]:
+    """Why no launch finished, and whether that is because something is absent here."""
+    failed, planned = pool.unfinished(claim.form.select), pool.planned_count(claim.form.select)
+    absent = [record.failure for record in failed if record.status == "not_runnable" and record.failure]
+    if absent:
+        return note(NoteCode.NOT_RUNNABLE, message=absent[0].message, advice=absent[0].advice), True
+    if planned:
+        return note(NoteCode.NONE_FINISHED, planned=planned, failed=len(failed)), False
+    return note(NoteCode.NOT_PLANNED, size=size), False
+
+
+def left_out(served: ServedClaim) -> list[Note]:
+    """Which launches that were to count do not."""
+    notes = []
+    pool, select = served.pool, served.claim.form.select
+    planned, finished = pool.planned_count(select, served.evidence), len(pool.launches(select, served.evidence))
+    if finished < planned:
+        notes.append(note(NoteCode.UNFINISHED, finished=finished, planned=planned))
+    if pool.left_out:
+        notes.append(note(NoteCode.LEFT_OUT, launches=pool.left_out))
+    return notes + _excluded(served)
+
+
+def _excluded(served: ServedClaim) -> list[Note]:
+    """How many launches have times that count in no metric, and why."""
+    records = served.selected
+    excluded = [record.excluded for record in records if record.excluded]
+    if not excluded:
+        return []
+    why = ", ".join(sorted(set(excluded)))
+    return [note(NoteCode.EXCLUDED, excluded=len(excluded), launches=len(records), why=why)]
+
+
+def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
+    """What ended the launches of a size with `stop`."""
+    form = served.claim.form
+    stops = read_stops(served.results, suite, str(form.experiment), size)
+    if stops is None:
+        return []
+    words = stops.words({launch.case.case_id for launch in served.pool.planned if matches(launch.case, form.select)})
+    return [note(NoteCode.STOPPED, words=words)] if words else []
+
+
+def warnings(served: ServedClaim, found: Found) -> list[Note]:
+    """What is unusual about the launches behind the number."""
+    used = [record for record in served.pool.records if record.launch in found.runs]
+    estimate, predicted = found.estimate, served.evidence == "simulated"
+    notes = [said for side, values in found.sides if not predicted for said in outside_fences(side, values)]
+    if estimate.difference is not None and estimate.floor is None and not predicted:
+        notes += not_covered(served.results, served.metric, served.pool)
+    if estimate.n is not None and estimate.n < smallest_count():
+        notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
+    if crowded := [record for record in used if not fits(record)]:
+        notes.append(note(NoteCode.OVERSUBSCRIBED, crowded=len(crowded), launches=len(used), crowd=crowd(crowded)))
+    return [*notes, *_unused(served, found), *_placement(used)]
+
+
+def _unused(served: ServedClaim, found: Found) -> list[Note]:
+    """Selected launches that are not in the number."""
+    notes, selected = [], served.selected
+    if served.needs_cores and (dropped := [record for record in selected if not fits(record)]):
+        notes.append(note(NoteCode.OVERSUBSCRIBED_LEFT_OUT, crowded=len(dropped), crowd=crowd(dropped)))
+        selected = [record for record in selected if fits(record)]
+    without = sum(record.launch not in found.runs for record in selected)
+    if without:
+        notes.append(note(NoteCode.WITHOUT_VALUE, without=without, launches=len(selected), metric=served.metric.name))
+    return notes
+
+
+def _placement(used: list[Record]) -> list[Note]:
+    return [
+        note(NoteCode.PLACEMENT, placement=code, message=message, advice=ADVICE[code])
+        for code, message in unlike([("", used)])
+    ]
+
+
+def scores(served: ServedClaim) -> list[Note]:
+    """MLPerf's score of each side for time to quality: a launch that did not converge counts as slowest there, and
+    nowhere else."""
+    per_launch = served.metric.launch
+    if served.metric.name != "time_to_quality" or per_launch is None:
+        return []
+    notes = []
+    for side in served.sides:
+        runs = [per_launch(launch.record, launch.samples) for launch in served.pool.launches(side, served.evidence)]
+        if len(runs) > 2 * DROPPED:
+            found = score(runs, len(runs))
+            notes.append(note(NoteCode.SCORE, value=found.value, fields=side, why=found.why))
+    return notes

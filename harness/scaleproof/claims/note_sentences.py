@@ -1,0 +1,111 @@
+"""Notes in words; nothing reads these words again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scaleproof.claims.notes import Note, NoteCode
+from scaleproof.claims.sentences import fields_words, number
+
+Values = Mapping[str, Any]
+TEMPLATES: dict[NoteCode, str] = {
+    NoteCode.NEEDS: "needs {needs}",
+    NoteCode.NOTHING_TO_SHOW: "nothing of ours to show: needs {needs}",
+    NoteCode.NOT_RUNNABLE: "{message}; {advice}",
+    NoteCode.NONE_FINISHED: "none of {planned} planned launches finished, {failed} failed",
+    NoteCode.NOT_PLANNED: "size {size} plans none of its launches",
+    NoteCode.EXCLUDED: "{excluded} of {launches} launches excluded: {why}",
+    NoteCode.UNFINISHED: "{finished} of {planned} planned launches finished",
+    NoteCode.LEFT_OUT: "{launches} launches of other machines or code versions left out",
+    NoteCode.FURTHEST_APART: "furthest apart: {share:+.1%} ({case})",
+    NoteCode.STOPPED: "{words}",
+    NoteCode.NO_PROFILE: (
+        "this machine has no noise floors yet, so significance alone decided: type scaleproof calibrate"
+    ),
+    NoteCode.NO_FLOOR: "this machine's profile has no noise floor of {metric}: significance alone decided",
+    NoteCode.FEW_LAUNCHES: "only {launches} launches a side: no 95 % interval",
+    NoteCode.WITHOUT_VALUE: (
+        "{without} of {launches} launches are not in the number: no {metric}, or no counterpart in their block"
+    ),
+    NoteCode.PLACEMENT: "{placement}: {message}; {advice}",
+    NoteCode.NEVER_VALIDATED: "suite validation was not judged on this machine: type `snakemake validation`",
+    NoteCode.NOTHING_VALIDATES: "no claim of suite validation is about {evidence} launches like this one",
+    NoteCode.LOWER_LEVEL_MISSED: ("{claim} was judged against {evidence} launches, whose validation was missed"),
+    NoteCode.NOT_JUDGED_HERE: "{what}: not judged here",
+    NoteCode.OTHER_CODE: "{what}: not judged here with this version of the code",
+    NoteCode.UNDECIDED: "{what}: {claim} (size {size}) is {verdict}",
+    NoteCode.HOLDS: "{claim} (size {size})",
+}
+
+
+def note_sentence(said: Note) -> str:
+    """A note in words."""
+    if said.code in TEMPLATES:
+        return TEMPLATES[said.code].format(**said.values)
+    return _SPECIAL[said.code](said.values)
+
+
+def _all_oversubscribed(values: Values) -> str:
+    crowded = f"all {values['launches']} launches are oversubscribed ({_crowd(values)})"
+    return f"{crowded}: their times say nothing of {values['metric']}; needs a core for every thread"
+
+
+def _no_value(values: Values) -> str:
+    where = {"launch": "", "sides": " on both sides", "arms": " in enough arms"}[values["compared"]]
+    return f"no launch gave {values['metric']}{where}"
+
+
+def _score(values: Values) -> str:
+    value = "none" if values["value"] is None else f"{values['value']:.4g} s"
+    fields = ", ".join(f"{name} {found}" for name, found in values["fields"].items())
+    return f"MLPerf score {value} ({fields}): {values['why']}"
+
+
+def _outliers(values: Values) -> str:
+    named = ", ".join(f"{launch} ({value:.4g})" for launch, value in values["outside"].items())
+    side = _side(values["side"])
+    return f"{len(values['outside'])} of {values['launches']} launches{side} outside Tukey's fences, kept: {named}"
+
+
+def _side(side: str | Mapping[str, Any] | None) -> str:
+    if side is None:
+        return ""
+    if isinstance(side, str):
+        return f" {side} the line"
+    return " of " + ", ".join(f"{name}={value}" for name, value in side.items())
+
+
+def _oversubscribed(values: Values) -> str:
+    return f"{values['crowded']} of {values['launches']} launches were oversubscribed: {_crowd(values)}"
+
+
+def _oversubscribed_left_out(values: Values) -> str:
+    return f"{values['crowded']} oversubscribed launches left out: {_crowd(values)}"
+
+
+def _crowd(values: Values) -> str:
+    return ", ".join(
+        f"{ranks} ranks with {threads} thread{'s' if threads > 1 else ''} on {cores} cores"
+        for ranks, threads, cores in values["crowd"]
+    )
+
+
+def _missed(values: Values) -> str:
+    return f"{values['claim']} (size {values['size']}) is missed by {number(values['by'])} {values['unit']}"
+
+
+def _not_covered(values: Values) -> str:
+    return f"{values['what']}: not judged on {fields_words(values['fields'])}"
+
+
+_SPECIAL: dict[NoteCode, Callable[[Values], str]] = {
+    NoteCode.ALL_OVERSUBSCRIBED: _all_oversubscribed,
+    NoteCode.NO_VALUE: _no_value,
+    NoteCode.SCORE: _score,
+    NoteCode.OUTLIERS: _outliers,
+    NoteCode.OVERSUBSCRIBED: _oversubscribed,
+    NoteCode.OVERSUBSCRIBED_LEFT_OUT: _oversubscribed_left_out,
+    NoteCode.MISSED: _missed,
+    NoteCode.NOT_COVERED: _not_covered,
+}

@@ -1,0 +1,195 @@
+"""What follows from a rule, as facts: which test, which bound, which interval, how many launches, and why.
+`claims/sentences.py` says them in words; no code reads those words."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from scaleproof.claims.claim_form import Form
+from scaleproof.stats.arm_difference import Difference, DifferenceTest
+from scaleproof.stats.intervals import Interval
+from scaleproof.stats.summary import Trend
+
+Verdict = Literal[
+    "reproduced",
+    "direction only",
+    "not reproduced",
+    "inconclusive",
+    "not runnable here",
+    "value not recovered",
+    "unverified",
+]
+Position = Literal["inside", "outside", "straddles"]
+
+
+class Reason(StrEnum):
+    """Why a verdict is what it is."""
+
+    INSIDE = "inside"  # all that was measured is accepted
+    OUTSIDE = "outside"  # none of it is; of an identity: one launch or more is not
+    STRADDLES = "straddles"  # part of the interval is accepted, part not
+    SAME_DIRECTION = "same direction"  # not accepted, but on the published side of the neutral value
+    WITHIN_FLOOR = "within floor"  # the ratio is closer to the bound than the noise floor
+    NOT_SIGNIFICANT = "not significant"  # the interval decides, the test does not
+    TOO_FEW_LAUNCHES = "too few launches"
+    NO_INTERVAL = "no interval"
+    EVERY_STEP = "every step"
+    STEP_AGAINST = "step against"
+    STEPS_OPEN = "steps open"
+    RANGE_AGREES = "range agrees"
+    RANGE_DISAGREES = "range disagrees"
+    RANGE_INCOMPLETE = "range incomplete"
+    RECALLED = "recalled"
+    NOT_RECOVERED = "not recovered"
+    UNSERVED = "unserved"
+    NOTHING_MEASURED = "nothing measured"
+
+
+class Bound(StrEnum):
+    """The shape of what a rule accepts."""
+
+    AT_LEAST = "at least"
+    AT_MOST = "at most"
+    BETWEEN = "between"
+    BELOW_BASE = "below base"
+    ABOVE_BASE = "above base"
+    WITHIN = "within"
+    WITHIN_OR_BETTER = "within or better"
+
+
+class Region(Form):
+    """The values that a rule accepts; a bound belongs to them."""
+
+    bound: Bound
+    low: float
+    high: float
+    times_base: bool = Field(default=False, description="the values are ratios to the base of the claim")
+    target: float | None = Field(default=None, description="middle of a region `within`")
+    reach: float | None = Field(default=None, description="how far such a region reaches from its target, in its unit")
+    share: float | None = Field(default=None, description="the same as a share of the target, where the rule says so")
+
+    def position(self, low: float, high: float) -> Position:
+        """Where an interval lies."""
+        if self.low <= low and high <= self.high:
+            return "inside"
+        return "outside" if high < self.low or low > self.high else "straddles"
+
+
+class ArithmeticFacts(Form):
+    """One number without launches against what the rule accepts."""
+
+    kind: Literal["arithmetic"] = "arithmetic"
+    ours: float
+    region: Region
+
+
+class IntervalFacts(Form):
+    """An interval against what the rule accepts."""
+
+    kind: Literal["interval"] = "interval"
+    ours: float
+    region: Region
+    interval: Interval | None = Field(description="None: too few launches for one")
+    launches: int = Field(description="launches behind it, the smaller side of a ratio")
+    sides: Literal["one-sided", "two-sided"]
+    position: Position | None = None
+    test: DifferenceTest | None = Field(default=None, description="the test behind a ratio")
+    test_counts: tuple[int, int] | None = Field(default=None, description="launches of each side in that test")
+    p_value: float | None = None
+    floor: float | None = Field(default=None, description="noise floor of the machine, a share")
+    floor_matters: bool = Field(default=False, description="a noise floor belongs to it: a ratio of measured times")
+    neutral: float | None = Field(default=None, description="value without an effect, where the rule names one")
+    published_above_neutral: bool | None = None
+
+
+class LaunchesFacts(Form):
+    """An identity that every launch must keep."""
+
+    kind: Literal["launches"] = "launches"
+    region: Region
+    launches: int
+    low: float = Field(description="smallest value of a launch")
+    high: float = Field(description="largest value of a launch")
+    outside: int = Field(description="launches that do not keep it")
+
+
+class StepFacts(Form):
+    """One arm against the one before it; arms by the fields of the case that tell them apart."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    difference: Difference
+
+
+class StepsFacts(Form):
+    """Several arms in the order claimed, or along x."""
+
+    kind: Literal["steps"] = "steps"
+    along: str | None = Field(description="field of the case that x is; None: arms in the order claimed")
+    trend: Literal["rising", "falling"] | None
+    strict: bool
+    direction: Literal["higher", "lower"] | None = Field(description="which way is better, for an order of arms")
+    wanted: Literal["higher", "lower"] = Field(description="how each arm must differ from the one before it")
+    steps: tuple[StepFacts, ...]
+    against: int | None = Field(default=None, description="the first step that refutes, as an index")
+    open_steps: int = Field(description="steps that are not as wanted")
+    launches: int | None = Field(description="launches of the smallest arm")
+    correlation: Trend | None = Field(default=None, description="Kendall's tau over all launches")
+
+
+class PointFacts(Form):
+    """One point of a range of conditions."""
+
+    at: dict[str, Any]
+    outcome: Outcome | None = Field(description="None: nothing was measured there")
+
+
+class RangeFacts(Form):
+    """The same rule at every point of a range of conditions."""
+
+    kind: Literal["range"] = "range"
+    points: tuple[PointFacts, ...]
+
+    @property
+    def decided(self) -> tuple[PointFacts, ...]:
+        """Points that have an outcome."""
+        return tuple(point for point in self.points if point.outcome is not None)
+
+    @property
+    def missing(self) -> tuple[PointFacts, ...]:
+        """Points without a value."""
+        return tuple(point for point in self.points if point.outcome is None)
+
+
+Facts = Annotated[
+    ArithmeticFacts | IntervalFacts | LaunchesFacts | StepsFacts | RangeFacts, Field(discriminator="kind")
+]
+
+
+class ControlFacts(Form):
+    """What the negative control says of a verdict."""
+
+    outcome: Outcome | None = Field(description="its own outcome; None: nothing was measured")
+    overrules: bool = Field(default=False, description="it shows the effect too and takes a positive verdict away")
+
+
+class Outcome(Form):
+    """A verdict, why, and the facts behind it."""
+
+    verdict: Verdict
+    reason: Reason
+    facts: Facts | None = Field(default=None, description="None where nothing is compared")
+    control: ControlFacts | None = Field(default=None, description="None where the claim has no negative control")
+
+    @property
+    def holds(self) -> bool:
+        """Whether the effect that the rule describes is there."""
+        return self.verdict == "reproduced"
+
+
+PointFacts.model_rebuild()
+ControlFacts.model_rebuild()
+Outcome.model_rebuild()

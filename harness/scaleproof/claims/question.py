@@ -1,0 +1,54 @@
+"""What a claim asks of launches, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaleproof.claims.arm_values import Values
+from scaleproof.claims.claims_file import BaseOut
+from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_pool import Pool
+from scaleproof.claims.metrics import Metric
+from scaleproof.claims.noise_floor import fits
+from scaleproof.claims.notes import Note, SideName
+from scaleproof.claims.verdict_rules import Estimate
+from scaleproof.core.record_schema import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the launches: a metric over cases, at a message size or against other cases where the metric
+    wants that.
+
+    `arms`: cases compared each with the next; `along`: the field that tells them apart. `floor`: the machine's noise
+    floor, a share. `crowded`: whether oversubscribed launches count. `base_evidence`: the level at which `against` is
+    taken; None: that of `select`.
+    """
+
+    metric: Metric
+    select: Mapping[str, Any]
+    against: Mapping[str, Any] | None = None
+    nbytes: int | None = None
+    arms: Sequence[Mapping[str, Any]] = ()
+    along: str | None = None
+    floor: float | None = None
+    crowded: bool = True
+    base_evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer, the launches behind it, the base in absolute terms, and the values of each side by its name."""
+
+    estimate: Estimate
+    runs: tuple[str, ...]
+    base: BaseOut | None = None
+    sides: tuple[tuple[SideName, Values], ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def usable_launches(question: Question, pool: Pool, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
+    """Finished launches of the selected cases, oversubscribed ones only where they count."""
+    return [launch for launch in pool.launches(select, evidence) if question.crowded or fits(launch.record)]

@@ -1,0 +1,214 @@
+"""Outcomes in words, for claims.json and the pages. The one place where these sentences are made; nothing reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scaleproof.claims.difference_sentences import (
+    NO_FLOOR,
+    difference_sentence,
+    method_sentence,
+    words_of_test,
+)
+from scaleproof.claims.outcome import (
+    ArithmeticFacts,
+    Bound,
+    IntervalFacts,
+    LaunchesFacts,
+    Outcome,
+    PointFacts,
+    RangeFacts,
+    Reason,
+    Region,
+    StepsFacts,
+)
+from scaleproof.stats.intervals import Interval, Method, smallest_count
+
+WITHOUT_FACTS = {
+    Reason.RECALLED: "the published value is known from memory only: nothing is judged",
+    Reason.NOT_RECOVERED: "the figure was published, but we do not have it: nothing to compare with",
+    Reason.UNSERVED: "nothing of this version serves it",
+    Reason.NOTHING_MEASURED: "nothing was measured",
+}
+_NOT_OF_LAUNCHES = (Method.PREDICTION, Method.CERTAIN_INPUTS, Method.ORDER_STATISTICS_OF_CASES)
+
+
+def rule_sentence(outcome: Outcome) -> str:
+    """How the verdict follows from the numbers: the numbers, the bound, and which side they are on."""
+    return "; ".join([finding_sentence(outcome), *clause_sentences(outcome), *control_sentences(outcome)])
+
+
+def finding_sentence(outcome: Outcome) -> str:
+    """What decided."""
+    facts = outcome.facts
+    if isinstance(facts, ArithmeticFacts):
+        verb = "is" if outcome.reason is Reason.INSIDE else "is not"
+        return f"{number(facts.ours)} {verb} {region_words(facts.region)}"
+    if isinstance(facts, LaunchesFacts):
+        return _every_launch(outcome.reason, facts)
+    if isinstance(facts, IntervalFacts):
+        return _by_interval(outcome.reason, facts)
+    if isinstance(facts, StepsFacts):
+        return _by_steps(outcome.reason, facts)
+    if isinstance(facts, RangeFacts):
+        return _over_range(outcome.reason, facts)
+    return WITHOUT_FACTS[outcome.reason]
+
+
+def clause_sentences(outcome: Outcome) -> list[str]:
+    """What the finding rests on: every step, every point of a range, launches and intervals."""
+    facts = outcome.facts
+    if isinstance(facts, ArithmeticFacts):
+        return ["arithmetic, no launches"]
+    if isinstance(facts, IntervalFacts):
+        return [_basis(facts, facts.interval)] if facts.interval else []
+    if isinstance(facts, StepsFacts):
+        steps = [
+            f"{_step(facts, index)}: {difference_sentence(step.difference)}" for index, step in enumerate(facts.steps)
+        ]
+        return [*steps, f"{facts.launches} launches an arm or more, one-sided rule{_correlation(facts)}"]
+    if isinstance(facts, RangeFacts):
+        return _points(facts)
+    return []
+
+
+def control_sentences(outcome: Outcome) -> list[str]:
+    """What the negative control says; none where the claim has no control."""
+    control = outcome.control
+    if control is None:
+        return []
+    if control.outcome is None:
+        return ["the control could not be judged: nothing was measured"]
+    rule = rule_sentence(control.outcome)
+    if control.outcome.holds:
+        return [f"{'but ' if control.overrules else ''}the control shows the effect too: {rule}"]
+    undecided = control.outcome.verdict == "inconclusive"
+    return [f"the control {'decides nothing' if undecided else 'does not show the effect'}: {rule}"]
+
+
+def not_judged_sentence(size: str, no_verdicts: bool) -> str:
+    """Why a claim has no verdict: its size has none, or its kind."""
+    return f"size {size} gives no verdicts" if no_verdicts else "shown, never judged"
+
+
+def region_words(region: Region) -> str:
+    """The values that a rule accepts."""
+    base = " times the base" if region.times_base else ""
+    if region.bound is Bound.AT_LEAST:
+        return f"at least {number(region.low)}{base}"
+    if region.bound is Bound.AT_MOST:
+        return f"at most {number(region.high)}{base}"
+    if region.bound is Bound.BETWEEN:
+        return f"between {number(region.low)} and {number(region.high)}{base}"
+    if region.bound is Bound.BELOW_BASE:
+        return f"below 1{base}"
+    if region.bound is Bound.ABOVE_BASE:
+        return f"above 1{base}"
+    reach = number(region.reach or 0.0) if region.share is None else _percent(region.share)
+    better = " or better" if region.bound is Bound.WITHIN_OR_BETTER else ""
+    return f"within {reach} of {number(region.target or 0.0)}{better}"
+
+
+def fields_words(fields: Mapping[str, Any], between: str = " ") -> str:
+    """Fields of a case with their values."""
+    return ", ".join(
+        f"{name}{between}{number(value) if isinstance(value, float) else value}" for name, value in fields.items()
+    )
+
+
+def number(value: float) -> str:
+    """Six significant digits: enough to check a rule by hand."""
+    return f"{value:.6g}"
+
+
+def _every_launch(reason: Reason, facts: LaunchesFacts) -> str:
+    found = f"{facts.launches} launches from {number(facts.low)} to {number(facts.high)}"
+    accepted = region_words(facts.region)
+    if reason is Reason.OUTSIDE:
+        return f"{found}: {facts.outside} of them not {accepted}"
+    if reason is Reason.TOO_FEW_LAUNCHES:
+        return f"{found}: every one {accepted}, but {_too_few(facts.launches)}"
+    return f"{found}: every one {accepted}"
+
+
+def _by_interval(reason: Reason, facts: IntervalFacts) -> str:
+    accepted = region_words(facts.region)
+    if facts.interval is None:
+        few = "it has no interval" if reason is Reason.NO_INTERVAL else _too_few(facts.launches)
+        return f"{number(facts.ours)} against {accepted}: {few}"
+    found = f"{number(facts.ours)} in [{number(facts.interval.low)}, {number(facts.interval.high)}]"
+    if reason is Reason.STRADDLES:
+        return f"{found}: part of it {accepted}, part not"
+    position = f"{found}: {'all' if facts.position == 'inside' else 'none'} of it {accepted}"
+    if reason is Reason.WITHIN_FLOOR:
+        return f"{position}, but it is closer to the bound than the noise floor of {100 * (facts.floor or 0.0):.3g} %"
+    if reason is Reason.NOT_SIGNIFICANT and facts.test is not None:
+        return f"{position}, but the {words_of_test(facts.test, facts.test_counts or ())} gives p = {facts.p_value:.2g}"
+    if reason is Reason.SAME_DIRECTION:
+        side = "above" if facts.published_above_neutral else "below"
+        return f"{position}, all of it {side} {number(facts.neutral or 0.0)} as published"
+    return position
+
+
+def _basis(facts: IntervalFacts, interval: Interval) -> str:
+    behind = method_sentence(interval) if interval.method in _NOT_OF_LAUNCHES else f"{facts.launches} launches"
+    floor = ""
+    if facts.floor_matters:
+        floor = f", {NO_FLOOR}" if facts.floor is None else f", noise floor {100 * facts.floor:.3g} %"
+    return f"{behind}, {interval.coverage:.1%} interval, {facts.sides} rule{floor}"
+
+
+def _by_steps(reason: Reason, facts: StepsFacts) -> str:
+    claimed = f"in the order claimed, {facts.direction} is better"
+    if facts.along is not None:
+        claimed = f"{'strictly ' if facts.strict else ''}{facts.trend} along {facts.along}"
+    if reason is Reason.STEP_AGAINST:
+        return f"{claimed}: not from {_step(facts, facts.against or 0)}"
+    if reason is Reason.EVERY_STEP:
+        return f"{claimed}: in every step"
+    return f"{claimed}: {facts.open_steps} of {len(facts.steps)} steps are not found"
+
+
+def _step(facts: StepsFacts, index: int) -> str:
+    step = facts.steps[index]
+    before, after = (", ".join(f"{name}={value}" for name, value in arm.items()) for arm in (step.before, step.after))
+    return f"{before} to {after}"
+
+
+def _correlation(facts: StepsFacts) -> str:
+    if facts.correlation is None:
+        return ""
+    found = facts.correlation
+    return f", Kendall's tau {found.tau:.2f} over all launches (p = {found.p_value:.2g})"
+
+
+def _over_range(reason: Reason, facts: RangeFacts) -> str:
+    count = len(facts.points)
+    if reason is Reason.RANGE_INCOMPLETE:
+        first = fields_words(facts.missing[0].at)
+        return f"{len(facts.missing)} of {count} points of the range have no value ({first})"
+    if reason is Reason.RANGE_DISAGREES:
+        return f"the verdict does not hold over the whole range of {count} points"
+    return f"the same at all {count} points of the range"
+
+
+def _points(facts: RangeFacts) -> list[str]:
+    """Each point's rule; once where all rest on equal facts."""
+    decided = [(point, point.outcome) for point in facts.decided if point.outcome is not None]
+    first = decided[0][1]
+    if all(outcome == first for _, outcome in decided):
+        return [rule_sentence(first)]
+    return [_point(point, outcome) for point, outcome in decided]
+
+
+def _point(point: PointFacts, outcome: Outcome) -> str:
+    return f"{fields_words(point.at)}: {rule_sentence(outcome)}"
+
+
+def _too_few(launches: int) -> str:
+    return f"{launches} launches give no 95 % interval, {smallest_count()} do"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.3%}".rstrip("%").rstrip("0").rstrip(".") + " %"
