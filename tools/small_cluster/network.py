@@ -8,7 +8,7 @@ from ipaddress import IPv4Interface, IPv4Network
 from pyroute2 import IPRoute
 
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.fabric.netns.veth_links import MTU, shape
+from scaleproof.fabric.netns.veth_links import MTU, add_bridge, shape
 from scaleproof.fabric.small_clusters import HEAD, SmallCluster
 from scaleproof.spec.cluster import Link
 from tools.small_cluster.files import switches
@@ -57,9 +57,7 @@ def make_switches(cluster: SmallCluster) -> None:
     with IPRoute() as route:
         route.link("set", index=1, state="up")
         for name in (SPINE, *switches(cluster)):
-            route.link(
-                "add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU
-            )
+            add_bridge(route, name)
             _up(route, name)
         for leaf in switches(cluster):
             route.link(

@@ -15,7 +15,7 @@ from scaleproof.record.host import cores, cpu_model, memory_mib
 ROOMS = ("rank", "programs", "strategies", "collectives", "remote", "transports", "workloads", "fabric")
 _FILES = ("spec/case.py", "spec/emulated.py")
 SIMULATED_ROOMS = ("simulate", "collectives", "strategies", "workloads")
-_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabric/topology.py")
+_SIMULATED_FILES = ("spec/case.py", "spec/cluster.py", "spec/emulated.py", "fabric/shortest_paths.py")
 
 
 @functools.cache

@@ -4,12 +4,16 @@ too."""
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scaleproof.fabric.topology import neighbours, towards
+from scaleproof.fabric.shortest_paths import link_graph, paths_to
 from scaleproof.spec.cluster import Cluster, node_name
 from scaleproof.spec.errors import SpecError
+
+if TYPE_CHECKING:
+    import networkx
 
 UNLIMITED = float("inf")
 MBIT = 1e6 / 8
@@ -67,7 +71,7 @@ class Network:
             return ()
         goal, place, way = node_name(destination), node_name(source), []
         if destination not in self._trees:
-            self._trees[destination] = towards(goal, self._near, self._own)
+            self._trees[destination] = paths_to(goal, self._graph, self._own)
         if place not in self._trees[destination]:
             raise SpecError(
                 f"cluster {self.cluster.name!r}: {place} has no way to {goal} over the {self.nodes} nodes in use"
@@ -88,5 +92,5 @@ class Network:
         return min(links, 1 / beta) if beta else links
 
     @cached_property
-    def _near(self) -> dict[str, list[tuple[int, str]]]:
-        return neighbours(self._links)
+    def _graph(self) -> networkx.MultiGraph:
+        return link_graph(self._links)

@@ -23,7 +23,7 @@ from scaleproof.fabric.netns.netns_coordinator import NamespaceCoordinator
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.fabric.netns.rate_probes import rate_probers
 from scaleproof.fabric.node_coordinator import Node
-from scaleproof.fabric.topology import PORTS, Network, network_of
+from scaleproof.fabric.topology import PORTS, EmulatedNetwork, emulated_network
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.mpirun import options_over
 from scaleproof.launch.start.on_namespaces import InNamespaces
@@ -62,41 +62,41 @@ def two_switches(*more: Link) -> Cluster:
     return Cluster("two", 2, ("left", "right"), (*edges, *more))
 
 
-def walk(network: Network, number: int, to: int) -> list[str]:
-    """Places that a frame passes if nodes follow their ways and switches their entries."""
-    way = next(way for way in network.ways[number] if way.to == to)
-    at = next(end for _, end in network.of_node(number) if end.name == way.out)
-    passed = [at.place]
+def walk(network: EmulatedNetwork, number: int, to: int) -> list[str]:
+    """Nodes and switches that a frame passes if nodes follow their routes and switches their entries."""
+    route = next(route for route in network.routes[number] if route.to == to)
+    at = next(end for _, end in network.node_ends(number) if end.interface == route.interface)
+    passed = [at.vertex]
     while True:
         pair = next(pair for pair in network.ends if at in pair)
         there = pair[1] if pair[0] == at else pair[0]
-        passed.append(there.place)
+        passed.append(there.vertex)
         if there.node is not None:
-            assert (there.node, there.mac) == (way.via, way.mac)
+            assert (there.node, there.mac) == (route.via, route.mac)
             return passed
-        port = next(port for mac, port in network.entries[there.place] if mac == way.mac)
-        at = next(end for pair in network.ends for end in pair if end.name == port)
+        port = next(port for mac, port in network.forwarding[there.vertex] if mac == route.mac)
+        at = next(end for pair in network.ends for end in pair if end.interface == port)
 
 
 def test_a_star_is_one_subnet_with_a_learning_switch():
-    network = network_of(star("s", 5, 100.0, 0.0))
+    network = emulated_network(star("s", 5, 100.0, 0.0))
     assert network.bridged
-    assert [[end.name for _, end in network.of_node(number)] for number in range(5)] == [["eth0"]] * 5
+    assert [[end.interface for _, end in network.node_ends(number)] for number in range(5)] == [["eth0"]] * 5
     assert len({end.mac for pair in network.ends for end in pair}) == 10
-    assert network.way(0, 3) == [Link(("node0", "switch"), 100.0, 0.0), Link(("node3", "switch"), 100.0, 0.0)]
+    assert network.route_links(0, 3) == [Link(("node0", "switch"), 100.0, 0.0), Link(("node3", "switch"), 100.0, 0.0)]
 
 
 def test_a_tree_of_switches_learns_and_a_circle_of_them_does_not():
-    assert network_of(two_switches()).bridged
-    assert not network_of(two_switches(Link(("left", "right"), 50.0, 0.0))).bridged
+    assert emulated_network(two_switches()).bridged
+    assert not emulated_network(two_switches(Link(("left", "right"), 50.0, 0.0))).bridged
 
 
 def test_nodes_pass_on_where_nothing_else_leads():
-    network = network_of(ring(4))
+    network = emulated_network(ring(4))
     assert not network.bridged
-    assert [end.name for _, end in network.of_node(0)] == ["eth0", "eth1"]
-    assert [len(network.way(0, to)) for to in (1, 2, 3)] == [1, 2, 1]
-    assert network.transit()
+    assert [end.interface for _, end in network.node_ends(0)] == ["eth0", "eth1"]
+    assert [len(network.route_links(0, to)) for to in (1, 2, 3)] == [1, 2, 1]
+    assert network.forwarding_nodes()
     assert walk(network, 0, 3) == ["node0", "node3"]
 
 
@@ -107,9 +107,11 @@ def test_nodes_that_look_at_their_ways_at_once_share_no_link():
         ("left", "right"),
         (*(Link((f"node{node}", "left" if node % 2 else "right"), 100.0, 0.0) for node in range(4)), TRUNK),
     )
-    assert rate_probers(network_of(thin)) == {0, 1}, "one way through the trunk in each direction"
-    assert rate_probers(network_of(ring(4))) == set(range(4))
-    found = {mbit: rate_probers(network_of(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)}
+    assert rate_probers(emulated_network(thin)) == {0, 1}, "one way through the trunk in each direction"
+    assert rate_probers(emulated_network(ring(4))) == set(range(4))
+    found = {
+        mbit: rate_probers(emulated_network(star("star", 6, mbit, 0.0))) for mbit in (100.0, 800.0, 5000.0, 1.0, 0.1)
+    }
     assert found == {100.0: set(range(6)), 800.0: {0, 1}, 5000.0: {0}, 1.0: {0, 2, 4}, 0.1: set()}
 
 
@@ -119,12 +121,12 @@ def test_a_slow_way_shares_no_link_with_a_fast_one():
     edges = [
         Link((f"node{node}", location), mbit, 0.0) for node, (location, mbit) in enumerate(zip(at, rates, strict=True))
     ]
-    network = network_of(
+    network = emulated_network(
         Cluster("mixed", 6, ("a", "b", "c"), (*edges, Link(("a", "b"), 100.0, 0.0), Link(("b", "c"), 12.0, 0.0)))
     )
     chosen = rate_probers(network)
     assert 1 in chosen and 4 not in chosen
-    directed = [set(network.steps(node, (node + 1) % 6)) for node in chosen]
+    directed = [set(network.directed_links(node, (node + 1) % 6)) for node in chosen]
     assert sum(map(len, directed)) == len(set().union(*directed))
 
 
@@ -141,26 +143,26 @@ def test_switches_are_taken_before_other_nodes():
             ("node2", "node1"),
         )
     ]
-    network = network_of(Cluster("x", 3, ("a", "b", "c"), tuple(edges)))
+    network = emulated_network(Cluster("x", 3, ("a", "b", "c"), tuple(edges)))
     assert walk(network, 0, 1) == ["node0", "a", "b", "c", "node1"]
-    assert network.transit() == set()
+    assert network.forwarding_nodes() == set()
 
 
 @pytest.mark.parametrize("name", ready_clusters())
 @pytest.mark.parametrize("nodes", [2, 8])
 def test_every_ready_cluster_loads_and_all_its_nodes_reach_each_other(name, nodes):
-    network = network_of(load_cluster(name, nodes))
+    network = emulated_network(load_cluster(name, nodes))
     for number in range(nodes):
         for to in set(range(nodes)) - {number}:
-            assert network.way(number, to)
+            assert network.route_links(number, to)
             if not network.bridged:
                 assert walk(network, number, to)[-1] == f"node{to}"
 
 
 def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
-    network = network_of(load_cluster("dgx1p_like", 8))
-    assert [link.mbit for link in network.way(0, 4)] == [18 * 8000.0]
-    assert [link.mbit for link in network.way(0, 5)] == [96000.0, 96000.0, 48000.0, 96000.0, 96000.0]
+    network = emulated_network(load_cluster("dgx1p_like", 8))
+    assert [link.mbit for link in network.route_links(0, 4)] == [18 * 8000.0]
+    assert [link.mbit for link in network.route_links(0, 5)] == [96000.0, 96000.0, 48000.0, 96000.0, 96000.0]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_a_dgx_takes_nvlink_where_there_is_one_and_pci_express_elsewhere():
 )
 def test_what_cannot_be_built_is_told_in_one_line(cluster, said):
     with pytest.raises(SpecError, match=said) as raised:
-        network_of(cluster)
+        emulated_network(cluster)
     assert "\n" not in str(raised.value)
 
 
@@ -294,7 +296,7 @@ def test_mpirun_starts_ranks_on_nodes_by_a_shell_of_our_own():
 def test_a_command_line_runs_on_the_node_that_serves(tmp_path, monkeypatch):
     monkeypatch.setenv(node_shell.FOLDER, str(tmp_path))
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(node_shell.place("node1"))
+        listener.bind(node_shell.socket_path("node1"))
         listener.listen()
 
         def answer() -> None:
@@ -315,7 +317,7 @@ def test_a_node_that_does_not_serve_yet_is_waited_for(tmp_path, monkeypatch):
     def serve_late() -> None:
         time.sleep(0.1)
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(node_shell.place("node1"))
+            listener.bind(node_shell.socket_path("node1"))
             time.sleep(0.1)
             listener.listen()
             opened = listener.accept()[0]
@@ -437,7 +439,7 @@ def test_an_answer_is_waited_for_as_long_as_the_link_needs(tmp_path, monkeypatch
 
 def test_cables_between_nodes_are_not_pulled():
     with pytest.raises(SystemExit, match="between node0 and node1 there is no switch"):
-        veth_links.set_links(network_of(ring(3)), 1, False)
+        veth_links.set_links(emulated_network(ring(3)), 1, False)
 
 
 def test_a_trial_that_takes_too_long_is_no_verdict_for_ever(monkeypatch):

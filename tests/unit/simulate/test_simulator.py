@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scaleproof.fabric.netns import netns_node
-from scaleproof.fabric.topology import network_of as network_of_links
+from scaleproof.fabric.topology import emulated_network
 from scaleproof.simulate.closed_form import hierarchical_all_reduce
 from scaleproof.simulate.engine import simulate
 from scaleproof.simulate.jitter import Jitter
@@ -338,9 +338,9 @@ def test_ways_are_the_shortest_and_a_message_takes_one_of_parallel_links():
 def test_ways_are_those_of_the_emulated_cluster_and_need_the_nodes_in_use():
     for nodes in (4, 8):
         cluster = load_cluster("dgx1v_like", nodes)
-        emulated, network = network_of_links(cluster), Network(cluster)
+        emulated, network = emulated_network(cluster), Network(cluster)
         for one, other in itertools.permutations(range(nodes), 2):
-            assert len(network.route(one, other)) == len(emulated.way(one, other))
+            assert len(network.route(one, other)) == len(emulated.route_links(one, other))
     line = Cluster("line", 2, (), (Link(("node0", "node2"), 80.0, 0.0), Link(("node2", "node1"), 80.0, 0.0)))
     with pytest.raises(SpecError, match="'line': node0 has no way to node1 over the 2 nodes in use"):
         Network(line).route(0, 1)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaleproof.fabric.netns import namespaces
-from scaleproof.fabric.topology import End
+from scaleproof.fabric.topology import LinkEnd
 
 DEVICE = Path("/dev/net/tun")
 FRAMES = 10000
@@ -34,7 +34,7 @@ _AT_ONCE = 64
 _PRIORITY = -15
 
 
-def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
+def start(ends: tuple[LinkEnd, LinkEnd], delay_ms: float, pids: list[int]) -> int:
     """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the
     coordinator. RuntimeError where there are no taps."""
     told, tell = os.pipe()
@@ -49,19 +49,19 @@ def start(ends: tuple[End, End], delay_ms: float, pids: list[int]) -> int:
             ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
             _pass_on(taps[0], taps[1], round(delay_ms * 1e6))
         except OSError as error:
-            print(f"relay between {ends[0].place} and {ends[1].place}: {error}", file=sys.stderr, flush=True)
+            print(f"relay between {ends[0].vertex} and {ends[1].vertex}: {error}", file=sys.stderr, flush=True)
         finally:
             os._exit(1)
     os.close(tell)
     with os.fdopen(told, "rb") as answer:
         if answer.read(1) != b"+":
             raise RuntimeError(
-                f"no delay between {ends[0].place} and {ends[1].place}: this kernel has no netem, and no tap could be made"
+                f"no delay between {ends[0].vertex} and {ends[1].vertex}: this kernel has no netem, and no tap could be made"
             )
     return process
 
 
-def _tap(end: End, process: int | None) -> int:
+def _tap(end: LinkEnd, process: int | None) -> int:
     """An open tap whose interface is in a process's network namespace (None: here)."""
     here = os.open("/proc/self/ns/net", os.O_RDONLY)
     if process is not None:
@@ -69,13 +69,13 @@ def _tap(end: End, process: int | None) -> int:
         namespaces.enter(there)
         os.close(there)
     tap = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
-    name = struct.pack("16sH22x", end.name.encode(), _TAP | _NO_HEADER | _VNET)
+    name = struct.pack("16sH22x", end.interface.encode(), _TAP | _NO_HEADER | _VNET)
     fcntl.ioctl(tap, _TUNSETIFF, name)
     fcntl.ioctl(tap, _TUNSETOFFLOAD, _CHECKSUM | _TSO4 | _TSO6 | _ECN)
     fcntl.ioctl(
         tap,
         _SIOCSIFHWADDR,
-        struct.pack("16sH6s16x", end.name.encode(), _ETHERNET, bytes.fromhex(end.mac.replace(":", ""))),
+        struct.pack("16sH6s16x", end.interface.encode(), _ETHERNET, bytes.fromhex(end.mac.replace(":", ""))),
     )
     namespaces.enter(here)
     os.close(here)

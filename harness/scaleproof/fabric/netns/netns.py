@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.fabric.topology import network_of
+from scaleproof.fabric.topology import emulated_network
 from scaleproof.fabric.unshare import OWN_MOUNTS, unshared
 from scaleproof.spec.cluster import Cluster
 from scaleproof.spec.errors import SpecError
@@ -63,7 +63,7 @@ class Netns:
         if cluster is None:
             return None
         try:
-            network_of(cluster)
+            emulated_network(cluster)
         except SpecError as error:
             return str(error), "change the cluster, `nodes`, `dilation` or `shrink`"
         if any(link.delay_ms for link in cluster.links) and _failure(path, _DELAY_TRIAL):

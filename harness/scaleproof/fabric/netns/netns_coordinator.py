@@ -21,7 +21,7 @@ from scaleproof.fabric.netns import namespaces, netns_node, node_shell, veth_lin
 from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.fabric.netns.netns_plan import NamespacePlan, read_plan
 from scaleproof.fabric.node_coordinator import LaunchCoordinator, Node
-from scaleproof.fabric.topology import network_of
+from scaleproof.fabric.topology import emulated_network
 
 KIND = "netns"
 # Folder of the launch under which nodes find /proc as the supervisor has it.
@@ -37,7 +37,7 @@ class NamespaceCoordinator(LaunchCoordinator):
     def __init__(self, folder: Path, plan: NamespacePlan, command: netns_node.Command) -> None:
         super().__init__(folder, KIND, plan.ranks)
         self.plan, self.command = plan, command
-        self.network = network_of(plan.cluster)
+        self.network = emulated_network(plan.cluster)
         self.quota: Quota | None = None
         self.netem, self.relays = False, list[int]()
 

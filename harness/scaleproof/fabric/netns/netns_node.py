@@ -21,7 +21,7 @@ from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.netns.node_process import NodeProcess, fork_node
 from scaleproof.fabric.netns.rate_probes import rate_probers, slowest
 from scaleproof.fabric.probe import probe
-from scaleproof.fabric.topology import Network
+from scaleproof.fabric.topology import EmulatedNetwork
 from scaleproof.spec.cluster import node_name
 
 Command = Callable[[int], int]
@@ -48,7 +48,7 @@ class CoordinatorState(Protocol):
 
     folder: Path
     plan: NamespacePlan
-    network: Network
+    network: EmulatedNetwork
     command: Command
     quota: Quota | None
     netem: bool
@@ -71,7 +71,7 @@ def _main(coordinator: CoordinatorState, number: int, wait_for_links: Callable[[
         _furnish(folder, coordinator.plan, number)
         wait_for_links()
         veth_links.set_up(coordinator.network, number, coordinator.netem)
-        configure(number in coordinator.network.transit(), coordinator.plan.shrink)
+        configure(number in coordinator.network.forwarding_nodes(), coordinator.plan.shrink)
         os.environ.update({ADDRESS: address(number), NODE: str(number)})
         link = measure_link(folder, coordinator.network, number) | socket_buffers()
         write_json(
@@ -98,14 +98,14 @@ def _redirect(path: Path) -> None:
             os.dup2(source.fileno(), target)
 
 
-def measure_link(folder: Path, network: Network, number: int) -> dict[str, Any]:
+def measure_link(folder: Path, network: EmulatedNetwork, number: int) -> dict[str, Any]:
     """Round trip and rate to the next node, beside what was set; the rate only where `rate_probers` allows it."""
     nodes = network.cluster.nodes
     if nodes == 1:
         return {}
     peer = (number + 1) % nodes
     mbit = slowest(network, number, peer)
-    rtt_ms = sum(link.delay_ms for link in network.way(number, peer) + network.way(peer, number))
+    rtt_ms = sum(link.delay_ms for link in network.route_links(number, peer) + network.route_links(peer, number))
     return probe(folder, nodes, number, mbit, rtt_ms, number in rate_probers(network)) | {
         "set_rtt_ms": rtt_ms,
         "set_mbit": mbit,

@@ -1,8 +1,8 @@
 """`python -m scaleproof.fabric.netns.node_shell HOST COMMAND...`: runs a shell's command line on another node, as a
 remote shell does; mpirun starts its daemons by it.
 
-A node that waits serves at a socket in the launch's folder, which all nodes see though no network leads there. The
-caller hands over its input and outputs."""
+A node without a command of its own serves at a socket in the launch's folder, which all nodes see though no network
+leads there. The caller hands over its input and outputs."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ import subprocess
 import sys
 import time
 
+# In the environment of every process of a node: the launch's folder.
 FOLDER = "SCALEPROOF_REACH"
-"""In the environment of every process of a node: the launch's folder."""
+# Bytes of a command line.
 LONGEST = 1 << 20
-"""Bytes of a command line."""
+# How long a node may take until it serves: the first node's command may begin before the others have measured their
+# links.
 START_S = 60.0
-"""How long a node may take until it serves: the first node's command may begin before the others have looked at their
-links."""
 
 
-def place(host: str) -> str:
-    """A node's socket, by a path that is short enough for one."""
+def socket_path(host: str) -> str:
+    """Of a node, short enough for a socket."""
     return f"/proc/self/fd/{os.open(os.environ[FOLDER], os.O_PATH)}/{host}.socket"
 
 
 def serve(host: str) -> int:
-    """Never returns: whatever is asked for runs as a child of this process."""
+    """Never returns: every requested command runs as a child of this process."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody else waits for them
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(place(host))
+        listener.bind(socket_path(host))
         listener.listen(64)
         while True:
-            asking = listener.accept()[0]
+            client = listener.accept()[0]
             if os.fork() == 0:
-                _run(asking)
-            asking.close()
+                _run(client)
+            client.close()
 
 
-def _run(asking: socket.socket) -> None:
+def _run(client: socket.socket) -> None:
     """Never returns."""
     code = 255
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        said, files, _, _ = socket.recv_fds(asking, LONGEST, 3)
+        line, files, _, _ = socket.recv_fds(client, LONGEST, 3)
         for target, file in enumerate(files):
             os.dup2(file, target)
             os.close(file)
-        code = subprocess.run(["/bin/sh", "-c", json.loads(said)], check=False).returncode
-        asking.sendall(str(code).encode())
+        code = subprocess.run(["/bin/sh", "-c", json.loads(line)], check=False).returncode
+        client.sendall(str(code).encode())
     finally:
         os._exit(code & 255)
 
 
-def _connect(opened: socket.socket, where: str) -> None:
+def _connect(client: socket.socket, path: str) -> None:
     until = time.monotonic() + START_S
     while True:
         try:
-            return opened.connect(where)
+            return client.connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
             if time.monotonic() > until:
                 raise
@@ -70,11 +70,11 @@ def _connect(opened: socket.socket, where: str) -> None:
 def main() -> int:
     """The command's exit code; 255 when the node is gone."""
     host, line = sys.argv[1], " ".join(sys.argv[2:])
-    with socket.socket(socket.AF_UNIX) as opened:
-        _connect(opened, place(host))
-        socket.send_fds(opened, [json.dumps(line).encode()], [0, 1, 2])
-        said = opened.recv(16)
-    return int(said) & 255 if said else 255
+    with socket.socket(socket.AF_UNIX) as client:
+        _connect(client, socket_path(host))
+        socket.send_fds(client, [json.dumps(line).encode()], [0, 1, 2])
+        answer = client.recv(16)
+    return int(answer) & 255 if answer else 255
 
 
 if __name__ == "__main__":

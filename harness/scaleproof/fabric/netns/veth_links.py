@@ -11,24 +11,24 @@ from pyroute2.netlink.rtnl import ndmsg
 
 from scaleproof.fabric.guests.guest_plan import address
 from scaleproof.fabric.netns import delay_relay
-from scaleproof.fabric.topology import End, Network
+from scaleproof.fabric.topology import EmulatedNetwork, LinkEnd, NextHop, Route
 from scaleproof.spec.cluster import Link
 
 MTU = 1500
+# Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds (preamble,
+# check sum, gap: 24 bytes).
 FRAME = MTU + 14
-"""Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds
-(preamble, check sum, gap: 24 bytes)."""
+# What a shaped link may send at once: so much of a second at its rate, and two frames at the least.
 BURST_S = 0.001
-"""What a shaped link may send at once: so much of a second at its rate, and two frames at the least."""
+# What waits at an end of a link before it drops: so much of a second at its rate, and so many bytes at the least.
 QUEUE_S, LEAST_QUEUE = 0.02, 256 << 10
-"""What waits at an end of a link before it drops: so much of a second at its rate, and so many bytes at the least."""
+# Bytes that the kernel hands down as one piece at most, to be cut into frames later.
 SEGMENTS = 1 << 16
-"""Bytes that the kernel hands down as one piece at most, to be cut into frames later."""
+# Pieces that wait at an end without a rate.
 FRAMES = 1000
-"""Pieces that wait at an end without a rate."""
+# From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much through
+# veth.
 SHAPED_MBIT = 2**32 * 8 / 1e6
-"""From here on a link is not shaped: the kernel counts bytes per second in 32 bits, and no machine moves so much
-through veth."""
 
 
 def burst(mbit: float) -> int:
@@ -52,99 +52,107 @@ def has_netem() -> bool:
     return True
 
 
-def make(network: Network, pids: list[int], netem: bool) -> list[int]:
-    """In the coordinator's namespace: every link, its ends where they belong (`pids`: a process of each node), and a bridge
-    for every switch. A link is a veth pair; with a delay, and no netem in the kernel, two taps and a relay, whose
-    process's number is in what is returned."""
+def make(network: EmulatedNetwork, pids: list[int], netem: bool) -> list[int]:
+    """In the coordinator's namespace: every link, and a bridge for every switch. `pids`: a process of each node.
+
+    A link is a veth pair; with a delay, and no netem in the kernel, two taps and a relay. Process numbers of relays."""
     relays = []
     with IPRoute() as route:
         route.link("set", index=1, state="up")
-        bridges = {place: f"switch{number}" for number, place in enumerate(network.cluster.switches)}
+        bridges = {switch: f"switch{number}" for number, switch in enumerate(network.cluster.switches)}
         for name in bridges.values():
-            route.link(
-                "add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU
-            )
-        for link, (one, other) in zip(network.links, network.ends, strict=True):
+            add_bridge(route, name)
+        for link, ends in zip(network.links, network.ends, strict=True):
             if link.delay_ms and not netem:
-                relays.append(delay_relay.start((one, other), link.delay_ms, pids))
+                relays.append(delay_relay.start(ends, link.delay_ms, pids))
             else:
-                route.link("add", kind="veth", **_end(one, link, pids), peer=_end(other, link, pids))
-        known = _interfaces(route)
-        for place, name in bridges.items():
-            route.link("set", index=known[name], state="up")
-            for link, end in [
-                (link, end)
-                for link, pair in zip(network.links, network.ends, strict=True)
-                for end in pair
-                if end.place == place
-            ]:
-                route.link("set", index=known[end.name], **_tuning(link), master=known[name], state="up")
-                shape(route, known[end.name], link, netem)
+                route.link("add", kind="veth", **_end(ends[0], link, pids), peer=_end(ends[1], link, pids))
+        indices = _interfaces(route)
+        for switch, name in bridges.items():
+            route.link("set", index=indices[name], state="up")
+            for link, end in network.vertex_ends(switch):
+                index = indices[end.interface]
+                route.link("set", index=index, **_tuning(link), master=indices[name], state="up")
+                shape(route, index, link, netem)
             if not network.bridged:
-                _write_out(route, network, place, known)
+                _write_forwarding(route, network, switch, indices)
     return relays
 
 
-def set_up(network: Network, number: int, netem: bool) -> None:
+def add_bridge(route: IPRoute, name: str) -> None:
+    """A switch that forwards from the first frame on."""
+    route.link("add", ifname=name, kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0, mtu=MTU)
+
+
+def set_up(network: EmulatedNetwork, number: int, netem: bool) -> None:
     """In a node's namespace, once its ends are there: loopback, addresses, rates, neighbours, and routes where they
-    have to be written out. Neighbours are written down everywhere: what a kernel learns by itself it keeps for 1024 of
-    them in all namespaces together, and 64 nodes have 4032."""
+    have to be written out."""
     with IPRoute() as route:
         route.link("set", index=1, state="up")
-        known, own = _interfaces(route), network.of_node(number)
-        for place, (link, end) in enumerate(own):
-            if place == 0:
-                route.addr(
-                    "add", index=known[end.name], address=address(number), prefixlen=16 if network.bridged else 32
-                )
-            route.link("set", index=known[end.name], **_tuning(network.links[link]), state="up")
-            shape(route, known[end.name], network.links[link], netem)
-        near = set[tuple[int, str]]()
-        for way in network.ways[number]:
-            outs = [(way.out, way.mac), *way.beside]
-            for out, mac in outs:
-                if (way.via, out) not in near:
-                    near.add((way.via, out))
-                    route.neigh("add", dst=address(way.via), lladdr=mac, ifindex=known[out], state="permanent")
-            if network.bridged:
-                continue
-            onward: dict[str, Any] = {} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
-            hops = [{"oif": known[out], **onward} for out, _ in outs]
-            ways = hops[0] if len(hops) == 1 else {"multipath": hops}
-            route.route(
-                "add",
-                dst=f"{address(way.to)}/32",
-                prefsrc=address(number),
-                **({} if onward else {"scope": "link"}),
-                **ways,
-            )
+        indices, own = _interfaces(route), network.node_ends(number)
+        if own:
+            prefix = 16 if network.bridged else 32
+            route.addr("add", index=indices[own[0][1].interface], address=address(number), prefixlen=prefix)
+        for link, end in own:
+            route.link("set", index=indices[end.interface], **_tuning(network.links[link]), state="up")
+            shape(route, indices[end.interface], network.links[link], netem)
+        _write_neighbours(route, network, number, indices)
+        if not network.bridged:
+            _write_routes(route, network, number, indices)
 
 
-def set_links(network: Network, number: int, up: bool) -> None:
-    """Pull a node's cables out of their switches, or put them back. SystemExit where a link leads straight to another
-    node: both its ends are in nodes, whose kernels would forget the routes over it."""
-    if straight := [
-        link for link, _ in network.of_node(number) if all(end.node is not None for end in network.ends[link])
-    ]:
-        ends = " and ".join(network.links[straight[0]].ends)
-        raise SystemExit(
-            f"links.json pulls node {number}, but between {ends} there is no switch: only cables to switches can be pulled"
+def _write_neighbours(route: IPRoute, network: EmulatedNetwork, number: int, indices: dict[str, int]) -> None:
+    """In every network: what a kernel learns by itself it keeps for 1024 neighbours in all namespaces together, and 64
+    nodes have 4032."""
+    addresses = dict[tuple[int, str], str]()
+    for way in network.routes[number]:
+        for hop in _hops(way):
+            addresses.setdefault((way.via, hop.interface), hop.mac)
+    for (node, interface), mac in addresses.items():
+        route.neigh("add", dst=address(node), lladdr=mac, ifindex=indices[interface], state="permanent")
+
+
+def _write_routes(route: IPRoute, network: EmulatedNetwork, number: int, indices: dict[str, int]) -> None:
+    for way in network.routes[number]:
+        onward: dict[str, Any] = {} if way.via == way.to else {"gateway": address(way.via), "flags": ["onlink"]}
+        hops = [{"oif": indices[hop.interface], **onward} for hop in _hops(way)]
+        route.route(
+            "add",
+            dst=f"{address(way.to)}/32",
+            prefsrc=address(number),
+            **({} if onward else {"scope": "link"}),
+            **(hops[0] if len(hops) == 1 else {"multipath": hops}),
         )
+
+
+def _hops(route: Route) -> list[NextHop]:
+    return [NextHop(route.interface, route.mac), *route.parallel]
+
+
+def set_links(network: EmulatedNetwork, number: int, up: bool) -> None:
+    """Unplug a node's cables from their switches, or plug them in again. SystemExit where a link leads straight to
+    another node: both its ends are in nodes, whose kernels would forget the routes over it."""
+    for link, _ in network.node_ends(number):
+        if all(end.node is not None for end in network.ends[link]):
+            raise SystemExit(
+                f"links.json pulls node {number}, but between {' and '.join(network.links[link].ends)} there is no "
+                "switch: only cables to switches can be pulled"
+            )
     with IPRoute() as route:
-        known = _interfaces(route)
-        for pair in (network.ends[link] for link, _ in network.of_node(number)):
-            for end in pair:
-                if end.name in known:
-                    route.link("set", index=known[end.name], state="up" if up else "down")
+        indices = _interfaces(route)
+        for link, _ in network.node_ends(number):
+            for end in network.ends[link]:
+                if end.interface in indices:
+                    route.link("set", index=indices[end.interface], state="up" if up else "down")
 
 
-def _end(end: End, link: Link, pids: list[int]) -> dict[str, Any]:
-    made = {"ifname": end.name, "address": end.mac, **_tuning(link)}
-    return made if end.node is None else made | {"net_ns_pid": pids[end.node]}
+def _end(end: LinkEnd, link: Link, pids: list[int]) -> dict[str, Any]:
+    options = {"ifname": end.interface, "address": end.mac, **_tuning(link)}
+    return options if end.node is None else options | {"net_ns_pid": pids[end.node]}
 
 
 def _tuning(link: Link) -> dict[str, Any]:
-    """Of either end. Pieces are smaller than the bucket: it may be looked at late by so much as is left of it."""
+    """Of either end. Pieces are smaller than the bucket, so that the kernel may come late to fill it."""
     pieces = min(SEGMENTS, max(burst(link.mbit) // 4 // FRAME, 1) * FRAME) if link.mbit else SEGMENTS
     return {"mtu": MTU, "gso_max_size": pieces, "txqlen": delay_relay.FRAMES if link.delay_ms else FRAMES}
 
@@ -152,10 +160,10 @@ def _tuning(link: Link) -> dict[str, Any]:
 def shape(route: IPRoute, index: int, link: Link, netem: bool) -> None:
     """What an end sends: netem for the delay, a token bucket for the rate, the bucket inside netem where both are the
     kernel's."""
-    place: dict[str, Any] = {}
+    parent: dict[str, Any] = {}
     if link.delay_ms and netem:
         route.tc("add", "netem", index, "1:", delay=round(link.delay_ms * 1e3), limit=100_000)
-        place = {"parent": "1:1"}
+        parent = {"parent": "1:1"}
     if link.mbit and link.mbit < SHAPED_MBIT:
         route.tc(
             "add",
@@ -165,21 +173,20 @@ def shape(route: IPRoute, index: int, link: Link, netem: bool) -> None:
             rate=round(link.mbit * 1e6 / 8),
             burst=burst(link.mbit),
             limit=queue(link.mbit),
-            **place,
+            **parent,
         )
 
 
-def _write_out(route: IPRoute, network: Network, place: str, known: dict[str, int]) -> None:
-    """Ports neither learn nor flood; each destination goes out of the one port that is written down."""
-    for end in (end for pair in network.ends for end in pair if end.place == place):
-        route.link(
-            "set", index=known[end.name], kind="bridge_slave", learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0
-        )
-    for mac, port in network.entries.get(place, set()):
+def _write_forwarding(route: IPRoute, network: EmulatedNetwork, switch: str, indices: dict[str, int]) -> None:
+    """Ports neither learn nor flood; frames to a destination leave by the one port that is written here."""
+    flooding = {"learning": 0, "unicast_flood": 0, "mcast_flood": 0, "bcast_flood": 0}
+    for _, end in network.vertex_ends(switch):
+        route.link("set", index=indices[end.interface], kind="bridge_slave", **flooding)
+    for mac, port in network.forwarding.get(switch, set()):
         try:
-            route.fdb("add", ifindex=known[port], lladdr=mac, state=ndmsg.states["noarp"])
+            route.fdb("add", ifindex=indices[port], lladdr=mac, state=ndmsg.states["noarp"])
         except NetlinkError as error:
-            raise RuntimeError(f"switch {place}: no entry for {mac} at {port}: {error}") from error
+            raise RuntimeError(f"switch {switch}: no entry for {mac} at {port}: {error}") from error
 
 
 def _interfaces(route: IPRoute) -> dict[str, int]:

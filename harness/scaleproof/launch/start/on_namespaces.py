@@ -11,7 +11,7 @@ from pathlib import Path
 from scaleproof.core.launch_spec import Orders
 from scaleproof.fabric.netns.netns import COORDINATOR, coordinator_command
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
-from scaleproof.fabric.topology import network_of
+from scaleproof.fabric.topology import emulated_network
 from scaleproof.launch.launchers import mpich, mpirun
 from scaleproof.launch.launchers.base import Launcher, ranks_of
 from scaleproof.launch.start.node_command import Ran, one_per_node, run_on_nodes
@@ -77,7 +77,7 @@ def run_in_namespaces(
     Processes find SCALEPROOF_NODE, SCALEPROOF_ADDRESS (node n has fabric.plan.address(n)) and eth0, eth1, ...;
     SCALEPROOF_SHARED is a folder that all nodes and this machine share (`keep`, else a temporary one). Exit code 124:
     out of time."""
-    network_of(cluster)  # SpecError here rather than in the coordinator
+    emulated_network(cluster)  # SpecError here rather than in the coordinator
     plan = NamespacePlan(cluster, one_per_node(command, cluster.nodes), cores=cores)
     return run_on_nodes(
         cluster.nodes,
