@@ -137,9 +137,8 @@ def _index(results: Path) -> Index:
             f"{results}: no records, since it has no folder 'runs'; --results names another, `scaleproof run` makes some"
         )
     index = Index(results)
-    for (case_id, launch), entry in index.entries.items():
-        if entry.problem is not None:
-            print(f"warning: {ignored(index.runs / case_id / launch, entry.problem)}", file=sys.stderr)
+    for (case_id, launch), problem in index.problems.items():
+        print(f"warning: {ignored(index.runs / case_id / launch, problem)}", file=sys.stderr)
     return index
 
 

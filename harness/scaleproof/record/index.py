@@ -1,250 +1,254 @@
 """All launches of a results folder as one table and all their samples as another, kept up to date: never a second
-truth, always made from records.
+truth, always made again from the records.
 
-A row stands for a launch's folder as it was when it was read; size and times of both files are its stamp. Another
-stamp, and the folder is read again."""
+A row stands for a launch's folder as it was when it was read. Size and times of both files are its stamp; a folder with
+another stamp is read again."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import duckdb
 import pyarrow as pa
 
 from scaleproof.core.record_schema import SAMPLES
 from scaleproof.record.digest import rooms_digest
 from scaleproof.record.host import usable_cores
+from scaleproof.record.index_database import IndexDatabase, Unusable
+from scaleproof.record.parallel import in_parallel
 from scaleproof.record.read import UNREADABLE, read_content, read_form, read_samples, reason
 from scaleproof.record.rows import OF_CASE, OF_RECORD, Row, of_record
-from scaleproof.record.segments import Segments
-from scaleproof.record.side_by_side import side_by_side
 from scaleproof.record.write import RUN, SAMPLES_FILE
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LAUNCHES, ROWS = "launches", "samples"
-"""Tables of a piece."""
-WINDOW, WINDOWS = 1 << 17, 32
-"""Rows that become one frame, and frames that are kept (180 MB): making one takes half a millisecond and more, and
-plans ask for launches in any order."""
-MANY = 8
-"""Pieces from which on they are put together."""
-TURN = 2000
-"""Launches that a core reads before a piece is written: what an interruption loses at most. More of them are read by
-all cores."""
-_PLACE: Mapping[str, pa.DataType] = {
-    "folder": pa.string(),
-    "stamp": pa.string(),
-    "problem": pa.string(),
-    "samples": pa.int64(),
-    "first": pa.int64(),
-}
-"""`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`, `first`: how many, and
-from which row of the piece."""
-_SCHEMA = pa.schema([*_PLACE.items(), *OF_RECORD.items(), *OF_CASE.items()])
 Key = tuple[str, str]
 """Case and launch: the two folders of a record."""
-Tables = Mapping[str, pa.Table]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One launch's folder as it was read."""
-
-    stamp: str
-    problem: str | None
-    tables: Tables
-    row: int
-    first: int
-    count: int
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Sorts entries of one piece by the place of their samples."""
-        return id(self.tables), self.first
-
-    @property
-    def samples(self) -> pa.Table:
-        """As Store.samples gives them; nothing is copied."""
-        return self.tables[ROWS].slice(self.first, self.count)
+WINDOW_ROWS, WINDOWS = 1 << 17, 32
+"""Samples that are fetched at a time, and fetches that are kept (180 MB as frames): plans ask for launches in any
+order."""
+BATCH = 2000
+"""Launches that a core reads before they are written: an interruption loses at most these. More are read by all
+cores."""
+_LAUNCHES = pa.schema(
+    [
+        ("folder", pa.string()),
+        ("stamp", pa.string()),
+        ("problem", pa.string()),
+        ("samples", pa.int64()),
+        *OF_RECORD.items(),
+        *OF_CASE.items(),
+    ]
+)
+"""`folder`: <case>/<launch>; `problem`: why it is no record, null where it is one; `samples`: their number."""
+_EVENT = SAMPLES.get_field_index("event")
+_SAMPLES = SAMPLES.set(_EVENT, SAMPLES.field(_EVENT).with_type(pa.string()))
+_SAMPLE_COLUMNS = ", ".join(SAMPLES.names)
+TABLES_SQL = {
+    "launches": "SELECT * EXCLUDE (number, folder, stamp, problem) FROM {file}.launches "
+    "WHERE problem IS NULL ORDER BY folder",
+    "samples": f"SELECT launch, {_SAMPLE_COLUMNS} FROM {{file}}.samples "
+    "JOIN (SELECT number, launch FROM {file}.launches WHERE problem IS NULL) USING (number)",
+}
 
 
 class Index:
-    """Of one results folder, as it is when something is first asked."""
+    """Of one results folder, as it is when something is first requested."""
 
     def __init__(self, results: Path) -> None:
         self.runs = results / "runs"
-        self._segments = Segments(results, LAUNCHES, rooms_digest("record", "spec"))
-        self._frames: dict[tuple[int, int], pd.DataFrame] = {}
+        self.database = IndexDatabase(results, rooms_digest("record", "spec"), _LAUNCHES, _SAMPLES)
+        self._windows: list[_Window] = []
 
     @cached_property
-    def entries(self) -> dict[Key, Entry]:
-        """Every launch's folder, in the order of their names."""
-        there = dict(_stamps(self.runs))
-        kept, pieces, dead = self._kept(there)
-        missing = [key for key in there if key not in kept]
-        if len(missing) > TURN:
-            side_by_side(missing, lambda share: self._add(share, there), int(usable_cores()))
-            kept, pieces, dead = self._kept(there)
-            missing = [key for key in there if key not in kept]
-        for start in range(0, len(missing), TURN):
-            read = self._read({key: there[key] for key in missing[start : start + TURN]})
-            pieces += filter(None, [self._segments.add(read)])
-            kept |= _entries_of(read)
-        if len(pieces) > MANY or dead > len(kept):
-            kept = self._put_together(kept, pieces)
-        return {key: kept[key] for key in sorted(there)}
-
-    def _kept(self, there: Mapping[Key, str]) -> tuple[dict[Key, Entry], list[str], int]:
-        """What earlier times read of the folders as they are now; the pieces that has come from; how many of their rows
-        count no more."""
-        kept, pieces, dead = dict[Key, Entry](), list[str](), 0
-        for name, tables in self._segments.read():
-            pieces.append(name)
-            found = {
-                key: entry for key, entry in _entries_of(tables) if there.get(key) == entry.stamp and key not in kept
-            }
-            dead += len(tables.get(LAUNCHES, ())) - len(found)
-            kept |= found
-        return kept, pieces, dead
-
-    def _add(self, share: Sequence[Key], there: Mapping[Key, str]) -> None:
-        """Read them and write them down, as long as there is room for it."""
-        for start in range(0, len(share), TURN):
-            if not self._segments.add(self._read({key: there[key] for key in share[start : start + TURN]})):
-                return
+    def stamps(self) -> dict[Key, str]:
+        """Of every launch's folder, in the order of their names. After this the database is up to date."""
+        present = dict(_stamps(self.runs))
+        if not present:
+            self.database.use_temporary_file()  # nothing to keep
+        try:
+            self._catch_up(present)
+        except Unusable:
+            self.database.use_temporary_file()
+            self._catch_up(present)
+        return present
 
     @cached_property
-    def damaged(self) -> dict[str, list[str]]:
-        """Launches whose folder is no record, by case."""
-        found: dict[str, list[str]] = {}
-        for (case_id, launch), entry in self.entries.items():
-            if entry.problem is not None:
-                found.setdefault(case_id, []).append(launch)
-        return found
+    def problems(self) -> dict[Key, str]:
+        """Why some folders are no records."""
+        sql = "SELECT folder, problem FROM launches WHERE problem IS NOT NULL ORDER BY folder"
+        return {_key(row["folder"]): row["problem"] for row in self._table(sql).to_pylist()}
 
     @cached_property
     def launches(self) -> pa.Table:
-        """A row per record, in the order of `entries`: the columns of record/rows.py, and how many `samples` it has."""
-        found = [(entry.tables[LAUNCHES], entry.row) for entry in self.entries.values() if entry.problem is None]
-        return _rows_of(found).drop_columns(["folder", "stamp", "problem", "first"])
+        """A row per record, in the order of `stamps`: the columns of record/rows.py, and how many `samples` it has."""
+        return self._table(TABLES_SQL["launches"].format(file="main"))
 
     @cached_property
     def samples(self) -> pa.Table:
         """All samples of all records, in emulated time, each with the id of its launch."""
-        good = sorted(
-            ((launch, entry) for (_, launch), entry in self.entries.items() if entry.problem is None),
-            key=lambda one: one[1].place,
-        )
-        parts: list[list[Any]] = []
-        for _, entry in good:
-            if parts and parts[-1][0] is entry.tables and parts[-1][2] == entry.first:
-                parts[-1][2] += entry.count
-            else:
-                parts.append([entry.tables, entry.first, entry.first + entry.count])
-        rows = pa.concat_tables(
-            [_empty(SAMPLES), *(tables[ROWS].slice(first, last - first) for tables, first, last in parts)]
-        ).unify_dictionaries()
-        numbers = np.repeat(np.arange(len(good), dtype=np.int32), [entry.count for _, entry in good])
-        return rows.add_column(
-            0,
-            "launch",
-            pa.DictionaryArray.from_arrays(_numbers(numbers, pa.int32()), _strings([launch for launch, _ in good])),
-        )
+        return self._table(TABLES_SQL["samples"].format(file="main"))
+
+    @contextmanager
+    def attached(self, connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, str]]:
+        """Attach the index to another database; gives the SQL of `launches` and `samples` there. Nobody writes it
+        meanwhile."""
+        self.stamps  # noqa: B018  brings the database up to date
+        with self.database.attached(connection, "index_file"):
+            yield {name: sql.format(file="index_file") for name, sql in TABLES_SQL.items()}
 
     def rows(self, case_id: str) -> list[Row]:
         """The rows of `launches` of one case, oldest first."""
         first, last = self._of_case.get(case_id, (0, 0))
         return sorted(self.launches.slice(first, last - first).to_pylist(), key=lambda row: str(row["started_at"]))
 
+    def samples_of(self, key: Key) -> pa.Table | None:
+        """The samples of one record in the schema's form; None where the index does not have them."""
+        found = self._positions.get(key)
+        if found is None or not self._fetch(found.window):
+            return None
+        return found.window.table.slice(found.first, found.count)
+
+    def frame_of(self, key: Key) -> pd.DataFrame | None:
+        """`samples_of` as a frame of pandas."""
+        found = self._positions.get(key)
+        if found is None or not self._fetch(found.window):
+            return None
+        return found.window.frame.iloc[found.first : found.first + found.count].reset_index(drop=True)
+
     @cached_property
     def _of_case(self) -> dict[str, tuple[int, int]]:
-        """Where a case begins and ends in `launches`, where cases stand together."""
-        found: dict[str, tuple[int, int]] = {}
-        for place, case_id in enumerate(self.launches["case"].to_pylist()):
-            found[case_id] = found.get(case_id, (place, place))[0], place + 1
-        return found
+        """First row and row after the last of a case in `launches`, where the rows of a case are neighbours."""
+        rows: dict[str, tuple[int, int]] = {}
+        for row, case_id in enumerate(self.launches["case"].to_pylist()):
+            rows[case_id] = rows.get(case_id, (row, row))[0], row + 1
+        return rows
 
-    def frame(self, entry: Entry) -> pd.DataFrame:
-        """Its samples as a frame of pandas, a part of one that holds its neighbours too."""
-        first, last = entry.first // WINDOW * WINDOW, entry.first + entry.count
-        key = (id(entry.tables), first)
-        if key not in self._frames or first + len(self._frames[key]) < last:
-            self._frames[key] = entry.tables[ROWS].slice(first, max(WINDOW, last - first)).to_pandas()
-            if len(self._frames) > WINDOWS:
-                del self._frames[next(iter(self._frames))]
-        return self._frames[key].iloc[entry.first - first : last - first].reset_index(drop=True)
+    @cached_property
+    def _positions(self) -> dict[Key, _Position]:
+        """Where the samples of each record are."""
+        positions: dict[Key, _Position] = {}
+        window: _Window | None = None
+        sql = "SELECT folder, number, samples FROM launches WHERE problem IS NULL ORDER BY number"
+        for row in self._table(sql).to_pylist():
+            if window is None or window.count >= WINDOW_ROWS:
+                window = _Window(row["number"])
+            positions[_key(row["folder"])] = _Position(window, window.count, row["samples"])
+            window.last_number, window.count = row["number"], window.count + row["samples"]
+        return positions
 
-    def _read(self, stamps: Mapping[Key, str]) -> Tables:
-        rows, samples, first = [], [], 0
-        for (case_id, launch), stamp in stamps.items():
-            folder = self.runs / case_id / launch
-            row: dict[str, Any] = {"folder": f"{case_id}/{launch}", "stamp": stamp, "samples": 0, "first": first}
-            try:
-                record = read_form(folder)
-                table = read_samples(record, read_content(folder, record))
-                row |= of_record(record) | {"samples": len(table)}
-                samples.append(table)
-                first += len(table)
-            except UNREADABLE as error:
-                row["problem"] = reason(error)
-            rows.append(row)
-        return _tables(pa.Table.from_pylist(rows, schema=_SCHEMA), samples)
+    def _fetch(self, window: _Window) -> bool:
+        """Whether the window has its samples; they may be gone where another process changed the database."""
+        if window in self._windows:
+            return True
+        numbers = f"number BETWEEN {window.first_number} AND {window.last_number}"
+        try:
+            table = self.database.table(f"SELECT {_SAMPLE_COLUMNS} FROM samples WHERE {numbers} ORDER BY number, rowid")
+        except Unusable:
+            return False
+        if len(table) != window.count:
+            return False
+        event = table["event"].combine_chunks().dictionary_encode().cast(SAMPLES.field(_EVENT).type)
+        window.table = table.set_column(_EVENT, SAMPLES.field(_EVENT), event)
+        self._windows.append(window)
+        if len(self._windows) > WINDOWS:
+            self._windows.pop(0).forget()
+        return True
 
-    def _put_together(self, kept: dict[Key, Entry], pieces: list[str]) -> dict[Key, Entry]:
-        rows = _rows_of([(entry.tables[LAUNCHES], entry.row) for entry in kept.values()])
-        counts = [entry.count for entry in kept.values()]
-        first = pa.array(np.cumsum([0, *counts])[:-1], pa.int64())
-        rows = rows.set_column(rows.schema.get_field_index("first"), "first", first)
-        tables = _tables(rows, [entry.samples for entry in kept.values()])
-        if self._segments.add(tables):
-            self._segments.remove(pieces)
-        return dict(_entries_of(tables))
+    def _catch_up(self, present: Mapping[Key, str]) -> None:
+        """Read the folders whose stamp is new and remove those that are gone; Unusable where that cannot be written."""
+        known = self.database.stamps()
+        changed = [key for key, stamp in present.items() if known.get("/".join(key)) != stamp]
+        gone = sorted(known.keys() - {"/".join(key) for key in present})
+        cores = max(int(usable_cores()), 1)
+        if gone or not present:
+            self._update(gone, {}, cores)
+        for start in range(0, len(changed), cores * BATCH):
+            keys = changed[start : start + cores * BATCH]
+            self._update(["/".join(key) for key in keys], {key: present[key] for key in keys}, cores)
 
+    def _update(self, replaced: Sequence[str], stamps: Mapping[Key, str], cores: int) -> None:
+        """Read the folders that have a stamp, by several processes where they are many, in place of what was known."""
+        shares = in_parallel(partial(_read, self.runs), list(stamps), cores if len(stamps) > BATCH else 1)
+        rows = [row | {"stamp": stamps[_key(row["folder"])]} for share in shares for row in share.rows]
+        counts = [row["samples"] for row in rows]
+        samples = pa.concat_tables([_SAMPLES.empty_table(), *(share.samples for share in shares)])
+        launches = pa.Table.from_pylist(rows, schema=_LAUNCHES)
+        self.database.replace(replaced, launches, samples, counts)
 
-def _tables(rows: pa.Table, samples: Iterable[pa.Table]) -> Tables:
-    """One chunk a column, else every slice would walk through all of them."""
-    together = pa.concat_tables([SAMPLES.empty_table(), *samples]).unify_dictionaries().combine_chunks()
-    return {LAUNCHES: rows.combine_chunks(), ROWS: together}
-
-
-def _entries_of(tables: Tables) -> Iterator[tuple[Key, Entry]]:
-    if tables.keys() != {LAUNCHES, ROWS}:
-        return
-    places = tables[LAUNCHES].select(list(_PLACE)).to_pylist()
-    for row, place in enumerate(places):
-        case_id, _, launch = place["folder"].partition("/")
-        yield (case_id, launch), Entry(place["stamp"], place["problem"], tables, row, place["first"], place["samples"])
-
-
-def _rows_of(found: list[tuple[pa.Table, int]]) -> pa.Table:
-    """These rows of these tables, in this order."""
-    tables = list({id(table): table for table, _ in found}.values())
-    starts = dict(zip(map(id, tables), np.cumsum([0, *map(len, tables)]).tolist(), strict=False))
-    places = np.fromiter((starts[id(table)] + row for table, row in found), np.int64, len(found))
-    return pa.concat_tables([_empty(_SCHEMA), *tables]).take(_numbers(places, pa.int64()))
-
-
-def _empty(schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_batches([], schema)
-
-
-def _numbers(values: np.ndarray, form: pa.DataType) -> pa.Array:
-    """As pa.array, which loads pandas to ask whether it was given something of it, and that takes longer than most
-    queries. So does a schema's empty table."""
-    return pa.Array.from_buffers(form, len(values), [None, pa.py_buffer(values)])
+    def _table(self, sql: str) -> pa.Table:
+        self.stamps  # noqa: B018  brings the database up to date
+        try:
+            return self.database.table(sql)
+        except duckdb.Error:  # a damaged file: its blocks are checked when they are read
+            self.database.remove()
+            del self.stamps
+            self.stamps  # noqa: B018
+            return self.database.table(sql)
 
 
-def _strings(values: Sequence[str]) -> pa.Array:
-    """In the same way; of ASCII."""
-    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(values), pa.py_buffer(ends), pa.py_buffer("".join(values).encode()))
+class _Window:
+    """Samples of launches with neighbouring numbers, fetched together."""
+
+    def __init__(self, first_number: int) -> None:
+        self.first_number, self.last_number, self.count = first_number, first_number, 0
+        self.table = SAMPLES.empty_table()
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The samples as a frame of pandas."""
+        return self.table.to_pandas()
+
+    def forget(self) -> None:
+        """Free the memory of the samples."""
+        self.table = SAMPLES.empty_table()
+        self.__dict__.pop("frame", None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """First row and number of rows of a launch's samples in a window."""
+
+    window: _Window
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What was read of some folders: a row each, and the samples of all in the same order."""
+
+    rows: list[dict[str, Any]]
+    samples: pa.Table
+
+
+def _read(runs: Path, keys: Sequence[Key]) -> _Share:
+    rows, samples = [], [SAMPLES.empty_table()]
+    for case_id, launch in keys:
+        folder = runs / case_id / launch
+        row: dict[str, Any] = {"folder": f"{case_id}/{launch}", "samples": 0}
+        try:
+            record = read_form(folder)
+            table = read_samples(record, read_content(folder, record))
+            row |= of_record(record) | {"samples": len(table)}
+            samples.append(table)
+        except UNREADABLE as error:
+            row["problem"] = reason(error)
+        rows.append(row)
+    table = pa.concat_tables(samples)
+    return _Share(rows, table.set_column(_EVENT, "event", table["event"].cast(pa.string())).combine_chunks())
+
+
+def _key(folder: str) -> Key:
+    case_id, _, launch = folder.partition("/")
+    return case_id, launch
 
 
 def _stamps(runs: Path) -> Iterator[tuple[Key, str]]:
@@ -259,7 +263,7 @@ def _stamps(runs: Path) -> Iterator[tuple[Key, str]]:
 
 def _stamp(path: str) -> str:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return "none"
-    return f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"

@@ -36,7 +36,7 @@ class Store:
         self.staging = results / "staging"
         self.warnings: list[str] = []
         self._tell = warn
-        self._index = index
+        self.index = index
         self._known: dict[Path, Record | None] = {}
 
     def find(
@@ -60,11 +60,12 @@ class Store:
 
     def rows(self, case_id: str) -> list[Row]:
         """What `records` gives of a case, each as a flat row (record/rows.py), oldest first."""
-        if self._index is None:
+        if self.index is None:
             return [of_record(record) for record in self.records(case_id)]
-        for launch in self._index.damaged.get(case_id, ()):
-            self._read(self.runs / case_id / launch)  # tells why
-        return self._index.rows(case_id)
+        for damaged_case, launch in self.index.problems:
+            if damaged_case == case_id:
+                self._read(self.runs / case_id / launch)  # warns
+        return self.index.rows(case_id)
 
     def record(self, case_id: str, launch: str) -> Record | None:
         """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory
@@ -79,8 +80,7 @@ class Store:
 
     def stamp(self, case_id: str, launch: str) -> str:
         """What changes when one of its files does; empty without an index."""
-        entry = self._index.entries.get((case_id, launch)) if self._index else None
-        return entry.stamp if entry else ""
+        return self.index.stamps.get((case_id, launch), "") if self.index else ""
 
     def load(self, launch: str) -> tuple[Record, Path]:
         """The record and folder of a launch id or of an unambiguous beginning of one; SpecError otherwise."""
@@ -101,22 +101,14 @@ class Store:
         return self.runs / record.case_id / record.launch
 
     def samples(self, record: Record) -> pa.Table:
-        """All samples of a record, in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
-        entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
-        return (
-            entry.samples
-            if entry and entry.problem is None
-            else read_samples(record, read_content(self.folder(record), record))
-        )
+        """All samples of a record in the schema's form, in the time and the bytes that it emulates (record/read.py)."""
+        indexed = self.index.samples_of((record.case_id, record.launch)) if self.index else None
+        return read_samples(record, read_content(self.folder(record), record)) if indexed is None else indexed
 
     def frame(self, record: Record) -> pd.DataFrame:
         """`samples` as a frame of pandas."""
-        entry = self._index.entries.get((record.case_id, record.launch)) if self._index else None
-        return (
-            self._index.frame(entry)
-            if self._index and entry and entry.problem is None
-            else self.samples(record).to_pandas()
-        )
+        indexed = self.index.frame_of((record.case_id, record.launch)) if self.index else None
+        return self.samples(record).to_pandas() if indexed is None else indexed
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
         """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when
@@ -136,12 +128,12 @@ class Store:
         return self._known[folder]
 
     def _parse(self, folder: Path) -> Record | None:
-        entry = self._index.entries.get((folder.parent.name, folder.name)) if self._index else None
+        key = (folder.parent.name, folder.name)
         try:
-            if entry is not None and entry.problem is not None:
-                raise ValueError(entry.problem)
+            if self.index and key in self.index.problems:
+                raise ValueError(self.index.problems[key])
             record = read_form(folder)
-            if entry is None:
+            if self.index is None or key not in self.index.stamps:
                 pq.read_metadata(pa.BufferReader(read_content(folder, record)))
         except UNREADABLE as error:
             self.warnings.append(ignored(folder, reason(error)))

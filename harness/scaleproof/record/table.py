@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scaleproof.record.metric_values import Metric, MetricValues
 from scaleproof.record.rows import TAG, Row, of_case
 from scaleproof.record.stops import Stops
 from scaleproof.record.store import Store
-from scaleproof.record.values import Metric, Values
 from scaleproof.record.versions import Ran, last_version
 from scaleproof.spec.tags import AXES
 
@@ -79,13 +79,13 @@ def collect(
 
     `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never
     ran to an end here). `version`: of the metrics' code; their values are kept under it from one time to the next
-    (record/values.py)."""
+    (record/metric_values.py)."""
     cases = {id(launch.case): launch.case for launch in plan}
     told = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
     planned = [(launch, told[id(launch.case)]) for launch in plan]
     chosen, values = (
         _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store),
-        Values(store, metrics, version),
+        MetricValues(store, metrics, version),
     )
     values.prepare([(row["case"], row["launch"]) for row in chosen.values() if row["status"] == "ok"])
     rows = [case | _row(launch, chosen.get((case["case"], launch.plan_index)), values) for launch, case in planned]
@@ -129,7 +129,7 @@ def _ran(row: Row) -> Ran:
     return Ran(row["fabric"], row["machine"], row["code"], row["status"], str(row["started_at"]))
 
 
-def _row(launch: PlannedLaunch, found: Row | None, values: Values) -> dict[str, Any]:
+def _row(launch: PlannedLaunch, found: Row | None, values: MetricValues) -> dict[str, Any]:
     """What is not the case's own."""
     row: dict[str, Any] = {
         "plan_index": launch.plan_index,

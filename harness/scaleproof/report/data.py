@@ -134,7 +134,7 @@ def load(results: Path, size: str, suites: Iterable[Suite]) -> list[SuiteData]:
     """All suites that have this size, in the order given."""
     index, findings = Index(results), Findings.read(results)
     store = Store(results, index=index)
-    cases = {launch: case_id for case_id, launch in index.entries}
+    cases = {launch: case_id for case_id, launch in index.stamps}
     return [
         _suite(results, size, suite, store, cases, findings)
         for suite in suites

@@ -20,7 +20,9 @@ ALSO = ("status", "failure", "excluded", "program", "plan_index", "seed", "tag",
 
 def conditions(words: Sequence[str]) -> Filters:
     """From what was typed; SpecError with the nearest key."""
-    return tuple(condition for word in words for condition in parse(word if word.startswith("@") else f"@{word}", ALSO)[1])
+    return tuple(
+        condition for word in words for condition in parse(word if word.startswith("@") else f"@{word}", ALSO)[1]
+    )
 
 
 def choose(launches: pa.Table, filters: Filters, where: str) -> pa.Table:
@@ -47,7 +49,9 @@ def _values(launches: pa.Table, key: str) -> list[list[str]]:
     name = "started_at" if key in TIMES else key
     if name in launches.column_names:
         return [[] if value is None else [spelled(value)] for value in launches[name].to_pylist()]
-    return [[spelled(fields[key])] if key in fields else [] for fields in map(json.loads, launches["fields"].to_pylist())]
+    return [
+        [spelled(fields[key])] if key in fields else [] for fields in map(json.loads, launches["fields"].to_pylist())
+    ]
 
 
 def _meets(key: str, found: Sequence[str], wanted: str) -> bool:
@@ -59,5 +63,7 @@ def _meets(key: str, found: Sequence[str], wanted: str) -> bool:
 def _nothing(key: str, value: str, values: Sequence[Sequence[str]], where: str) -> SpecError:
     known = sorted({found for each in values for found in each})
     if key in TIMES:
-        return SpecError(f"no launch in {where} started {key} {value}; the first one did at {known[0]}, the last one at {known[-1]}")
+        return SpecError(
+            f"no launch in {where} started {key} {value}; the first one did at {known[0]}, the last one at {known[-1]}"
+        )
     return SpecError(f"no launch in {where} has {key} {value!r}; {near(value, known)}")

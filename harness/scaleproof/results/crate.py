@@ -18,8 +18,8 @@ import yaml
 from rocrate.model import ContextEntity, Person
 from rocrate.rocrate import ROCrate
 
-from scaleproof.paths import PROJECT
 import scaleproof
+from scaleproof.paths import PROJECT
 from scaleproof.record.index import Index
 from scaleproof.results.export import free
 from scaleproof.results.merge import BESIDE
@@ -29,11 +29,22 @@ from scaleproof.spec.suite import Suite
 
 VERSION = "1.2"
 _OF_PROJECT = {
-    "LICENSE": "the licence of the code and of these records", "CITATION.cff": "how to cite", "pyproject.toml": "direct dependencies",
-    "requirements.lock": "every package with its version", "environment.yml": "the environment in conda-forge names",
+    "LICENSE": "the licence of the code and of these records",
+    "CITATION.cff": "how to cite",
+    "pyproject.toml": "direct dependencies",
+    "requirements.lock": "every package with its version",
+    "environment.yml": "the environment in conda-forge names",
 }
-_FORMATS = {".parquet": "application/vnd.apache.parquet", ".json": "application/json", ".yaml": "application/yaml", ".yml": "application/yaml",
-            ".txt": "text/plain", ".toml": "application/toml", ".md": "text/markdown", ".diff": "text/x-diff"}
+_FORMATS = {
+    ".parquet": "application/vnd.apache.parquet",
+    ".json": "application/json",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".txt": "text/plain",
+    ".toml": "application/toml",
+    ".md": "text/markdown",
+    ".diff": "text/x-diff",
+}
 LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
 README = """# {title}
 
@@ -49,7 +60,9 @@ Code: {codes}. Machines: {machines}.
 """
 
 
-def to_crate(results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite], path: Path) -> int:
+def to_crate(
+    results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite], path: Path
+) -> int:
     """Write the crate, a zip archive where `path` ends with .zip, else a folder; returns how many launches a reader
     finds in it, all of them or SpecError."""
     draft = free(path)
@@ -73,18 +86,24 @@ def read_back(folder: Path, wanted: int) -> int:
     """What the crate says and what it holds agree: every entity is there, every launch is a whole record. SpecError
     otherwise."""
     crate = ROCrate(str(folder))
-    missing = [entity.id for entity in crate.data_entities if not entity.id.startswith("http") and not (folder / entity.id).exists()]
+    missing = [
+        entity.id
+        for entity in crate.data_entities
+        if not entity.id.startswith("http") and not (folder / entity.id).exists()
+    ]
     if missing:
         raise SpecError(f"{folder.name}: the crate names {missing[0]!r} and has none")
     with tempfile.TemporaryDirectory() as elsewhere:
         (Path(elsewhere) / "runs").symlink_to((folder / "results" / "runs").resolve())
         index = Index(Path(elsewhere))
-        if index.damaged or len(index.launches) != wanted:
+        if index.problems or len(index.launches) != wanted:
             raise SpecError(f"{folder.name}: {len(index.launches)} of {wanted} launches can be read in the crate")
         return len(index.launches)
 
 
-def _fill(folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite]) -> None:
+def _fill(
+    folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa.Table], suites: Mapping[str, Suite]
+) -> None:
     """All files but the description."""
     for case_id, launch in zip(chosen["case"].to_pylist(), chosen["launch"].to_pylist(), strict=True):
         shutil.copytree(results / "runs" / case_id / launch, folder / "results" / "runs" / case_id / launch)
@@ -103,9 +122,14 @@ def _fill(folder: Path, results: Path, chosen: pa.Table, tables: Mapping[str, pa
             target = folder / name if name in ("LICENSE", "CITATION.cff") else folder / "environment" / name
             shutil.copyfile(PROJECT / name, target)
     packages = sorted(f"{one.metadata['Name']}=={one.version}" for one in importlib.metadata.distributions())
-    (folder / "environment" / "packages.txt").write_text("\n".join(dict.fromkeys([f"python=={sys.version.split()[0]}", *packages])) + "\n")
+    (folder / "environment" / "packages.txt").write_text(
+        "\n".join(dict.fromkeys([f"python=={sys.version.split()[0]}", *packages])) + "\n"
+    )
     codes = sorted(
-        {f"digest {code}, commit {commit or 'unknown'}" for code, commit in zip(chosen["code"].to_pylist(), chosen["commit"].to_pylist(), strict=True)}
+        {
+            f"digest {code}, commit {commit or 'unknown'}"
+            for code, commit in zip(chosen["code"].to_pylist(), chosen["commit"].to_pylist(), strict=True)
+        }
     )
     (folder / "README.md").write_text(
         README.format(
@@ -130,21 +154,40 @@ def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> No
     citation = _citation()
     crate = ROCrate(version=VERSION)
     crate.name, crate.license = _title(chosen), LICENCE
-    crate.description = (
-        f"Launches of distributed deep learning under Scaleproof, with every sample; suites {', '.join(sorted(set(chosen['suite'].to_pylist())))}."
-    )
+    crate.description = f"Launches of distributed deep learning under Scaleproof, with every sample; suites {', '.join(sorted(set(chosen['suite'].to_pylist())))}."
     crate.keywords = citation.get("keywords", [])
     started = max(chosen["started_at"].to_pylist())
     crate.root_dataset["datePublished"] = started[:10]
-    authors = [crate.add(Person(crate, f"#author-{number}", {"name": _name(author)})) for number, author in enumerate(citation.get("authors", []))]
+    authors = [
+        crate.add(Person(crate, f"#author-{number}", {"name": _name(author)}))
+        for number, author in enumerate(citation.get("authors", []))
+    ]
     if authors:
         crate.root_dataset["author"] = authors
     software = crate.add(
-        ContextEntity(crate, "#scaleproof", {"@type": "SoftwareApplication", "name": "Scaleproof", "softwareVersion": scaleproof.__version__, "license": LICENCE})
+        ContextEntity(
+            crate,
+            "#scaleproof",
+            {
+                "@type": "SoftwareApplication",
+                "name": "Scaleproof",
+                "softwareVersion": scaleproof.__version__,
+                "license": LICENCE,
+            },
+        )
     )
     _add_data(crate, folder, chosen, suites)
-    action: dict[str, Any] = {"@type": "CreateAction", "name": "scaleproof run", "instrument": {"@id": software.id}, "result": {"@id": "results/runs/"}}
-    action |= {"startTime": min(chosen["started_at"].to_pylist()), "endTime": started, "agent": [{"@id": author.id} for author in authors]}
+    action: dict[str, Any] = {
+        "@type": "CreateAction",
+        "name": "scaleproof run",
+        "instrument": {"@id": software.id},
+        "result": {"@id": "results/runs/"},
+    }
+    action |= {
+        "startTime": min(chosen["started_at"].to_pylist()),
+        "endTime": started,
+        "agent": [{"@id": author.id} for author in authors],
+    }
     crate.root_dataset["mentions"] = crate.add(ContextEntity(crate, "#measured", action))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -154,21 +197,34 @@ def _describe(folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> No
 def _add_data(crate: ROCrate, folder: Path, chosen: pa.Table, suites: Mapping[str, Suite]) -> None:
     """Every file outside the records by itself, every case of the records as a data set; launch by launch they are in
     tables/launches.parquet."""
-    known = {f"tables/{name}.parquet": text for name, text in TABLES.items()} | {"README.md": "what is where, and how to judge again"}
-    known |= {name if name in ("LICENSE", "CITATION.cff") else f"environment/{name}": text for name, text in _OF_PROJECT.items()}
+    known = {f"tables/{name}.parquet": text for name, text in TABLES.items()} | {
+        "README.md": "what is where, and how to judge again"
+    }
+    known |= {
+        name if name in ("LICENSE", "CITATION.cff") else f"environment/{name}": text
+        for name, text in _OF_PROJECT.items()
+    }
     known |= {"environment/packages.txt": "every Python package of the environment that made this crate"}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         place = path.relative_to(folder).as_posix()
         if not place.startswith("results/runs/"):
             described: dict[str, Any] = {"name": known.get(place, path.name), "contentSize": str(path.stat().st_size)}
-            crate.add_file(path, place, properties=described | ({"encodingFormat": _FORMATS[path.suffix]} if path.suffix in _FORMATS else {}))
-    crate.add_dataset(folder / "results" / "runs", "results/runs/", properties={"name": f"{len(chosen)} records: <case>/<launch>/"})
+            crate.add_file(
+                path,
+                place,
+                properties=described | ({"encodingFormat": _FORMATS[path.suffix]} if path.suffix in _FORMATS else {}),
+            )
+    crate.add_dataset(
+        folder / "results" / "runs", "results/runs/", properties={"name": f"{len(chosen)} records: <case>/<launch>/"}
+    )
     for row in {row["case"]: row for row in chosen.to_pylist()}.values():
         words = f"{row['suite']} {row['experiment']}, arm {row['arm']}, {row['ranks']} ranks, {row['evidence']}"
         place = f"results/runs/{row['case']}/"
         crate.add_dataset(folder / place, place, properties={"name": words, "identifier": row["case"]})
     for name, suite in suites.items():
-        crate.add_dataset(folder / "suites" / name, f"suites/{name}/", properties={"name": f"suite {name}: {suite.title}"})
+        crate.add_dataset(
+            folder / "suites" / name, f"suites/{name}/", properties={"name": f"suite {name}: {suite.title}"}
+        )
 
 
 def _zip(folder: Path, target: Path) -> None:

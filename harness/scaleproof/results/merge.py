@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scaleproof.launch.results_lock import locked
 from scaleproof.core.atomic_write import write_form
+from scaleproof.launch.results_lock import locked
 from scaleproof.record.stops import CaseStop, Stops
 from scaleproof.record.store import Store
 from scaleproof.spec.errors import SpecError
@@ -52,9 +52,13 @@ def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
             found.new.append(place)
     found.damaged = store.warnings
     if clashes:
-        names = ", ".join(place.name for place in clashes[:6]) + (f" and {len(clashes) - 6} more" if len(clashes) > 6 else "")
-        raise SpecError(f"{other}: launch {names} has other content than in {results}: one was changed after it was written, or an id was drawn twice; "
-                        "nothing was merged")
+        names = ", ".join(place.name for place in clashes[:6]) + (
+            f" and {len(clashes) - 6} more" if len(clashes) > 6 else ""
+        )
+        raise SpecError(
+            f"{other}: launch {names} has other content than in {results}: one was changed after it was written, or an id was drawn twice; "
+            "nothing was merged"
+        )
     with locked(results):
         _beside(results, other, found, dry_run)
         for place in [] if dry_run else found.new:
@@ -65,7 +69,10 @@ def merge(results: Path, other: Path, dry_run: bool = False) -> Merged:
 def alike(one: Path, other: Path) -> bool:
     """Whether two folders have the same files with the same bytes."""
     names = sorted(path.name for path in one.iterdir())
-    return names == sorted(path.name for path in other.iterdir()) and filecmp.cmpfiles(one, other, names, shallow=False)[0] == names
+    return (
+        names == sorted(path.name for path in other.iterdir())
+        and filecmp.cmpfiles(one, other, names, shallow=False)[0] == names
+    )
 
 
 def _check(results: Path, other: Path) -> None:
@@ -94,7 +101,12 @@ def _take(source: Path, target: Path, draft: Path) -> None:
 
 
 def _beside(results: Path, other: Path, found: Merged, dry_run: bool) -> None:
-    for path in sorted(path for folder in BESIDE for path in (other / folder).rglob("*") if path.is_file() and not path.name.startswith(".")):
+    for path in sorted(
+        path
+        for folder in BESIDE
+        for path in (other / folder).rglob("*")
+        if path.is_file() and not path.name.startswith(".")
+    ):
         place = path.relative_to(other)
         mine = results / place
         if mine.exists() and filecmp.cmp(mine, path, shallow=False):
@@ -128,7 +140,9 @@ def _later(path: Path, mine: Path) -> bool:
             content = json.loads(one.read_bytes())
         except ValueError:
             return False
-        moments.append(next((str(content[name]) for name in _MOMENTS if name in content), "") if isinstance(content, dict) else "")
+        moments.append(
+            next((str(content[name]) for name in _MOMENTS if name in content), "") if isinstance(content, dict) else ""
+        )
     return moments[0] > moments[1] != ""
 
 
@@ -139,7 +153,13 @@ def _both_stops(mine: Path, path: Path) -> Stops | None:
         ours, theirs = (Stops.model_validate_json(one.read_bytes()) for one in (mine, path))
     except ValueError:
         return None
-    if (ours.machine, ours.code, ours.metric, ours.nbytes, ours.target) != (theirs.machine, theirs.code, theirs.metric, theirs.nbytes, theirs.target):
+    if (ours.machine, ours.code, ours.metric, ours.nbytes, ours.target) != (
+        theirs.machine,
+        theirs.code,
+        theirs.metric,
+        theirs.nbytes,
+        theirs.target,
+    ):
         return None
     cases: dict[str, CaseStop] = {case.case_id: case for case in ours.cases}
     for case in theirs.cases:

@@ -16,7 +16,11 @@ from scaleproof.record.stops import decided_plan
 from scaleproof.results.views import claims
 from scaleproof.spec.suite import Suite
 
-REASONS = {"old-code": "ran with other code than this", "failed": "no good launch", "unplanned": "in no plan of its suite"}
+REASONS = {
+    "old-code": "ran with other code than this",
+    "failed": "no good launch",
+    "unplanned": "in no plan of its suite",
+}
 """What may be asked to go; without any of them, whatever meets the conditions goes."""
 
 
@@ -32,16 +36,31 @@ class Candidate:
     nbytes: int
 
 
-def candidates(results: Path, launches: pa.Table, chosen: pa.Table, reasons: Sequence[str], suites: Iterable[Suite], even_last: bool) -> list[Candidate]:
+def candidates(
+    results: Path,
+    launches: pa.Table,
+    chosen: pa.Table,
+    reasons: Sequence[str],
+    suites: Iterable[Suite],
+    even_last: bool,
+) -> list[Candidate]:
     """Of the chosen rows those that a reason holds for; the last good launch of a case stays unless `even_last`.
     `launches`: all of the folder."""
     plans = _planned(results, suites) if "unplanned" in reasons else {}
-    found = [(row, why) for row in chosen.to_pylist() if (why := [reason for reason in reasons if _holds(reason, row, plans)]) or not reasons]
+    found = [
+        (row, why)
+        for row in chosen.to_pylist()
+        if (why := [reason for reason in reasons if _holds(reason, row, plans)]) or not reasons
+    ]
     last = {} if even_last else _last_good(launches.to_pylist(), {row["launch"] for row, _ in found})
     cited = {launch for runs in claims(results)["runs"].to_pylist() for launch in runs}
     return [
         Candidate(
-            row, tuple(why), "the last good launch of its case" if last.get(row["case"]) == row["launch"] else "", row["launch"] in cited, _size(results, row)
+            row,
+            tuple(why),
+            "the last good launch of its case" if last.get(row["case"]) == row["launch"] else "",
+            row["launch"] in cited,
+            _size(results, row),
         )
         for row, why in found
     ]
@@ -92,7 +111,9 @@ def _last_good(rows: Sequence[Row], going: set[str]) -> dict[str, str]:
         if row["status"] == "ok":
             good.setdefault(row["case"], []).append(row)
     return {
-        case_id: max(found, key=lambda row: str(row["started_at"]))["launch"] for case_id, found in good.items() if all(row["launch"] in going for row in found)
+        case_id: max(found, key=lambda row: str(row["started_at"]))["launch"]
+        for case_id, found in good.items()
+        if all(row["launch"] in going for row in found)
     }
 
 

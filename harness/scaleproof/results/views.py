@@ -28,25 +28,75 @@ TABLES = {
 }
 _NAMES = {"case": "case_id", "order": "plan_order", "where": "place"}
 """Columns whose names are words of SQL, and what they are called there."""
-_CLAIM = ("id", "suite", "size", "kind", "origin", "experiment", "statement", "metric", "unit", "ours", "n", "evidence", "verdict", "rule", "reason",
-          "provenance", "gate", "direction", "where", "source", "noise_floor")
-_CLAIMS = pa.schema([
-    *((name, {"ours": pa.float64(), "noise_floor": pa.float64(), "n": pa.int64(), "gate": pa.bool_()}.get(name, pa.string())) for name in _CLAIM),
-    ("published", pa.string()), ("low", pa.float64()), ("high", pa.float64()), ("coverage", pa.float64()), ("runs", pa.list_(pa.string())),
-    ("warnings", pa.list_(pa.string())),
-])
+_CLAIM = (
+    "id",
+    "suite",
+    "size",
+    "kind",
+    "origin",
+    "experiment",
+    "statement",
+    "metric",
+    "unit",
+    "ours",
+    "n",
+    "evidence",
+    "verdict",
+    "rule",
+    "reason",
+    "provenance",
+    "gate",
+    "direction",
+    "where",
+    "source",
+    "noise_floor",
+)
+_CLAIMS = pa.schema(
+    [
+        *(
+            (
+                name,
+                {"ours": pa.float64(), "noise_floor": pa.float64(), "n": pa.int64(), "gate": pa.bool_()}.get(
+                    name, pa.string()
+                ),
+            )
+            for name in _CLAIM
+        ),
+        ("published", pa.string()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("coverage", pa.float64()),
+        ("runs", pa.list_(pa.string())),
+        ("warnings", pa.list_(pa.string())),
+    ]
+)
 
 
-def views(results: Path, index: Index, names: Collection[str] = TABLES, chosen: pa.Table | None = None) -> dict[str, pa.Table]:
+def views(
+    results: Path, index: Index, names: Collection[str] = TABLES, chosen: pa.Table | None = None
+) -> dict[str, pa.Table]:
     """The tables of these names; `chosen`: only these rows of the index's launches, their samples, and their suites'
     verdicts and plans."""
-    makers = {"launches": lambda: index.launches, "samples": lambda: index.samples, "claims": lambda: claims(results), "planned": lambda: planned(results)}
+    makers = {
+        "launches": lambda: index.launches,
+        "samples": lambda: index.samples,
+        "claims": lambda: claims(results),
+        "planned": lambda: planned(results),
+    }
     found = {name: makers[name]() for name in names}
     if chosen is not None:
         suites, launches = pc.unique(chosen["suite"]), chosen["launch"].combine_chunks()
-        own = {"launches": ("launch", launches), "samples": ("launch", launches), "claims": ("suite", suites), "planned": ("suite", suites)}
+        own = {
+            "launches": ("launch", launches),
+            "samples": ("launch", launches),
+            "claims": ("suite", suites),
+            "planned": ("suite", suites),
+        }
         found = {name: _among(table, *own[name]) for name, table in found.items()}
-    return {name: table.rename_columns([_NAMES.get(column, column) for column in table.column_names]) for name, table in found.items()}
+    return {
+        name: table.rename_columns([_NAMES.get(column, column) for column in table.column_names])
+        for name, table in found.items()
+    }
 
 
 def _among(table: pa.Table, column: str, wanted: pa.Array) -> pa.Table:
@@ -55,7 +105,9 @@ def _among(table: pa.Table, column: str, wanted: pa.Array) -> pa.Table:
 
 def claims(results: Path) -> pa.Table:
     """All verdicts of a folder; SpecError for a file of another form."""
-    return pa.Table.from_pylist([_claim(claim) for path in sorted((results / "claims").glob("*.json")) for claim in _read(path)], schema=_CLAIMS)
+    return pa.Table.from_pylist(
+        [_claim(claim) for path in sorted((results / "claims").glob("*.json")) for claim in _read(path)], schema=_CLAIMS
+    )
 
 
 def _read(path: Path) -> Sequence[ClaimResult]:
@@ -65,31 +117,46 @@ def _read(path: Path) -> Sequence[ClaimResult]:
         return ClaimsFile.model_validate_json(path.read_bytes()).claims
     except ValidationError:
         suite, size, _ = path.name.rsplit(".", 2)
-        raise SpecError(f"{path}: not of this version; `scaleproof judge {suite} --size {size}` makes it anew") from None
+        raise SpecError(
+            f"{path}: not of this version; `scaleproof judge {suite} --size {size}` makes it anew"
+        ) from None
 
 
 def _claim(claim: ClaimResult) -> dict[str, Any]:
     row = {name: getattr(claim, name) for name in _CLAIM}
     interval = claim.interval
     row |= {"low": interval.low, "high": interval.high, "coverage": interval.coverage} if interval else {}
-    return row | {"published": None if claim.published is None else json.dumps(claim.published), "runs": list(claim.runs), "warnings": list(claim.warnings)}
+    return row | {
+        "published": None if claim.published is None else json.dumps(claim.published),
+        "runs": list(claim.runs),
+        "warnings": list(claim.warnings),
+    }
 
 
 def planned(results: Path) -> pa.Table:
     """All run tables of a folder; a metric that only some suites have is null elsewhere."""
     found = [pq.ParquetFile(path).read() for path in sorted((results / "tables").glob("*.parquet"))]
-    return pa.concat_tables(found, promote_options="default") if found else pa.table({"suite": pa.array([], pa.string())})
+    return (
+        pa.concat_tables(found, promote_options="default") if found else pa.table({"suite": pa.array([], pa.string())})
+    )
 
 
 def ask(results: Path, index: Index, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Columns and rows of one statement; SpecError with what DuckDB says, which names the nearest column."""
-    named = [name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
-    with duckdb.connect() as database:
+    named = {name for name in TABLES if re.search(rf"\b{name}\b", sql, re.IGNORECASE)}
+    with duckdb.connect() as database, index.attached(database) as recorded:
         database.execute("SET python_enable_replacements = false")
-        for name, table in views(results, index, named).items():
+        for name in recorded.keys() & named:
+            database.execute(f"CREATE VIEW {name} AS {_renamed(database, recorded[name])}")
+        for name, table in views(results, index, named - recorded.keys()).items():
             database.register(name, table)
         try:
             found = database.sql(sql)
             return (list(found.columns), found.fetchall()) if found is not None else ([], [])
         except duckdb.Error as error:
             raise SpecError("query: " + " ".join(str(error).split())) from None
+
+
+def _renamed(database: duckdb.DuckDBPyConnection, sql: str) -> str:
+    columns = [f'"{name}" AS {_NAMES.get(name, name)}' for name in database.sql(sql).columns]
+    return f"SELECT {', '.join(columns)} FROM ({sql})"

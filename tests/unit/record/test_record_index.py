@@ -3,9 +3,12 @@ takes."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -13,12 +16,13 @@ import pytest
 
 from scaleproof.core.record_schema import Record
 from scaleproof.record import index as index_module
+from scaleproof.record import index_database
 from scaleproof.record.index import Index
+from scaleproof.record.index_database import FOLDER, LOCK_FILE
+from scaleproof.record.metric_values import MetricValues
 from scaleproof.record.rows import of_record
-from scaleproof.record.segments import FOLDER
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect
-from scaleproof.record.values import Values
 from scaleproof.spec.plan import PlannedLaunch
 from tests.unit.records import case, commit, failure, record
 
@@ -41,8 +45,13 @@ def test_rows_and_samples_are_those_of_the_records(tmp_path: Path) -> None:
     for found in plain.records():
         assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
         assert indexed.samples(found).schema.equals(plain.samples(found).schema)
-    counts = Index(tmp_path).samples.to_pandas().groupby("launch", observed=False).size()
-    assert counts.to_dict() == {"aa": 6, "bb": 0, "cc": 4}
+    assert Index(tmp_path).samples.to_pandas().groupby("launch").size().to_dict() == {"aa": 6, "cc": 4}
+    index = Index(tmp_path).launches
+    assert dict(zip(index["launch"].to_pylist(), index["samples"].to_pylist(), strict=True)) == {
+        "aa": 6,
+        "bb": 0,
+        "cc": 4,
+    }
 
 
 def test_emulated_time_is_taken_back_once(tmp_path: Path) -> None:
@@ -100,35 +109,96 @@ def test_samples_that_are_not_those_of_the_record_are_refused_without_an_index_t
     assert [found.launch for found in store.records()] == ["bb"] and "SHA-256" in store.warnings[0]
 
 
-@pytest.mark.parametrize("harm", ["gone", "truncated", "of another version", "cannot be written"])
+def files(results: Path) -> list[str]:
+    return sorted(path.name for path in (results / FOLDER).iterdir() if path.name != LOCK_FILE)
+
+
+@pytest.mark.parametrize("harm", ["gone", "truncated", "damaged inside", "of another version", "cannot be written"])
 def test_the_index_is_never_needed(tmp_path: Path, harm: str) -> None:
     commit(tmp_path, record("aa"))
     assert launches(tmp_path) == ["aa"]
-    [piece] = (tmp_path / FOLDER).glob("launches-*/*")
+    [name] = files(tmp_path)
+    path = tmp_path / FOLDER / name
     if harm == "gone":
         shutil.rmtree(tmp_path / FOLDER)
     elif harm == "truncated":
-        for path in piece.iterdir():
-            path.write_bytes(path.read_bytes()[:100])
+        path.write_bytes(path.read_bytes()[:100])
+    elif harm == "damaged inside":
+        content = path.read_bytes()
+        path.write_bytes(content[: 1 << 14] + bytes(len(content) - (1 << 14)))
     elif harm == "of another version":
-        piece.parent.rename(tmp_path / FOLDER / "launches-0000000000000000")
+        path.rename(path.with_name("0000000000000000.duckdb"))
     else:
         shutil.rmtree(tmp_path / FOLDER)
         (tmp_path / FOLDER).write_text("in the way")
     assert launches(tmp_path) == ["aa"]
     if harm != "cannot be written":
-        assert len(list((tmp_path / FOLDER).glob("launches-*/*"))) == 1, "one piece of this version, and nothing else"
+        assert files(tmp_path) == [name], "one file of this version, and nothing else"
 
 
-def test_many_small_pieces_become_one(tmp_path: Path) -> None:
-    for number in range(index_module.MANY + 2):
+def test_a_results_folder_without_records_gets_no_index(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    index = Index(results)
+    assert len(index.launches) == len(index.samples) == 0 and index.problems == {} and not results.exists()
+
+
+def test_launches_that_came_one_by_one_have_their_own_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "WINDOW_ROWS", 8)
+    monkeypatch.setattr(index_module, "WINDOWS", 2)
+    for number in range(10):
         commit(tmp_path, record(f"a{number}", plan_index=number), rows=number)
-        assert len(Index(tmp_path).entries) == number + 1
-    assert len(list((tmp_path / FOLDER).glob("launches-*/*"))) < index_module.MANY
+        assert len(Index(tmp_path).stamps) == number + 1
+    shutil.rmtree(tmp_path / "runs" / case().case_id / "a4")
+    plain, indexed = Store(tmp_path), Store(tmp_path, index=Index(tmp_path))
+    for found in [*plain.records(), *plain.records()]:
+        assert indexed.samples(found).to_pylist() == plain.samples(found).to_pylist()
+        assert indexed.frame(found).to_dict("records") == plain.frame(found).to_dict("records")
     counts = dict(zip(*(Index(tmp_path).launches[name].to_pylist() for name in ("launch", "samples")), strict=True))
-    assert counts == {f"a{number}": 2 * number for number in range(index_module.MANY + 2)}
-    steps = Index(tmp_path).samples.to_pandas().groupby("launch", observed=False)["step"].max()
-    assert steps["a9"] == 8
+    assert counts == {f"a{number}": 2 * number for number in range(10) if number != 4}
+
+
+def test_a_record_that_is_removed_while_the_index_is_in_use_is_not_mixed_up(tmp_path: Path) -> None:
+    for number in range(3):
+        commit(tmp_path, record(f"a{number}", plan_index=number), rows=number + 1)
+    first, records = Store(tmp_path, index=Index(tmp_path)), list(Store(tmp_path).records())
+    assert len(first.rows(case().case_id)) == 3
+    shutil.rmtree(tmp_path / "runs" / case().case_id / "a0")
+    assert launches(tmp_path) == ["a1", "a2"]
+    assert [len(first.samples(found)) for found in records[1:]] == [4, 6]
+    with pytest.raises(FileNotFoundError):
+        first.samples(records[0])
+
+
+def test_processes_that_read_at_the_same_time_write_each_launch_once(tmp_path: Path) -> None:
+    names = [f"a{number}" for number in range(6)]
+    for number, name in enumerate(names):
+        commit(tmp_path, record(name, plan_index=number))
+    readers = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                f"from pathlib import Path; from scaleproof.record.index import Index; "
+                f"print(*Index(Path({str(tmp_path)!r})).launches['launch'].to_pylist())",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    assert [reader.communicate()[0].split() for reader in readers] == [names] * 3
+    assert launches(tmp_path) == names and len(Index(tmp_path).samples) == 6 * 6
+
+
+def test_a_process_that_holds_the_index_does_not_stop_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(tmp_path, record("aa"))
+    assert launches(tmp_path) == ["aa"]
+    commit(tmp_path, record("bb", plan_index=1))
+    monkeypatch.setattr(index_database, "LOCK_WAIT_S", 0.0)
+    with (tmp_path / FOLDER / LOCK_FILE).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert launches(tmp_path) == ["aa", "bb"]
+    assert launches(tmp_path) == ["aa", "bb"]
 
 
 def test_values_are_kept_until_the_record_or_the_code_changes(tmp_path: Path) -> None:
@@ -155,7 +225,7 @@ def test_values_are_kept_until_the_record_or_the_code_changes(tmp_path: Path) ->
 
 def test_values_without_an_index_are_computed_every_time(tmp_path: Path) -> None:
     commit(tmp_path, record("aa"))
-    values = Values(Store(tmp_path), {"rows": lambda found, samples: float(len(samples))}, VERSION)
+    values = MetricValues(Store(tmp_path), {"rows": lambda found, samples: float(len(samples))}, VERSION)
     assert values.of(case().case_id, "aa") == {"rows": 6.0}
     values.keep()
     assert not (tmp_path / FOLDER).exists()

@@ -14,9 +14,9 @@ import pytest
 
 from scaleproof.core.record_schema import Record
 from scaleproof.record import index as index_module
-from scaleproof.record import values as values_module
+from scaleproof.record import metric_values as values_module
 from scaleproof.record.index import Index
-from scaleproof.record.side_by_side import side_by_side
+from scaleproof.record.parallel import in_parallel
 from scaleproof.record.store import Store
 from scaleproof.record.table import collect
 from scaleproof.spec.plan import PlannedLaunch
@@ -31,70 +31,68 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Seven launches, of which two are already many, on three cores."""
     for number in range(LAUNCHES):
         commit(tmp_path, record(f"{number:02}", plan_index=number), rows=number)
-    monkeypatch.setattr(index_module, "TURN", 1)
-    monkeypatch.setattr(values_module, "ALONE", 1)
+    monkeypatch.setattr(index_module, "BATCH", 1)
+    monkeypatch.setattr(values_module, "SERIAL", 1)
     for module in (index_module, values_module):
         monkeypatch.setattr(module, "usable_cores", lambda: float(CORES))
     return tmp_path
 
 
-def test_shares_are_done_once_each_and_by_processes_of_their_own(tmp_path: Path) -> None:
-    def work(share: Sequence[int]) -> None:
-        for item in share:
-            (tmp_path / str(item)).write_text(str(os.getpid()))
-
+def test_shares_are_done_once_each_and_by_processes_of_their_own() -> None:
     before = psutil.Process().children()
-    side_by_side(range(8), work, CORES)
-    assert psutil.Process().children() == before
-    done = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
-    assert (
-        sorted(done, key=int) == [str(item) for item in range(8)]
-        and len(set(done.values())) == CORES
-        and done["0"] == os.getpid()
-    )
+    results = in_parallel(lambda share: (list(share), os.getpid()), range(8), CORES)
+    assert [items for items, _ in results] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert len({pid for _, pid in results}) == CORES and results[0][1] == os.getpid()
     assert psutil.Process().children() == before
 
 
 @pytest.mark.parametrize("cores", [0, 1])
 def test_one_core_or_less_does_all_of_it_here(cores: int) -> None:
-    done: list[int] = []
-    side_by_side(range(5), done.extend, cores)
-    side_by_side([], done.extend, cores)
-    assert done == list(range(5))
+    assert in_parallel(lambda share: (list(share), os.getpid()), range(5), cores) == [([0, 1, 2, 3, 4], os.getpid())]
+    assert in_parallel(list, [], cores) == []
 
 
-def test_where_no_process_can_be_forked_the_share_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_process_can_be_forked_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused() -> int:
         raise BlockingIOError
 
     monkeypatch.setattr(os, "fork", refused)
-    done: list[int] = []
-    side_by_side(range(4), done.extend, 2)
-    assert done == [0, 1]
+    assert in_parallel(list, range(4), 2) == [[0, 1], [2, 3]]
 
 
-def test_a_helper_ends_with_whom_it_helps(tmp_path: Path) -> None:
+def test_the_share_of_a_killed_process_is_done_here() -> None:
+    here = os.getpid()
+
+    def work(share: Sequence[int]) -> list[int]:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return list(share)
+
+    assert in_parallel(work, range(4), 2) == [[0, 1], [2, 3]]
+
+
+def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
     def work(share: Sequence[int]) -> None:
         (tmp_path / str(share[0])).write_text(str(os.getpid()))
         os.read(os.pipe()[0], 1)  # for ever
 
     middle = os.fork()
     if middle == 0:
-        side_by_side(range(2), work, 2)
+        in_parallel(work, range(2), 2)
     until = time.monotonic() + 10
-    while len(told := [path.read_text() for path in tmp_path.iterdir()]) < 2 or not all(told):
+    while len(pids := [path.read_text() for path in tmp_path.iterdir()]) < 2 or not all(pids):
         assert time.monotonic() < until
         time.sleep(0.01)
     os.kill(middle, signal.SIGKILL)
     os.waitpid(middle, 0)
     while any(
-        psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE for pid in told
+        psutil.pid_exists(int(pid)) and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE for pid in pids
     ):
         assert time.monotonic() < until
         time.sleep(0.05)
 
 
-def test_a_failure_here_ends_the_helpers(tmp_path: Path) -> None:
+def test_a_failure_here_ends_the_workers() -> None:
     def work(share: Sequence[int]) -> None:
         if 0 in share:
             raise KeyboardInterrupt
@@ -102,8 +100,17 @@ def test_a_failure_here_ends_the_helpers(tmp_path: Path) -> None:
 
     before = psutil.Process().children()
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(range(2), work, 2)
+        in_parallel(work, range(2), 2)
     assert psutil.Process().children() == before
+
+
+def test_a_failure_of_a_worker_is_seen_here() -> None:
+    def work(share: Sequence[int]) -> None:
+        if 0 not in share:
+            raise ValueError("of the second share")
+
+    with pytest.raises(ValueError, match="of the second share"):
+        in_parallel(work, range(2), 2)
 
 
 def test_many_launches_are_read_and_collected_as_few_are(results: Path) -> None:
