@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from scaleproof.simulate.line import Goodness, Segment, checked, choose_cuts, fit_segments, goodness, seconds
 from scaleproof.simulate.rounds import Rounds, messages_s, rounds_of
@@ -13,8 +14,6 @@ from scaleproof.stats.bootstrap import SEED, calibrated
 from scaleproof.stats.intervals import smallest_count
 
 RESAMPLES = 999
-Draw = Callable[[int], np.ndarray]
-"""So many rows, drawn with replacement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +54,11 @@ def fit_transfer(what: str, nbytes: np.ndarray, times: np.ndarray) -> Line:
     cuts, scores = choose_cuts(nbytes, medians)
     segments = fit_segments(nbytes, medians, cuts)
 
-    def resampled(draw: Draw) -> np.ndarray:
-        found = fit_segments(nbytes, np.median(times[draw(len(times))], axis=0), cuts)
-        return np.array([[segment.alpha, segment.beta] for segment in found]).ravel()
+    def parameters(launches: np.ndarray) -> np.ndarray:
+        fitted = fit_segments(nbytes, np.median(times[launches], axis=0), cuts)
+        return np.array([[segment.alpha, segment.beta] for segment in fitted]).ravel()
 
-    spans = _intervals(resampled, len(times), 2 * len(segments))
+    spans = _intervals(parameters, [len(times)], 2 * len(segments))
     values = [
         Value(value, *span)
         for value, span in zip((part for one in segments for part in (one.alpha, one.beta)), spans, strict=True)
@@ -89,14 +88,14 @@ def fit_reduction(
     medians = np.median(times, axis=0)
     gamma = _gamma(rounds, nbytes, medians, messages_s(line.segments, rounds, nbytes))
 
-    def resampled(draw: Draw) -> np.ndarray:
-        segments = fit_segments(sent[0], np.median(sent[1][draw(len(sent[1]))], axis=0), cuts)
+    def parameters(transfers: np.ndarray, launches: np.ndarray) -> np.ndarray:
+        segments = fit_segments(sent[0], np.median(sent[1][transfers], axis=0), cuts)
         return np.array(
-            [_gamma(rounds, nbytes, np.median(times[draw(len(times))], axis=0), messages_s(segments, rounds, nbytes))]
+            [_gamma(rounds, nbytes, np.median(times[launches], axis=0), messages_s(segments, rounds, nbytes))]
         )
 
     predicted = predict(rounds, line.segments, nbytes, medians)
-    span = _intervals(resampled, min(len(times), len(sent[1])), 1)[0]
+    span = _intervals(parameters, [len(sent[1]), len(times)], 1)[0]
     return Reduction(Value(gamma, *span), predicted, goodness(nbytes, medians, predicted))
 
 
@@ -121,14 +120,21 @@ def _gamma(rounds: Rounds, nbytes: np.ndarray, times: np.ndarray, alone: np.ndar
 
 
 def _intervals(
-    resampled: Callable[[Draw], np.ndarray], launches: int, count: int
+    parameters: Callable[..., np.ndarray], launches: Sequence[int], count: int
 ) -> list[tuple[float | None, float | None]]:
-    """Percentile bootstrap over launches, of each of `count` parameters; (None, None) below the fewest launches that
-    give an interval."""
-    if launches < smallest_count():
+    """Percentile bootstrap over launches, of each of `count` parameters: `parameters` gets the numbers of the launches
+    drawn, an array for each of `launches`. (None, None) below the fewest launches that give an interval."""
+    if min(launches) < smallest_count():
         return [(None, None)] * count
-    generator = np.random.default_rng(SEED)
-    nominal, _ = calibrated(launches, True)
-    found = np.array([resampled(lambda rows: generator.integers(rows, size=rows)) for _ in range(RESAMPLES)])
-    low, high = np.quantile(found, [(1 - nominal) / 2, (1 + nominal) / 2], axis=0)
-    return [(float(one), float(other)) for one, other in zip(low, high, strict=True)]
+    nominal, _ = calibrated(min(launches), True)
+    drawn = stats.bootstrap(
+        [np.arange(some) for some in launches],
+        lambda *rows, axis: np.array([parameters(*row) for row in zip(*rows, strict=True)]).T,
+        n_resamples=RESAMPLES,
+        batch=RESAMPLES,
+        confidence_level=nominal,
+        method="percentile",
+        vectorized=True,
+        rng=SEED,
+    ).confidence_interval
+    return [(float(low), float(high)) for low, high in zip(drawn.low, drawn.high, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 import numpy as np
 
@@ -53,26 +54,33 @@ def median(values: Sequence[float] | np.ndarray) -> float:
 
 def median_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDENCE) -> Interval | None:
     """Order statistics k and n+1-k with the largest k that covers the median with at least `confidence`; None when even
-    [min, max] does not.
+    [min, max] does not. The interval of scipy.stats.quantile_test, with the coverage that it attains.
 
     Coverage 1 - 2 P(Binomial(n, 1/2) < k) holds for any continuous distribution: 6 values give [min, max] at 96.9 %,
     fewer give no 95 % interval.
     """
-    from scipy.stats import binom  # SciPy takes half a second, and tables of metrics ask for no interval
-
     ordered = np.sort(np.asarray(values, dtype=float))
-    count = len(ordered)
-    coverages = [1 - 2 * float(binom.cdf(k - 1, count, 0.5)) for k in range(1, count // 2 + 1)]
-    depth = sum(coverage >= confidence for coverage in coverages)
+    depth, coverage = _depth(len(ordered), confidence)
     if depth == 0:
         return None
-    low, high = float(ordered[depth - 1]), float(ordered[count - depth])
-    return Interval(low, high, coverages[depth - 1], Method.ORDER_STATISTICS, (count,))
+    low, high = float(ordered[depth - 1]), float(ordered[-depth])
+    return Interval(low, high, coverage, Method.ORDER_STATISTICS, (len(ordered),))
 
 
+@cache
+def _depth(count: int, confidence: float) -> tuple[int, float]:
+    """The k of `median_interval` and its coverage; k is 0 when there is no interval."""
+    from scipy.stats import binom  # SciPy takes half a second, and tables of metrics ask for no interval
+
+    coverages = 1 - 2 * binom.cdf(np.arange(count // 2), count, 0.5)  # of k = 1, 2, ...
+    depth = int(np.sum(coverages >= confidence))
+    return depth, float(coverages[depth - 1]) if depth else 0.0
+
+
+@cache
 def smallest_count(confidence: float = CONFIDENCE) -> int:
     """Fewest values for which an interval exists: 6 at 95 %."""
     count = 2
-    while median_interval(range(count), confidence) is None:
+    while _depth(count, confidence)[0] == 0:
         count += 1
     return count

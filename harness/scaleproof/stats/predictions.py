@@ -33,8 +33,8 @@ def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Inter
         return Interval(float(draws[0]), float(draws[0]), confidence, Method.CERTAIN_INPUTS)
     logarithms = bool(draws.min() > 0)
     found = np.log(draws) if logarithms else draws
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(found) - 1) * found.std(ddof=1) * np.sqrt(1 + 1 / len(found)))
-    low, high = float(found.mean()) - reach, float(found.mean()) + reach
+    scale = found.std(ddof=1) * np.sqrt(1 + 1 / len(found))
+    low, high = (float(end) for end in stats.t.interval(confidence, len(found) - 1, found.mean(), scale))
     if logarithms:
         low, high = float(np.exp(low)), float(np.exp(high))
     low, high = min(low, central(values)), max(high, central(values))

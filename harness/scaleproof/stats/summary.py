@@ -87,10 +87,9 @@ def t_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDE
             None,
             f"not normal: Shapiro-Wilk p = {chance:.2g} over {len(found)} values; take the median and its interval",
         )
-    reach = float(stats.t.ppf((1 + confidence) / 2, len(found) - 1) * found.std(ddof=1) / np.sqrt(len(found)))
-    centre = float(found.mean())
+    low, high = stats.ttest_1samp(found, 0.0).confidence_interval(confidence)
     why = f"Shapiro-Wilk p = {chance:.2g} over {len(found)} values does not speak against normality"
-    return MeanInterval(Interval(centre - reach, centre + reach, confidence, Method.STUDENT), why)
+    return MeanInterval(Interval(float(low), float(high), confidence, Method.STUDENT), why)
 
 
 def effect_size(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:

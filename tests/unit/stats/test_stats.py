@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import quantile_test
 
 from scaleproof.stats.bootstrap import calibrated, ratio, ratio_interval
 from scaleproof.stats.intervals import median_interval, smallest_count
@@ -20,6 +21,17 @@ def test_nine_values_drop_the_extremes() -> None:
     assert interval is not None
     assert (interval.low, interval.high) == (1, 7)
     assert interval.coverage == pytest.approx(1 - 2 * (1 + 9) / 512)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_intervals_of_a_median_are_scipys(confidence: float) -> None:
+    for count in (1, 5, 6, 7, 10, 33, 100):
+        values = np.random.default_rng(count).normal(size=count)
+        ours, scipys = median_interval(values, confidence), quantile_test(values, p=0.5).confidence_interval(confidence)
+        if np.isnan([scipys.low, scipys.high]).any():
+            assert ours is None
+        else:
+            assert ours is not None and (ours.low, ours.high) == (scipys.low, scipys.high)
 
 
 @pytest.mark.parametrize("count", range(6))
