@@ -3,8 +3,8 @@
 pilot    a few launches of several candidates: which has the lowest spread from launch to launch, and how long a launch
 takes
 run      all launches, in interleaved blocks; started again it goes on where it stopped
-pack     their records -> results/reference/calibration.tar.xz, values and outcome -> results/reference/calibration.json
-judge    what the comparisons said, from the packed values; exit code 1 when something was not shown
+pack     one value per launch -> results/reference/calibration.parquet, the outcome -> results/reference/calibration.json
+judge    what the comparisons said, from the kept values; exit code 1 when something was not shown
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec.units import format_seconds
 from scaleproof.stats.stopping import BUDGET
-from tools.calibration_study import design, keep
+from tools.calibration_study import design, values_file
 from tools.calibration_study.pilot import pilot
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "results" / "reference"
-ARCHIVE, OUTCOME = REFERENCE / "calibration.tar.xz", REFERENCE / "calibration.json"
+VALUES, OUTCOME = REFERENCE / "calibration.parquet", REFERENCE / "calibration.json"
 
 
 def run(given: argparse.Namespace) -> int:
@@ -46,15 +46,18 @@ def run(given: argparse.Namespace) -> int:
 
 
 def pack(given: argparse.Namespace) -> int:
-    """Records, values and outcome into results/reference/."""
+    """Values and outcome into results/reference/."""
     print("reading the launches, about a minute", flush=True)
     values, store = design.values_from(given.results, given.launches), Store(given.results)
     counts = design.repetitions(given.launches)
     cases = design.suite().experiment(design.EXPERIMENT).size(design.SIZE).cases
     records = [record for case in cases for record in finished_launches(case.case_id, counts[case.arm], store)]
     REFERENCE.mkdir(parents=True, exist_ok=True)
-    print(f"packing {len(records)} records", flush=True)
-    keep.pack(records, store, ARCHIVE)
+    digests = {
+        (record.case.arm, record.plan_index): design.digests_ns(store.samples(record).to_pandas())
+        for record in records[:: values_file.EVERY]
+    }
+    values_file.write(VALUES, values.arms, digests)
     first = records[0]
     kept = {
         "date": datetime.now(UTC).date().isoformat(),
@@ -65,16 +68,16 @@ def pack(given: argparse.Namespace) -> int:
         "metric": design.METRIC,
         "median_launch_s": sorted(record.wall_s for record in records)[len(records) // 2],
         "outcome": design.outcome(values),
-        "seconds": values.arms,
     }
-    OUTCOME.write_text(json.dumps(kept, separators=(",", ":")) + "\n")
-    print(f"{ARCHIVE}: {ARCHIVE.stat().st_size / 2**20:.1f} MiB, {len(records)} records\n{OUTCOME}")
+    OUTCOME.write_text(json.dumps(kept, indent=1) + "\n")
+    print(f"{len(records)} launches: {VALUES}\n{OUTCOME}")
     return judge(given)
 
 
 def judge(given: argparse.Namespace) -> int:
     """Print the outcome."""
-    values, kept = design.read(OUTCOME)
+    kept = json.loads(OUTCOME.read_text())
+    values, _ = values_file.read(VALUES, kept["outcome"]["launches_per_arm"])
     found = design.outcome(values)
     print(
         f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, spread of a launch {found['spread']:.2%}; {values.launches} launches an arm"

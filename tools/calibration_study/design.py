@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +83,17 @@ def values_from(results: Path, launches: int) -> Values:
 
 def digest_s(samples: pd.DataFrame) -> float:
     """Median time of a digest in s, warm-up left out: the value of a launch."""
+    return median_s(digests_ns(samples))
+
+
+def digests_ns(samples: pd.DataFrame) -> list[int]:
+    """Time of each digest in ns, warm-up left out."""
     rows = timed(samples, "digest")
-    return float((rows["end_ns"] - rows["start_ns"]).median()) / 1e9
+    return [int(duration) for duration in rows["end_ns"] - rows["start_ns"]]
+
+
+def median_s(durations_ns: Sequence[int]) -> float:
+    return float(np.median(durations_ns)) / 1e9
 
 
 def outcome(values: Values) -> dict[str, Any]:
@@ -156,9 +164,3 @@ def _rate(hits: Iterable[bool]) -> dict[str, float]:
         "low": float(interval.low),
         "high": float(interval.high),
     }
-
-
-def read(path: Path) -> tuple[Values, dict[str, Any]]:
-    """Values and stored outcome of a packed study."""
-    kept = json.loads(path.read_text())
-    return Values(kept["outcome"]["launches_per_arm"], kept["seconds"]), kept

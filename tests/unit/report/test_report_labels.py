@@ -14,7 +14,8 @@ from scaleproof.report.build import build
 from tests.unit.claims.test_claims_validation import verdict
 from tests.unit.report.report_levels import levels_example
 from tests.unit.report.report_results import claim
-from tools.reference import verdict_table
+from tools.reference.tables import counts
+from tools.reference.verdicts import verdict_of
 
 MADE_UP = {"machine": "madeup", "code": "d" * 16, "judged_on": [{}]}
 EMULATED: dict[str, Any] = {"what": "emulation", "evidence": "emulated"}
@@ -96,4 +97,4 @@ def test_the_readme_counts_them_in_brackets() -> None:
         {**common, "verdict": "reproduced", "label": label}
         for label in (None, {"standing": "missed"}, {"standing": "validated"})
     ]
-    assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in verdict_table(rows)
+    assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in counts([verdict_of(row) for row in rows])

@@ -1,5 +1,4 @@
-"""The study of false alarms: its arithmetic on generated launches, its archive, and its rates anew from the values that
-are kept."""
+"""The study of false alarms: its arithmetic on generated launches, and its rates anew from the values that are kept."""
 
 from __future__ import annotations
 
@@ -10,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.record.store import Store
-from tests.unit.records import case, commit, record
-from tools.calibration_study import design, keep
-from tools.calibration_study.__main__ import ARCHIVE, OUTCOME
+from tools.calibration_study import design, values_file
+from tools.calibration_study.__main__ import OUTCOME, VALUES
 
 
 def study(noise: float, slowdown: float = 0.05, between_arms: float = 0.0, launches: int = 10) -> design.Values:
@@ -72,65 +69,31 @@ def test_every_comparison_has_launches_of_its_own() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("base", "other"),
-    [
-        ({"a": 1, "b": {"c": [1, {"d": 2}]}}, {"a": 1, "b": {"c": [1, {"d": 3}]}}),
-        ({"a": 1}, {"b": 2}),
-        ({"a": [1, 2]}, {"a": [1]}),
-        ({"a": 1}, {"a": 1.0}),
-        ({"a": {"x": 1}}, {"a": None}),
-        ({"a": None}, {"a": {"x": {"y": 1}}}),
-        ({"a": []}, {"a": []}),
-    ],
-)
-def test_a_difference_laid_over_its_base_gives_the_other(base: Any, other: Any) -> None:
-    again = keep.merged(base, json.loads(json.dumps(keep.difference(base, other))))
-    assert json.dumps(again, sort_keys=True) == json.dumps(other, sort_keys=True)
+def test_values_and_digests_come_back_as_they_were(tmp_path: Path) -> None:
+    values, digests = study(0.01, launches=6), {("a", 0): [5, 3, 4], ("slowed", 629): [7]}
+    values_file.write(tmp_path / "values.parquet", values.arms, digests)
+    assert values_file.read(tmp_path / "values.parquet", 6) == (values, digests)
 
 
-def test_packed_records_and_samples_come_back_as_they_were(tmp_path: Path) -> None:
-    for number, rows in enumerate((3, 5, 1)):
-        given = case(arm=f"arm{number}")
-        commit(
-            tmp_path,
-            record(f"aa{number}", case=given, case_id=given.case_id, plan_index=number, wall_s=number / 3),
-            rows,
-        )
-    store = Store(tmp_path)
-    records = list(store.records())
-    keep.pack(records, store, tmp_path / "kept.tar.xz")
-    back = list(keep.unpack(tmp_path / "kept.tar.xz"))
-    assert [found for found, _ in back] == records
-    assert all(
-        samples.equals(store.samples(found).unify_dictionaries())
-        or samples.to_pylist() == store.samples(found).to_pylist()
-        for found, samples in back
-    )
+def kept_study() -> tuple[design.Values, dict[tuple[str, int], list[int]], dict[str, Any]]:
+    kept = json.loads(OUTCOME.read_text())
+    return *values_file.read(VALUES, kept["outcome"]["launches_per_arm"]), kept
 
 
-needs_study = pytest.mark.skipif(
-    not OUTCOME.exists(), reason="results/reference/ holds no calibration study; `make calibration-study` makes one"
-)
-
-
-@needs_study
 def test_the_rates_of_the_kept_study_follow_from_its_values() -> None:
-    values, kept = design.read(OUTCOME)
+    values, _, kept = kept_study()
     again = design.outcome(values)
     assert json.loads(json.dumps(again)) == kept["outcome"]
     assert all(design.verdicts(again).values())
     assert kept["median_launch_s"] < 1
 
 
-@needs_study
-def test_the_values_of_the_kept_study_follow_from_its_samples() -> None:
-    _, kept = design.read(OUTCOME)
-    for found, samples in list(keep.unpack(ARCHIVE))[::250]:
-        assert found.status == "ok" and found.case.program == "own"
-        assert kept["seconds"][found.case.arm][found.plan_index] == pytest.approx(
-            design.digest_s(samples.to_pandas()), rel=1e-5
-        )
+def test_the_values_of_the_kept_study_follow_from_its_digests() -> None:
+    values, digests, _ = kept_study()
+    assert {arm for arm, _ in digests} == set(design.ARMS)
+    for (arm, block), durations in digests.items():
+        assert len(durations) == 300
+        assert values.arms[arm][block] == pytest.approx(design.median_s(durations), rel=1e-5)
 
 
 def test_the_docs_give_the_kept_results() -> None:

@@ -1,41 +1,103 @@
-"""The README's tables and the reference run belong together."""
+"""The README's tables and the reference run belong together; what is kept of the run is small, and enough to judge
+again."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from scaleproof.claims.claims_file import read_claims
 from scaleproof.claims.judge import judge_suite
 from scaleproof.record.store import Store
 from scaleproof.spec.suite import list_suites, load_suite
-from tools import reference
+from tools.reference import REFERENCE, ROOT, archive, tables, text_records, verdicts
+from tools.reference.differences import difference, merged
+
+TODAY = {"awan2019", "crosscheck", "das2016", "micro", "taxonomy", "validation", "vigna2007", "xue2019", "zou2017"}
+"""The suites that share TODAY_BYTES; each later one has LATER_BYTES."""
+TODAY_BYTES, LATER_BYTES = 3_000_000, 100_000
+TEXT = {".json", ".jsonl", ".csv", ".md"}
+BINARY = {"calibration.parquet"}
 
 
-def test_readme_shows_the_tables_of_the_reference_run() -> None:
-    text = (reference.ROOT / "README.md").read_text()
-    assert text == reference.with_tables(text), "type `python -m tools.reference readme`"
+def test_readme_and_pages_show_the_tables_of_the_reference_run() -> None:
+    for path, text in tables.pages().items():
+        assert path.read_text() == text, f"{path.name}: type `python -m tools.reference readme`"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
 
 
 def test_a_table_between_missing_markers_is_refused() -> None:
     with pytest.raises(SystemExit, match="0 times"):
-        reference._between("no markers", "speed", "x")
+        tables._between("no markers", "speed", "x")
 
 
-def test_the_reference_records_give_the_reference_verdicts_again(tmp_path: Path) -> None:
-    reference.unpack(tmp_path)
-    claims = read_claims(reference.CLAIMS)
-    kept = {claim.id: (claim.verdict, claim.ours) for claim in claims}
-    suites = [
-        load_suite(folder)
-        for folder in list_suites(reference.ROOT / "suites")
-        if folder.name in {claim.suite for claim in claims}
-    ]
-    again = [claim for suite in suites for claim in judge_suite(suite, "smoke", Store(tmp_path))]
-    assert {claim.id: (claim.verdict, claim.ours) for claim in again} == kept
+def test_what_is_kept_is_text_and_small() -> None:
+    files = [path for path in REFERENCE.rglob("*") if path.is_file()]
+    assert {path.name for path in files if path.suffix not in TEXT} == BINARY
+    later = {folder.name for folder in list_suites(ROOT / "suites")} - TODAY
+    sizes = dict.fromkeys(["today", *later], 0)
+    for path in files:
+        suite = path.name.partition(".")[0]
+        sizes[suite if suite in later else "today"] += path.stat().st_size
+    assert sizes.pop("today") <= TODAY_BYTES
+    assert {suite: size for suite, size in sizes.items() if size > LATER_BYTES} == {}
+
+
+def test_the_repository_holds_no_archive() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [
+        name for name in tracked.splitlines() if name.endswith((".xz", ".gz", ".zip", ".zst", ".tar", ".bz2"))
+    ] == []
+
+
+def test_the_kept_records_give_the_kept_verdicts_again(tmp_path: Path) -> None:
+    text_records.unpack(tmp_path)
+    kept = {(verdict.id, verdict.evidence): verdict for verdict in verdicts.read()}
+    judged = set()
+    for suite, experiment in text_records.EXPERIMENTS:
+        for claim in judge_suite(load_suite(ROOT / "suites" / suite), "smoke", Store(tmp_path)):
+            if claim.experiment != experiment:
+                continue
+            before = kept[claim.id, claim.evidence or ""]
+            assert (claim.verdict or "", claim.n) == (before.verdict, before.launches), claim.id
+            assert (claim.ours is None) == (before.ours is None), claim.id
+            assert claim.ours is None or claim.ours == pytest.approx(before.ours, rel=1e-5), claim.id
+            judged.add(claim.verdict)
+    assert {"reproduced", "inconclusive", "unverified"} <= judged
+
+
+def test_an_archive_holds_the_results_folder(tmp_path: Path) -> None:
+    for part in ("runs", "machines", "staging"):
+        (tmp_path / "results" / part).mkdir(parents=True)
+        (tmp_path / "results" / part / "file").write_text(part)
+    archive.write(tmp_path / "results", tmp_path / "new" / "reference.tar.xz")
+    archive.unpack(tmp_path / "new" / "reference.tar.xz", tmp_path / "again")
+    assert {path.read_text() for path in (tmp_path / "again").rglob("file")} == {"runs", "machines"}
 
 
 def test_an_archive_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"nowhere\.tar\.xz: no such archive"):
-        reference.pages(tmp_path / "nowhere.tar.xz")
+    with pytest.raises(SystemExit, match="no such archive"):
+        archive.unpack(tmp_path / "none.tar.xz", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [
+        ({"a": 1, "b": {"c": [1, {"d": 2}]}}, {"a": 1, "b": {"c": [1, {"d": 3}]}}),
+        ({"a": 1}, {"b": 2}),
+        ({"a": [1, 2]}, {"a": [1]}),
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": {"x": 1}}, {"a": None}),
+        ({"a": None}, {"a": {"x": {"y": 1}}}),
+        ({"a": []}, {"a": []}),
+    ],
+)
+def test_a_difference_laid_over_its_base_gives_the_other(base: Any, other: Any) -> None:
+    again = merged(base, json.loads(json.dumps(difference(base, other))))
+    assert json.dumps(again, sort_keys=True) == json.dumps(other, sort_keys=True)

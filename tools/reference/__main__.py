@@ -1,0 +1,41 @@
+"""`python -m tools.reference pack|pages|readme`: keeps one finished run and writes pages and tables from it.
+
+pack [ARCHIVE]              results/ and reports/ -> results/reference/ (text), and all raw records -> ARCHIVE
+pages [ARCHIVE] [--picture] ARCHIVE -> reports/reference/index.html; --picture: docs/report.png too, for a release
+readme                      results/reference/ -> the tables of README.md and docs/reference_*.md
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tools.reference import ARCHIVE, ROOT, archive, tables, text_records, verdicts
+
+
+def main() -> None:
+    """Run the action that the command line names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.reference", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    pack, pages = actions.add_parser("pack"), actions.add_parser("pages")
+    for action in (pack, pages):
+        action.add_argument("archive", type=Path, nargs="?", default=ARCHIVE, help="default: %(default)s")
+    pack.add_argument("--results", type=Path, default=ROOT / "results", help="folder of the records")
+    pack.add_argument("--reports", type=Path, default=ROOT / "reports", help="folder of their report")
+    pages.add_argument("--picture", action="store_true", help="also write docs/report.png")
+    actions.add_parser("readme")
+    arguments = parser.parse_args()
+    if arguments.action == "pack":
+        archive.write(arguments.results, arguments.archive)
+        verdicts.write(arguments.reports)
+        text_records.write(arguments.results)
+    elif arguments.action == "pages":
+        archive.build_pages(arguments.archive, arguments.picture)
+    else:
+        tables.write()
+
+
+if __name__ == "__main__":
+    main()

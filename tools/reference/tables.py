@@ -1,0 +1,125 @@
+"""The tables of README.md and of docs/reference_*.md, from results/reference/."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scaleproof.claims.claims_file import STANDING_WORDS
+from scaleproof.spec.units import format_bytes
+from tools.reference import REFERENCE, ROOT
+from tools.reference.verdicts import Verdict, read
+
+KINDS = {"published": ("claim", "paper"), "our own": ("claim", "own"), "consistency": ("consistency", None)}
+WRITTEN = "Written by `python -m tools.reference readme`; a test keeps it equal to `results/reference/`."
+
+
+def write() -> None:
+    """Write every table anew."""
+    for path, text in pages().items():
+        path.write_text(text)
+
+
+def pages() -> dict[Path, str]:
+    """Each file with its text as it must be."""
+    verdicts, readme = read(), ROOT / "README.md"
+    bench = json.loads((REFERENCE / "bench.json").read_text())
+    text = _between(readme.read_text(), "verdicts", counts(verdicts))
+    return {
+        readme: _between(text, "speed", ratios(bench["targets"])),
+        ROOT / "docs" / "reference_verdicts.md": verdicts_page(verdicts),
+        ROOT / "docs" / "reference_speed.md": speed_page((REFERENCE / "bench.md").read_text()),
+    }
+
+
+def counts(verdicts: Sequence[Verdict]) -> str:
+    """Counts of verdicts per suite and kind of entry."""
+    rows = ["| suite | entries | number | verdicts |", "|---|---|---|---|"]
+    for suite in dict.fromkeys(verdict.suite for verdict in verdicts):
+        for title, (kind, origin) in KINDS.items():
+            chosen = [
+                verdict
+                for verdict in verdicts
+                if verdict.suite == suite and verdict.kind == kind and origin in (None, verdict.origin)
+            ]
+            if chosen:
+                rows.append(f"| {suite} | {title} | {len(chosen)} | {_counted(chosen)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _counted(verdicts: Sequence[Verdict]) -> str:
+    """How many have each verdict, and how many of those stand on evidence whose validation was missed."""
+    total = Counter(verdict.verdict for verdict in verdicts)
+    missed = Counter(verdict.verdict for verdict in verdicts if verdict.standing == "missed")
+    return ", ".join(
+        f"{word} {total[word]}" + (f" ({missed[word]} where validation missed)" if missed[word] else "")
+        for word in sorted(total)
+    )
+
+
+def verdicts_page(verdicts: Sequence[Verdict]) -> str:
+    """docs/reference_verdicts.md: each claim of our own that launches served."""
+    rows = [_row(verdict) for verdict in verdicts if verdict.origin == "own" and verdict.launches]
+    return "\n".join(
+        [
+            "# Our own claims in the reference run",
+            "",
+            WRITTEN,
+            "",
+            f"Each of the {len(rows)} claims of our own that launches served. "
+            "[verdicts.md](verdicts.md) says how a verdict comes about.",
+            "",
+            "| claim of our own | evidence | ours | interval | noise floor | launches | verdict |",
+            "|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _row(verdict: Verdict) -> str:
+    evidence = verdict.evidence
+    if verdict.standing:
+        evidence += f" ({STANDING_WORDS[verdict.standing]})"  # type: ignore[index]  # read from a file of ours
+    interval = "" if verdict.low is None else f"{_number(verdict.low)} to {_number(verdict.high)}"
+    floor = "" if verdict.noise_floor is None else f"{float(f'{100 * verdict.noise_floor:.2g}'):g} %"
+    unit = "" if verdict.unit == "1" else f" {verdict.unit}"
+    cells = [f"`{verdict.id}`", evidence, f"{_number(verdict.ours)}{unit}", interval, floor, str(verdict.launches)]
+    return f"| {' | '.join(cells)} | {verdict.verdict or 'shown only'} |"
+
+
+def _number(value: float | None) -> str:
+    return "None" if value is None else f"{value:.3g}"
+
+
+def ratios(targets: Sequence[dict[str, Any]]) -> str:
+    """What `make bench` holds our transports against."""
+    rows = ["| target | ratio | 95 % interval | wanted | |", "|---|---|---|---|---|"]
+    for target in targets:
+        name = f"{target['arm']} against {target['against']}, {format_bytes(target['nbytes'])}, {target['ranks']} ranks"
+        interval = f"{target['low']:.2f} to {target['high']:.2f}"
+        met = "met" if target["met"] else "not met"
+        rows.append(f"| {name} | {target['ratio']:.2f} | {interval} | {target['wanted']:g} | {met} |")
+    return "\n".join(rows) + "\n"
+
+
+def speed_page(bench: str) -> str:
+    """docs/reference_speed.md: all that `make bench` printed."""
+    return (
+        f"# Speed in the reference run\n\n{WRITTEN} [benchmarks.md](benchmarks.md) says how it was measured.\n\n{bench}"
+    )
+
+
+def _between(text: str, name: str, content: str) -> str:
+    """Replace what stands between the markers of a section."""
+    start, end = f"<!-- {name}: made by tools/reference -->", f"<!-- end of {name} -->"
+    replaced, count = re.subn(
+        f"{re.escape(start)}.*?{re.escape(end)}", lambda _: f"{start}\n{content}{end}", text, flags=re.DOTALL
+    )
+    if count != 1:
+        raise SystemExit(f"README.md: the markers of {name!r} stand there {count} times")
+    return replaced

@@ -1,0 +1,110 @@
+"""Verdicts and launches of the reference run as CSV, two files a suite: rows change one by one, and a suite takes less than
+100 kB."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tools.reference import REFERENCE
+
+DIGITS = 6
+
+
+class Verdict(NamedTuple):
+    """A claim at one level of evidence; what the paper says of it stands in the suite's published.yaml and claims.yaml."""
+
+    id: str
+    kind: str
+    origin: str
+    evidence: str
+    standing: str  # what suite validation says of the evidence; empty where it says nothing
+    verdict: str  # empty where the value is shown and never judged
+    published: float | None
+    ours: float | None
+    unit: str
+    low: float | None
+    high: float | None
+    launches: int | None
+    noise_floor: float | None  # a share
+
+    @property
+    def suite(self) -> str:
+        return self.id.partition(".")[0]
+
+
+NUMBERS = ("published", "ours", "low", "high", "noise_floor")
+
+
+def write(reports: Path) -> None:
+    """From claims.json and runs.csv of a report."""
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    claims = json.loads((reports / "claims.json").read_text())["claims"]
+    with (reports / "runs.csv").open(newline="") as source:
+        runs = list(csv.DictReader(source))
+    for suite in dict.fromkeys(claim["suite"] for claim in claims):
+        rows = [verdict_of(claim) for claim in claims if claim["suite"] == suite]
+        _path(suite, "verdicts").write_text(_text(Verdict._fields, [row._asdict() for row in rows]))
+        mine = [run for run in runs if run["suite"] == suite]
+        columns = [name for name in (mine[0] if mine else ()) if any(run[name] for run in mine)]
+        _path(suite, "runs").write_text(_text(columns, mine))
+
+
+def verdict_of(claim: Mapping[str, Any]) -> Verdict:
+    """What is kept of an object of claims.json."""
+    interval, label = claim["interval"] or {}, claim.get("label") or {}
+    return Verdict(
+        id=claim["id"],
+        kind=claim["kind"],
+        origin=claim["origin"],
+        evidence=claim["evidence"] or "",
+        standing=label.get("standing", ""),
+        verdict=claim["verdict"] or "",
+        published=claim["published"],
+        ours=claim["ours"],
+        unit=claim["unit"],
+        low=interval.get("low"),
+        high=interval.get("high"),
+        launches=claim["n"],
+        noise_floor=claim["noise_floor"],
+    )
+
+
+def read(reference: Path = REFERENCE) -> list[Verdict]:
+    """The verdicts of all suites."""
+    found = []
+    for path in sorted(reference.glob("*.verdicts.csv")):
+        with path.open(newline="") as source:
+            found += [_parsed(row) for row in csv.DictReader(source)]
+    return found
+
+
+def _parsed(row: dict[str, str]) -> Verdict:
+    numbers = {name: float(row[name]) if row[name] else None for name in NUMBERS}
+    return Verdict(**{**row, **numbers, "launches": int(row["launches"]) if row["launches"] else None})
+
+
+def _path(suite: str, what: str) -> Path:
+    return REFERENCE / f"{suite}.{what}.csv"
+
+
+def _text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([[_short(row[name]) for name in columns] for row in rows])
+    return target.getvalue()
+
+
+def _short(cell: Any) -> Any:
+    """Six digits of a number with a point; anything else as it is."""
+    if isinstance(cell, str) and "." in cell:
+        try:
+            cell = float(cell)
+        except ValueError:
+            return cell
+    return f"{cell:.{DIGITS}g}" if isinstance(cell, float) else cell
