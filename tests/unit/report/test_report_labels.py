@@ -15,7 +15,7 @@ from tests.unit.claims.test_claims_validation import verdict
 from tests.unit.report.report_levels import levels_example
 from tests.unit.report.report_results import claim
 from tools.reference.tables import counts
-from tools.reference.verdicts import verdict_of
+from tools.reference.verdicts import Verdict
 
 MADE_UP = {"machine": "madeup", "code": "d" * 16, "judged_on": [{}]}
 EMULATED: dict[str, Any] = {"what": "emulation", "evidence": "emulated"}
@@ -92,9 +92,7 @@ def test_every_launch_has_its_label_on_its_page_and_in_the_copy(reports: Path) -
 
 
 def test_the_readme_counts_them_in_brackets() -> None:
-    common = {"suite": "s", "kind": "claim", "origin": "paper", "n": 6}
-    rows = [
-        {**common, "verdict": "reproduced", "label": label}
-        for label in (None, {"standing": "missed"}, {"standing": "validated"})
-    ]
-    assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in counts([verdict_of(row) for row in rows])
+    nothing = dict.fromkeys(Verdict._fields, "") | {"published": None, "ours": None, "low": None, "high": None}
+    common = {**nothing, "id": "s.claim", "kind": "claim", "origin": "paper", "verdict": "reproduced"}
+    verdicts = [Verdict(**{**common, "standing": standing}) for standing in ("", "missed", "validated")]
+    assert "| s | published | 3 | reproduced 3 (1 where validation missed) |" in counts(verdicts)
