@@ -1,1 +1,1 @@
-"""The network that the ranks stand on."""
+"""The networks on which ranks run: the machine's own, and emulated ones."""

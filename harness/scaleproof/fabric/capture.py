@@ -1,5 +1,5 @@
-"""What nodes put on the wire: the heads of all frames kept as a pcap file, and counted by kind; RoCEv2 by operation,
-messages and payload.
+"""What nodes send: the headers of all frames as a pcap file, and counts by kind; RoCEv2 by operation, messages and
+payload.
 
 A frame counts where it leaves its node, once, with its Ethernet header and without what only the line adds (preamble,
 checksum, gap: 24 bytes)."""
@@ -23,7 +23,7 @@ KEPT = 96
 """Bytes of each frame: more than all headers of RoCEv2 together."""
 ROCE_PORT = 4791
 QUEUE = 64 << 20
-"""Bytes of heads that may wait for this process; the kernel tells how many frames found no room."""
+"""Bytes of headers that may wait for this process; the kernel counts the frames for which there was no room."""
 _MAGIC_NS, _ETHERNET = 0xA1B23C4D, 1
 _HEAD, _RECORD = struct.Struct("<IHHiIII"), struct.Struct("<IIII")
 _SOL_PACKET, _STATISTICS, _AUXDATA, _OUTGOING, _ANY = 263, 6, 8, 4, 3
@@ -83,21 +83,21 @@ class Capture:
         with self.path.open("wb") as file:
             file.write(_HEAD.pack(_MAGIC_NS, 2, 4, 0, 0, KEPT, _ETHERNET))
             while True:
-                got = sum(self._drain(opened, file) for opened in self._sockets)
-                if not got and self._ending.is_set():
+                frames_read = sum(self._drain(opened, file) for opened in self._sockets)
+                if not frames_read and self._ending.is_set():
                     return
-                if not got:
+                if not frames_read:
                     time.sleep(0.005)
 
     def _drain(self, opened: socket.socket, file: Any) -> int:
-        got = 0
-        while got < 1000:
+        frames_read = 0
+        while frames_read < 1000:
             try:
-                data, extra, _, place = opened.recvmsg(KEPT, 64)
+                data, extra, _, sender = opened.recvmsg(KEPT, 64)
             except BlockingIOError:
                 break
-            got += 1
-            if place[2] != _OUTGOING:
+            frames_read += 1
+            if sender[2] != _OUTGOING:
                 length = next(
                     (
                         struct.unpack_from("<II", body)[1]
@@ -107,7 +107,7 @@ class Capture:
                     len(data),
                 )
                 file.write(_RECORD.pack(*divmod(time.time_ns(), 10**9), len(data), length) + data)
-        return got
+        return frames_read
 
 
 def _listen(tap: str) -> socket.socket:
@@ -136,8 +136,8 @@ def frames(path: Path) -> Iterator[tuple[bytes, int]]:
 
 
 def count(path: Path) -> dict[str, Any]:
-    """Frames and bytes by kind, `roce` by operation with messages, payload bytes and what was sent again. `probe` is
-    the fabric's own look at its links."""
+    """Frames and bytes by kind, `roce` by operation with messages, payload bytes and retransmissions. `probe`: the
+    fabric's own measurement of its links."""
     kinds: Counter[str] = Counter()
     nbytes: Counter[str] = Counter()
     operations: Counter[str] = Counter()

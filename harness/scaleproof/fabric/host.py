@@ -20,24 +20,24 @@ class Host:
         self.interface = interface
 
     def obstacle(self) -> tuple[str, str] | None:
-        """Why ranks cannot stand here, and what to do; None when nothing is known to stand against it."""
+        """Why ranks cannot run here, and what to do; None when no reason is known."""
         try:
             self.address()
         except SpecError as error:
             return (
                 str(error),
-                "key `interface` of the case names one of this machine's interfaces or a verbs device: `scaleproof doctor` lists both",
+                "key `interface` of the case names one of this machine's interfaces or a verbs device: "
+                "`scaleproof doctor` lists both",
             )
         return None
 
     def address(self) -> str:
         """The interface's IPv4 address; SpecError names the nearest interface or verbs port, or all that exist."""
-        found, name = psutil.net_if_addrs(), netdev(self.interface)
-        if name not in found:
-            raise SpecError(
-                f"unknown interface {self.interface!r}; {nearest(self.interface, [*sorted(found), *(port.name for port in ports())])}"
-            )
-        addresses = [entry.address for entry in found[name] if entry.family == socket.AF_INET]
+        interfaces, name = psutil.net_if_addrs(), netdev(self.interface)
+        if name not in interfaces:
+            known = [*sorted(interfaces), *(port.name for port in ports())]
+            raise SpecError(f"unknown interface {self.interface!r}; {nearest(self.interface, known)}")
+        addresses = [entry.address for entry in interfaces[name] if entry.family == socket.AF_INET]
         if not addresses:
             raise SpecError(f"interface {self.interface!r} has no IPv4 address")
         return addresses[0]

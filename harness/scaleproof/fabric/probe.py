@@ -1,5 +1,4 @@
-"""What a node's link gives before anything is measured on it: round-trip time of small packets, and the rate where one
-was set."""
+"""Measures a node's link before a launch: round-trip time of small packets, and the rate where one was set."""
 
 from __future__ import annotations
 
@@ -18,36 +17,37 @@ from scaleproof.fabric.guests.guest_plan import address
 ECHO_PORT, STREAM_PORT = 7, 9
 ROUNDS = 20
 STREAM_S, LEAD_S = 0.3, 0.1
-"""How long a rate is looked at, and for how long TCP may find it before: with a delay it starts slowly."""
+"""Seconds over which a rate is measured, and seconds before them in which TCP reaches it: with a delay it starts
+slowly."""
 LEAD_FRAMES, FRAMES = 3, 12
-"""Of either at least so many full frames: two go at once, from the bucket, however slow a link is."""
+"""Full frames of either at the least: two are sent at once, from the bucket, however slow a link is."""
 LONGEST_S = 1.5
 """How long a stream may last where the machine does not carry the rate."""
 MEET_S = 90.0
 ANSWER_S, ANSWERS_S = 1.0, 20.0
-"""How long an answer is waited for, three times the set round trip at the least; and all of them together."""
+"""Time limit of one reply, three times the set round trip at the least; and of all of them together."""
 PAYLOAD = 1448
 """Bytes of a full segment of TCP in an Ethernet frame."""
 _CHUNK = 1 << 16
 
 
 def probe(
-    folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: float, looks: bool = True
+    folder: Path, nodes: int, number: int, mbit: float | None, rtt_ms: float, rate: bool = True
 ) -> dict[str, Any]:
-    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and this node `looks`; empty
-    for a single node. `rtt_ms`: as set. All nodes do so at the same time."""
+    """Towards the next node: round trips in ms, rate in Mbit/s where one (`mbit`) was set and `rate` asks for it;
+    empty for a single node. `rtt_ms`: as set. All nodes do so at the same time."""
     if nodes == 1:
         return {}
     with _Answers(address(number)):
         peer, before = (number + 1) % nodes, (number - 1) % nodes
         _meet(folder, "probe", number, peer)
-        found: dict[str, Any] = {"peer": peer} | _round_trips(address(peer), max(ANSWER_S, 3 * rtt_ms / 1e3))
+        measured: dict[str, Any] = {"peer": peer} | _round_trips(address(peer), max(ANSWER_S, 3 * rtt_ms / 1e3))
         if mbit:
             _meet(folder, "stream", number, peer, before)
-            if looks:
-                found["mbit"] = _rate(address(peer), mbit)
+            if rate:
+                measured["mbit"] = _rate(address(peer), mbit)
         _meet(folder, "probed", number, before)
-    return found
+    return measured
 
 
 def _meet(folder: Path, name: str, number: int, *others: int) -> None:
@@ -60,8 +60,8 @@ def _meet(folder: Path, name: str, number: int, *others: int) -> None:
 
 
 class _Answers:
-    """Echoes datagrams, and takes one stream, telling its sender the seconds of what came behind its lead, and the
-    bytes."""
+    """Echoes datagrams, and receives one stream. Its sender gets the seconds and bytes of what arrived after the
+    lead."""
 
     def __init__(self, own: str) -> None:
         self.echo = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -69,7 +69,7 @@ class _Answers:
         self.stream = socket.create_server((own, STREAM_PORT))
 
     def __enter__(self) -> None:
-        for serve in (self._echo, self._take):
+        for serve in (self._echo, self._receive):
             threading.Thread(target=serve, daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
@@ -79,10 +79,10 @@ class _Answers:
     def _echo(self) -> None:
         with suppress(OSError):
             while True:
-                said, whom = self.echo.recvfrom(64)
-                self.echo.sendto(said, whom)
+                datagram, sender = self.echo.recvfrom(64)
+                self.echo.sendto(datagram, sender)
 
-    def _take(self) -> None:
+    def _receive(self) -> None:
         with suppress(OSError):
             connection = self.stream.accept()[0]
             with connection:
@@ -94,21 +94,21 @@ class _Answers:
                 while lead > 0:  # also what waited in the bucket
                     lead -= connection.recv_into(memory) or lead
                 started = last = time.monotonic()
-                while got := connection.recv_into(memory):
-                    count += got
+                while received := connection.recv_into(memory):
+                    count += received
                     last = time.monotonic()
                 connection.sendall(struct.pack("<dq", last - started, count))
 
 
 def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
-    times, asked, until = list[float](), 0, time.monotonic() + ANSWERS_S
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.settimeout(answer_s)
-        while asked < ROUNDS and (started := time.monotonic()) < until:
-            asked += 1
+    times, sent, until = list[float](), 0, time.monotonic() + ANSWERS_S
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(answer_s)
+        while sent < ROUNDS and (started := time.monotonic()) < until:
+            sent += 1
             with suppress(TimeoutError):
-                asking.sendto(struct.pack("<q", asked), (peer, ECHO_PORT))
-                while struct.unpack("<q", asking.recv(64))[0] != asked:
+                client.sendto(struct.pack("<q", sent), (peer, ECHO_PORT))
+                while struct.unpack("<q", client.recv(64))[0] != sent:
                     continue
                 times.append((time.monotonic() - started) * 1e3)
     if not times:
@@ -116,7 +116,7 @@ def _round_trips(peer: str, answer_s: float) -> dict[str, Any]:
     return {
         "rtt_ms": round(min(times), 4),
         "rtt_median_ms": round(statistics.median(times), 4),
-        "lost": asked - len(times),
+        "lost": sent - len(times),
     }
 
 

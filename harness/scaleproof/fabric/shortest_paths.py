@@ -1,4 +1,5 @@
-"""Shortest paths in the graph of a cluster. A vertex is a node or a switch, by name; an edge is a link, by its number."""
+"""Shortest paths in the graph of a cluster. A vertex is the name of a node or a switch, an edge the number of a
+link."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ def link_graph(links: Sequence[Link]) -> networkx.MultiGraph:
 
 
 def paths_to(goal: str, graph: networkx.MultiGraph, nodes: Collection[str]) -> dict[str, tuple[int, str]]:
-    """For each vertex that reaches the goal its next link and next vertex, by the fewest links, through other nodes only
-    where nothing else leads there. Of equal paths the one over the vertex with the least name, so that it is always the
-    same."""
+    """For each vertex that reaches the goal its next link and next vertex. Paths have the fewest links, and lead
+    through other nodes only where no other path exists. Of equal paths the one over the vertex with the least name is
+    chosen, so that it is always the same."""
     import networkx
 
     if goal not in graph:

@@ -1,4 +1,4 @@
-"""Where small clusters (tools/small_cluster) lie, which of them run, and what dead ones left. The kernel ends all
+"""Folders of small clusters (tools/small_cluster): which clusters run, and what dead ones left. The kernel ends all
 processes and links of a cluster with its coordinator, so that a folder is all that can be left."""
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ HEAD = "head"
 
 @dataclass(frozen=True, slots=True)
 class SmallCluster:
-    """A cluster that was started: its coordinator is known by its number and its start time, for numbers are given again."""
+    """A cluster that was started. Its coordinator is known by process number and start time, since numbers are
+    reused."""
 
     name: str
     nodes: int
@@ -59,7 +60,7 @@ class SmallCluster:
         return f"10.78.{self.network}.{last}"
 
     def write(self) -> None:
-        """For all who ask later."""
+        """Into the cluster's folder."""
         write_json(self.folder / FILE, asdict(self))
 
     def alive(self) -> bool:
@@ -81,7 +82,8 @@ def read_cluster(folder: Path) -> SmallCluster | None:
 
 def clusters() -> list[SmallCluster]:
     """All that run."""
-    return [found for folder in sorted(HOME.glob("*/")) if (found := read_cluster(folder)) and found.alive()]
+    known = [read_cluster(folder) for folder in sorted(HOME.glob("*/"))]
+    return [cluster for cluster in known if cluster and cluster.alive()]
 
 
 @contextlib.contextmanager
@@ -102,7 +104,7 @@ def leftovers() -> list[Path]:
             return [
                 folder
                 for folder in sorted(HOME.glob("[!.]*/"))
-                if (found := read_cluster(folder)) is None or not found.alive()
+                if (cluster := read_cluster(folder)) is None or not cluster.alive()
             ]
     except (FileNotFoundError, BlockingIOError):
         return []

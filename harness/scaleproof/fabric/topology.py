@@ -24,7 +24,7 @@ PORTS = 1023
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """One end of a link: an interface of node number `node`, or of a switch (node: None). `vertex`: the name of either."""
+    """One end of a link: an interface of node number `node`, or of a switch (node: None). `vertex`: name of either."""
 
     vertex: str
     node: int | None

@@ -28,7 +28,7 @@ class Gid:
 
     @property
     def ipv4(self) -> str:
-        """The IPv4 address that it stands for; empty where it is none."""
+        """The IPv4 address that it maps; empty where it maps none."""
         words = self.value.split(":")
         if words[:6] != ["0000"] * 5 + ["ffff"]:
             return ""
@@ -61,8 +61,8 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a rank's queue pairs stand: a port, and the GID they send from (None: an InfiniBand port without one,
+class VerbsAddress:
+    """Address of a rank's queue pairs: a port, and the GID they send from (None: an InfiniBand port without one,
     addressed by LID)."""
 
     port: Port
@@ -71,7 +71,7 @@ class Place:
 
 def ports(root: Path = CLASS) -> list[Port]:
     """Every port of every verbs device, sorted by name."""
-    found = []
+    all_ports = []
     for device in sorted((root / DEVICES).glob("*")):
         for folder in sorted((device / "ports").glob("*"), key=lambda path: int(path.name)):
             gids = _gids(folder)
@@ -82,7 +82,7 @@ def ports(root: Path = CLASS) -> list[Port]:
             )
             state = _read(folder / "state").partition(":")[2].strip()
             lid = int(_read(folder / "lid") or "0", 16)
-            found.append(
+            all_ports.append(
                 Port(
                     device.name,
                     int(folder.name),
@@ -94,10 +94,10 @@ def ports(root: Path = CLASS) -> list[Port]:
                     "virtual" in device.resolve().parts,
                 )
             )
-    return found
+    return all_ports
 
 
-def choose(interface: str, address: str = "", root: Path = CLASS) -> Place:
+def choose(interface: str, address: str = "", root: Path = CLASS) -> VerbsAddress:
     """The port and GID for `interface`: a network interface (`eth0`), or a device with port and GID index where wanted
     (`mlx5_0`, `mlx5_0:1`, `mlx5_0:1:3`).
 
@@ -116,7 +116,8 @@ def choose(interface: str, address: str = "", root: Path = CLASS) -> Place:
     active = [port for port in matching if port.active]
     if not active:
         raise SpecError(
-            f"port {matching[0].name} on interface {interface!r} is {matching[0].state or 'in an unknown state'}, not ACTIVE; {listed(known)}"
+            f"port {matching[0].name} on interface {interface!r} is {matching[0].state or 'in an unknown state'}, "
+            f"not ACTIVE; {listed(known)}"
         )
     return _place(active[0], interface, index, address)
 
@@ -133,14 +134,16 @@ def listed(known: list[Port]) -> str:
 def netdev(interface: str, root: Path = CLASS) -> str:
     """The network interface of a device or port that `interface` names (`lo` for an InfiniBand port without one);
     `interface` itself where it names none."""
-    found = [
+    matching = [
         port for port in ports(root) if interface in (port.device, port.name) or interface.startswith(f"{port.name}:")
     ]
-    named = [name for port in found for name in port.netdevs]
-    return named[0] if named else "lo" if found else interface
+    named = [name for port in matching for name in port.netdevs]
+    if named:
+        return named[0]
+    return "lo" if matching else interface
 
 
-def _place(port: Port, interface: str, index: str, address: str) -> Place:
+def _place(port: Port, interface: str, index: str, address: str) -> VerbsAddress:
     gids = [gid for gid in port.gids if gid.netdev == interface or interface not in port.netdevs]
     table = ", ".join(f"{gid.index} {gid.value} ({gid.kind})" for gid in port.gids) or "none"
     if index:
@@ -148,23 +151,23 @@ def _place(port: Port, interface: str, index: str, address: str) -> Place:
         if not gids:
             raise SpecError(f"port {port.name} has no GID with index {index}; its GIDs: {table}")
     if port.link_layer != ETHERNET:
-        return Place(port, gids[0] if gids else None)
+        return VerbsAddress(port, gids[0] if gids else None)
     routable = [gid for gid in gids if gid.kind == ROUTABLE]
     exact = [gid for gid in routable if gid.ipv4 and gid.ipv4 == address]
     fourth = [gid for gid in routable if gid.ipv4]
     best = exact or fourth or routable or (gids if index else [])
     if not best:
         raise SpecError(f"port {port.name} has no {ROUTABLE} GID for interface {interface!r}; its GIDs: {table}")
-    return Place(port, best[0])
+    return VerbsAddress(port, best[0])
 
 
 def _gids(folder: Path) -> tuple[Gid, ...]:
-    found = []
+    gids = []
     for path in sorted((folder / "gids").glob("*"), key=lambda path: int(path.name)):
         value = _read(path)
         if value and value != NOTHING:
             attributes = folder / "gid_attrs"
-            found.append(
+            gids.append(
                 Gid(
                     int(path.name),
                     value,
@@ -172,17 +175,17 @@ def _gids(folder: Path) -> tuple[Gid, ...]:
                     _read(attributes / "ndevs" / path.name),
                 )
             )
-    return tuple(found)
+    return tuple(gids)
 
 
 def _netdevs_above(root: Path, device: str, port: int) -> list[str]:
     """Interfaces on top of an InfiniBand port, whose GIDs name none."""
-    found = []
+    names = []
     for interface in sorted((root / "net").glob("*")):
         number = _read(interface / "dev_port")
         if (interface / "device" / DEVICES / device).exists() and (not number or int(number) + 1 == port):
-            found.append(interface.name)
-    return found
+            names.append(interface.name)
+    return names
 
 
 def _read(path: Path) -> str:

@@ -15,5 +15,5 @@ def run(context: RankContext) -> None:
     if context.rank == NODE:
         quota = Quota(f"{SCRATCH}{context.launch_id}", 1, CORES)
         quota.join(0)
-        context.facts["quota"] = quota.told()
+        context.facts["quota"] = quota.report()
     sniff.run(context)

@@ -351,7 +351,7 @@ def test_nodes_that_wait_are_gone_before_their_groups_are_removed(tmp_path, monk
 
 def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
     found = core_quota.Quota("scaleproof-x", 2, 0.5, tmp_path / "absent")
-    assert not found.told()["in_effect"] and found.why
+    assert not found.report()["in_effect"] and found.why
     found.join(0)
     assert core_quota.left("scaleproof-", tmp_path) == core_quota.remove("scaleproof-x", tmp_path) == []
 
@@ -363,7 +363,7 @@ def test_groups_of_a_kernel_without_them_are_told_of(tmp_path):
 def test_a_small_share_comes_less_often_and_what_is_in_effect_is_told(tmp_path, cores, limit, told):
     (tmp_path / "cgroup.controllers").write_text("cpu")
     (tmp_path / "cgroup.subtree_control").touch()
-    assert core_quota.Quota("scaleproof-y", 1, cores, tmp_path).told()["cores"] == told
+    assert core_quota.Quota("scaleproof-y", 1, cores, tmp_path).report()["cores"] == told
     assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == limit
 
 
@@ -371,7 +371,7 @@ def test_version_two_groups_get_a_quota_per_period(tmp_path):
     (tmp_path / "cgroup.controllers").write_text("cpu")
     (tmp_path / "cgroup.subtree_control").touch()
     made = core_quota.Quota("scaleproof-y", 1, 0.25, tmp_path)
-    assert made.told() == {"cores": 0.25, "version": 2, "in_effect": True, "why": ""}
+    assert made.report() == {"cores": 0.25, "version": 2, "in_effect": True, "why": ""}
     assert (tmp_path / "scaleproof-y/node0/cpu.max").read_text() == "2500 10000"
     assert core_quota.left("scaleproof-", tmp_path) == [tmp_path / "scaleproof-y"]
 

@@ -1,5 +1,5 @@
-"""The wire between nodes, in the coordinator's own network namespace: a bridge, and a tap for every node. Nothing of it
-outlives the coordinator."""
+"""The network between guests, in the coordinator's own network namespace: a bridge, and a tap for every node. The
+kernel removes it with the coordinator."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def make(plan: GuestPlan) -> None:
 
 
 def set_link(node: int, up: bool) -> None:
-    """Pull the node's cable out of the switch, or put it back. A tap set down instead would leave the node's driver in
-    an error for good."""
+    """Unplug the node's cable from the switch, or plug it in again. A tap set down instead would leave the node's
+    driver in an error for good."""
     from pyroute2 import IPRoute
 
     with IPRoute() as route:

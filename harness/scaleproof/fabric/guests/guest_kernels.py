@@ -1,4 +1,4 @@
-"""Where the kernels of guests lie in the user's cache, and under which key. The standard library only: set-up asks
+"""Paths of the guests' kernels in the user's cache, and their keys. The standard library only: set-up uses this file
 before anything is installed."""
 
 from __future__ import annotations

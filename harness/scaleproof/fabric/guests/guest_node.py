@@ -1,5 +1,5 @@
-"""`python -m scaleproof.fabric.guests.guest_node FOLDER N`: the first process of a guest. Sets up its link, finds out
-what it gives, runs the node's command, powers off."""
+"""`python -m scaleproof.fabric.guests.guest_node FOLDER N`: the first process of a guest. Sets up its link, measures
+it, runs the node's command, powers off."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def main() -> None:
 def run(folder: Path, number: int) -> int:
     """Exit code of the node's command."""
     plan = read_plan(folder)
-    given: dict[str, str] = read_json(folder / "environment.json")
-    offset = time.time_ns() - time.monotonic_ns() - int(given.pop("real_minus_monotonic_ns"))
+    environment: dict[str, str] = read_json(folder / "environment.json")
+    offset = time.time_ns() - time.monotonic_ns() - int(environment.pop("real_minus_monotonic_ns"))
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     set_up(plan, number)
     write_json(
@@ -52,7 +52,7 @@ def run(folder: Path, number: int) -> int:
             "link": probe(folder, plan.nodes, number, plan.link_mbit, 2 * plan.link_delay_ms),
         },
     )
-    variables = given | {ADDRESS: address(number), NODE: str(number), CLOCK: str(offset)}
+    variables = environment | {ADDRESS: address(number), NODE: str(number), CLOCK: str(offset)}
     scratch = Path(variables.get("TMPDIR", "/tmp"))
     scratch.mkdir(parents=True, exist_ok=True)
     return run_program(plan.commands[number], folder / f"node-{number}.out", plan.cwd, variables)
@@ -93,13 +93,13 @@ def set_up(plan: GuestPlan, number: int) -> None:
 def shaping(plan: GuestPlan) -> list[str]:
     """Queueing of what a node sends: netem for the delay, a token bucket for the rate, the bucket inside netem where
     both are set."""
-    lines, place = [], "root"
+    lines, parent = [], "root"
     if plan.link_delay_ms:
         lines.append(f"root handle 1: netem delay {plan.link_delay_ms:g}ms limit 100000")
-        place = "parent 1:1"
+        parent = "parent 1:1"
     if plan.link_mbit:
         lines.append(
-            f"{place} handle 2: tbf rate {round(plan.link_mbit * 1e6)}bit burst {burst(plan.link_mbit)} limit {QUEUE}"
+            f"{parent} handle 2: tbf rate {round(plan.link_mbit * 1e6)}bit burst {burst(plan.link_mbit)} limit {QUEUE}"
         )
     return lines
 
@@ -108,10 +108,10 @@ def _devices() -> None:
     """No udev runs here."""
     folder = Path("/dev/infiniband")
     folder.mkdir(exist_ok=True)
-    places = [(path.name, path / "dev") for path in Path("/sys/class/infiniband_verbs").glob("uverbs*")]
-    for name, place in [*places, ("rdma_cm", Path("/sys/class/misc/rdma_cm/dev"))]:
-        if place.exists() and not (folder / name).exists():
-            major, minor = place.read_text().split(":")
+    numbers = [(path.name, path / "dev") for path in Path("/sys/class/infiniband_verbs").glob("uverbs*")]
+    for name, number in [*numbers, ("rdma_cm", Path("/sys/class/misc/rdma_cm/dev"))]:
+        if number.exists() and not (folder / name).exists():
+            major, minor = number.read_text().split(":")
             os.mknod(folder / name, 0o600 | 0o020000, os.makedev(int(major), int(minor)))
 
 

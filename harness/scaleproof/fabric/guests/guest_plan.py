@@ -1,4 +1,5 @@
-"""guests.json: which nodes a coordinator boots, on what wire, and what each of them runs; and what nodes of any kind share."""
+"""guests.json: which nodes a coordinator boots, on which network, and what each of them runs; and what nodes of any
+kind share."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from pathlib import Path
 
 FILE = "guests.json"
 REPORT = "fabric.json"
-"""What the coordinator leaves at the end: the network as it was set and as it was found, and what a capture counted."""
+"""Written by the coordinator: the network as it was set and as it was measured, and what a capture counted."""
 LINKS = "links.json"
-"""In the same folder, by anyone: node to whether its cable is in; the coordinator follows it."""
+"""Written by anyone into the same folder: node to whether its cable is plugged in; the coordinator follows it."""
 INTERFACE = "eth0"
 """Of every node; `rxe0` is soft-RoCE on it."""
 

@@ -29,7 +29,7 @@ class Guests:
         return ""
 
     def obstacle(self, guest: str = "uml") -> tuple[str, str] | None:
-        """Why no such guest can run here, and what to do; None when nothing is known to stand against it."""
+        """Why no such guest can run here, and what to do; None when no reason is known."""
         if self.interface != INTERFACE:
             return (
                 f"nodes of fabric guests have no interface {self.interface!r}",

@@ -14,7 +14,10 @@ from scaleproof.fabric.guests.guest_plan import GuestPlan
 _START = """export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 exec {program}
 """
-_KERNEL = "console=ttyS0 quiet panic=-1 tsc=reliable nokaslr mitigations=off audit=0 random.trust_cpu=on net.ifnames=0 no_timer_check"
+_KERNEL = (
+    "console=ttyS0 quiet panic=-1 tsc=reliable nokaslr mitigations=off audit=0 "
+    "random.trust_cpu=on net.ifnames=0 no_timer_check"
+)
 
 
 def boot(

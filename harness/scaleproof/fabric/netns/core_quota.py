@@ -54,8 +54,9 @@ class Quota:
         """All groups, once the nodes have ended."""
         remove(self.folder.name, self.mount)
 
-    def told(self) -> dict[str, Any]:
-        """For the record: cores of each node as the kernel was told, and whether the limit is in effect; `why` not."""
+    def report(self) -> dict[str, Any]:
+        """For the record: cores of each node as the kernel rounds them, and whether the limit is in effect; if not,
+        `why`."""
         return {
             "cores": round(self.quota_us / self.period_us, 5),
             "version": self.version,
@@ -70,17 +71,17 @@ def left(prefix: str, mount: Path = MOUNT) -> list[Path]:
 
 
 def remove(name: str, mount: Path = MOUNT) -> list[str]:
-    """Groups with this name, told in words; their processes have been killed."""
-    found = [folder / name for folder in _controllers(mount) if (folder / name).is_dir()]
+    """Remove the groups with this name, whose processes have been killed; a line for each that is gone."""
+    groups = [folder / name for folder in _controllers(mount) if (folder / name).is_dir()]
     until = time.monotonic() + REMOVED_S
-    for group in found:
+    for group in groups:
         for folder in (*group.glob("node*"), group):
             while folder.is_dir() and time.monotonic() < until:
                 with suppress(OSError):  # busy until the last process is gone
                     folder.rmdir()
                     break
                 time.sleep(0.02)
-    return [f"control group {group}" for group in found if not group.is_dir()]
+    return [f"control group {group}" for group in groups if not group.is_dir()]
 
 
 def _controllers(mount: Path) -> list[Path]:

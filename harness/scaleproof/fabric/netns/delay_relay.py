@@ -1,7 +1,7 @@
-"""A link with a delay where the kernel has no netem: a tap at either end, and a process that hands every frame over
-when its time has come.
+"""A link with a delay where the kernel has no netem: a tap at either end, and a process that forwards every frame when
+its delay is over.
 
-Frames pass in the pieces that the kernel hands down (IFF_VNET_HDR), so that one read moves up to 64 KiB."""
+Frames pass in the segments that the kernel writes to a tap (IFF_VNET_HDR), so that one read moves up to 64 KiB."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ _PR_SET_TIMERSLACK = 29
 _LONGEST = (1 << 16) + 64
 """Bytes of a piece with its header of the tap."""
 _AT_ONCE = 64
-"""Pieces taken from one end before the other is looked at."""
+"""Pieces read from one end before the other one's turn."""
 _PRIORITY = -15
 
 
 def start(ends: tuple[LinkEnd, LinkEnd], delay_ms: float, pids: list[int]) -> int:
     """Make both taps where they belong and fork the process between them, whose number is returned; it ends with the
     coordinator. RuntimeError where there are no taps."""
-    told, tell = os.pipe()
+    reading, writing = os.pipe()
     if (process := os.fork()) == 0:
         try:
-            os.close(told)
+            os.close(reading)
             taps = [_tap(end, None if end.node is None else pids[end.node]) for end in ends]
-            os.write(tell, b"+")
-            os.close(tell)
+            os.write(writing, b"+")
+            os.close(writing)
             with suppress(PermissionError):
                 os.nice(_PRIORITY)
             ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-            _pass_on(taps[0], taps[1], round(delay_ms * 1e6))
+            _forward(taps[0], taps[1], round(delay_ms * 1e6))
         except OSError as error:
             print(f"relay between {ends[0].vertex} and {ends[1].vertex}: {error}", file=sys.stderr, flush=True)
         finally:
             os._exit(1)
-    os.close(tell)
-    with os.fdopen(told, "rb") as answer:
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
         if answer.read(1) != b"+":
             raise RuntimeError(
-                f"no delay between {ends[0].vertex} and {ends[1].vertex}: this kernel has no netem, and no tap could be made"
+                f"no delay between {ends[0].vertex} and {ends[1].vertex}: "
+                "this kernel has no netem, and no tap could be made"
             )
     return process
 
@@ -82,14 +83,14 @@ def _tap(end: LinkEnd, process: int | None) -> int:
     return tap
 
 
-def _pass_on(one: int, other: int, delay_ns: int) -> None:
-    """Never returns by itself. A piece that its end does not take is lost, as on a full link."""
-    queues: dict[int, tuple[int, deque[tuple[int, bytes]]]] = {one: (other, deque()), other: (one, deque())}
+def _forward(left: int, right: int, delay_ns: int) -> None:
+    """Never returns by itself. A piece that an end refuses is lost, as on a full link."""
+    queues: dict[int, tuple[int, deque[tuple[int, bytes]]]] = {left: (right, deque()), right: (left, deque())}
     clock = time.monotonic_ns
     while True:
         due = min((waiting[0][0] for _, waiting in queues.values() if waiting), default=None)
         # select keeps time to the microsecond, epoll to the millisecond
-        ready = select.select([one, other], (), (), None if due is None else max(due - clock(), 0) / 1e9)[0]
+        ready = select.select([left, right], (), (), None if due is None else max(due - clock(), 0) / 1e9)[0]
         for source in ready:
             waiting = queues[source][1]
             with suppress(BlockingIOError):

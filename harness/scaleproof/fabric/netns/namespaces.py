@@ -1,4 +1,4 @@
-"""What Linux gives to take processes apart, by the C library: namespaces and mounts."""
+"""Linux namespaces and mounts, by the C library."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fork_into(flags: int, main: Callable[[], None]) -> int:
 
 
 def enter(file: int) -> None:
-    """Join the namespace that an open file of /proc/PID/ns stands for."""
+    """Join the namespace of an open file of /proc/PID/ns."""
     _check(_libc.setns(file, 0), "setns")
 
 
@@ -64,13 +64,13 @@ def mount(kind: str, at: Path, options: str = "") -> None:
 
 
 def bind(what: Path, at: Path) -> None:
-    """The same file or folder, with all that is mounted below it, in a second place."""
+    """Show a file or folder, with all that is mounted below it, at a second path as well."""
     _mount(str(what), at, None, _BIND | _RECURSIVE)
 
 
 def furnish(host: str, names: dict[str, str], kept: Path) -> None:
     """What belongs to a node alone, in its new namespaces: host name, /proc, /sys, memory files, and names that are
-    looked up in one file only (`names`: addresses by name). `kept`: a folder that is seen as before wherever it lies.
+    looked up in one file only (`names`: addresses by name). `kept`: a folder that stays visible at its path.
     """
     socket.sethostname(host)
     keep_mounts_private()

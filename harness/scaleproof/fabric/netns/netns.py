@@ -41,8 +41,7 @@ class Netns:
         return ""
 
     def obstacle(self, cluster: Cluster | None = None) -> tuple[str, str] | None:
-        """Why no such nodes, or not this cluster of them, can be made here, and what to do; None when nothing is known
-        to stand against it."""
+        """Why such nodes, or this cluster of them, cannot be made here, and what to do; None when no reason is known."""
         try:
             return self._obstacle(cluster)
         except subprocess.TimeoutExpired:
@@ -58,7 +57,10 @@ class Netns:
         if missing := [name for name in ("unshare", "ip", "tc") if shutil.which(name, path=path) is None]:
             return f"no program {', '.join(missing)}", "type `apt-get install iproute2 util-linux`"
         if why := _failure(path, _TRIAL):
-            advice = "run as root (in a container with --cap-add SYS_ADMIN --cap-add NET_ADMIN), or use fabric `simulated`, which needs none"
+            advice = (
+                "run as root (in a container with --cap-add SYS_ADMIN --cap-add NET_ADMIN), "
+                "or use fabric `simulated`, which needs none"
+            )
             return f"nodes of namespaces cannot be made: {why}", advice
         if cluster is None:
             return None
@@ -76,13 +78,16 @@ class Netns:
 
 @cache
 def _failure(path: str, trial: tuple[str, ...]) -> str:
-    """What the first of these commands that fails in fresh namespaces says; empty when none does. TimeoutExpired, which
-    is not remembered, when they take too long."""
+    """The error of the first of these commands that fails in fresh namespaces; empty when none does. TimeoutExpired,
+    which is not cached, when they take too long."""
     command = unshared(OWN_MOUNTS, ["sh", "-c", " && ".join(trial)])
-    said = subprocess.run(
+    trial_run = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=TRIAL_S, env={**os.environ, "PATH": path}
     )
-    return (said.stderr.strip().splitlines() or [f"ended with {said.returncode}"])[-1][:120] if said.returncode else ""
+    if trial_run.returncode == 0:
+        return ""
+    lines = trial_run.stderr.strip().splitlines() or [f"ended with {trial_run.returncode}"]
+    return lines[-1][:120]
 
 
 def coordinator_command(folder: Path, module: str = COORDINATOR) -> list[str]:

@@ -87,7 +87,7 @@ class NamespaceCoordinator(LaunchCoordinator):
                 {"ends": list(link.ends), "mbit": link.mbit, "delay_ms": link.delay_ms} for link in self.network.links
             ],
             "delayed_by": ("netem" if self.netem else "relay") if delayed else None,
-            "quota": self.quota and self.quota.told(),
+            "quota": self.quota and self.quota.report(),
             "found": [node and node["link"] for node in reports],
             "booted_s": [node and node["booted_s"] for node in reports],
             "moved": [report and self._moved(node, report) for node, report in zip(self.nodes, reports, strict=True)],

@@ -25,7 +25,7 @@ from scaleproof.fabric.topology import EmulatedNetwork
 from scaleproof.spec.cluster import node_name
 
 Command = Callable[[int], int]
-"""What a node runs, in its first process: its number to an exit code."""
+"""What a node runs in its first process: from its number to an exit code."""
 CONGESTION = "cubic"
 """Of TCP between nodes, where this kernel has it: what Linux machines have by default; the host's own choice may pace
 by a queue that is not there."""
@@ -34,13 +34,13 @@ SETTINGS = {
     "ipv4/fib_multipath_hash_policy": "1",
     "ipv4/tcp_congestion_control": CONGESTION,
 }
-"""Below /proc/sys/net. An answer may come by another link than the question took; connections, not peers, are spread
+"""Below /proc/sys/net. A reply may arrive by another link than the request left by; connections, not peers, are spread
 over parallel links."""
 SEND_BUFFER, RECEIVE_BUFFER = (16 << 10, 4 << 20), (128 << 10, 6 << 20)
 """Bytes that a socket of TCP holds at first and at most, whatever this machine has: Linux's defaults (kernel
 documentation, networking/ip-sysctl)."""
 LEAST_SEND, LEAST_RECEIVE = 16 << 10, 32 << 10
-"""Of the latter, once shrunken: frames are not, and some must fit."""
+"""Least of the second value under `shrink`: frames do not shrink, and some must fit."""
 
 
 class CoordinatorState(Protocol):
@@ -113,8 +113,8 @@ def measure_link(folder: Path, network: EmulatedNetwork, number: int) -> dict[st
 
 
 def run(folder: Path, plan: NamespacePlan, number: int) -> int:
-    """The command of a plan that names one per node; its output goes to node-N.out. A node without one runs what others
-    ask for."""
+    """The command that a plan has for this node; its output goes to node-N.out. A node without one runs the commands
+    that others request by node_shell."""
     if not plan.commands[number]:
         return node_shell.serve(node_name(number))
     return run_program(plan.commands[number], folder / f"node-{number}.out", plan.cwd, dict(os.environ))
@@ -137,7 +137,7 @@ def congestion() -> str:
 
 
 def buffers(shrink: float) -> dict[str, str]:
-    """Settings by which a socket holds as large a part of a shrunken message as it holds of a whole one."""
+    """Settings by which a socket holds the same share of a shrunken message as of a whole one."""
     send, receive = (
         max(round(SEND_BUFFER[1] / shrink), LEAST_SEND),
         max(round(RECEIVE_BUFFER[1] / shrink), LEAST_RECEIVE),

@@ -1,4 +1,4 @@
-"""The first process of a node made of namespaces: forked by its coordinator, it waits there until its links are made."""
+"""The first process of a node made of namespaces. Its coordinator forks it; it waits until its links are made."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ class NodeProcess:
 
 
 def fork_node(main: Callable[[Callable[[], None]], None]) -> NodeProcess:
-    """Fork into a network, host name, IPC, mounts and process numbers of its own. `main` is what the node does; it never
-    returns, and its argument is a function that waits for the links. OSError when the kernel refuses."""
+    """Fork into a network, host name, IPC, mounts and process numbers of its own. OSError when the kernel refuses.
+
+    `main` is what the node does; it never returns, and its argument is a function that waits for the links."""
     reading, writing = os.pipe()
 
     def wait_for_links() -> None:

@@ -1,27 +1,27 @@
-"""Which nodes look at the rate of their way to the next one, before anything is measured, all at the same time: none
-whose finding would be another's doing."""
+"""Which nodes measure the rate of their route to the next node before a launch. They do so at the same time, so none is
+chosen whose stream would slow another one down."""
 
 from __future__ import annotations
 
 from scaleproof.fabric.topology import EmulatedNetwork
 
 TOGETHER_MBIT = 2000
-"""What all of them may send at once; one may be above it."""
+"""Limit of what all of them send together; a single one may exceed it."""
 SLOW_MBIT = 10
-"""Below this rate answers to one stream wait behind another one the other way."""
+"""Below this rate acknowledgements of a stream wait behind another stream in the opposite direction."""
 LEAST_MBIT = 0.2
-"""Below this rate TCP sends again what only waits its turn: nobody looks."""
+"""Below this rate TCP sends segments again that only wait in a queue: no node measures it."""
 
 
 def slowest(network: EmulatedNetwork, number: int, to: int) -> float | None:
-    """Mbit/s of the slowest link of a way; None: none has a rate."""
+    """Mbit/s of the slowest link of a route; None: none has a rate."""
     return min((link.mbit for link in network.route_links(number, to) if link.mbit), default=None)
 
 
 def rate_probers(network: EmulatedNetwork) -> set[int]:
-    """Nodes whose ways share no link in the same direction, and none at all where one of the two is slow; together they
-    send TOGETHER_MBIT."""
-    found, entered, links, slow, together = set[int](), set[tuple[int, str]](), set[int](), set[int](), 0.0
+    """Nodes whose routes share no link in the same direction, and no link at all where one of the two is slow; together
+    they send at most TOGETHER_MBIT."""
+    chosen, entered, links, slow, together = set[int](), set[tuple[int, str]](), set[int](), set[int](), 0.0
     nodes = network.cluster.nodes
     for number in range(nodes):
         steps, mbit = (
@@ -29,11 +29,11 @@ def rate_probers(network: EmulatedNetwork) -> set[int]:
             slowest(network, number, (number + 1) % nodes),
         )
         own = {link for link, _ in steps}
-        if mbit is None or mbit < LEAST_MBIT or (found and together + mbit > TOGETHER_MBIT):
+        if mbit is None or mbit < LEAST_MBIT or (chosen and together + mbit > TOGETHER_MBIT):
             continue
         if steps & entered or own & (links if mbit < SLOW_MBIT else slow):
             continue
-        found.add(number)
+        chosen.add(number)
         entered, links, together = entered | steps, links | own, together + mbit
         slow |= own if mbit < SLOW_MBIT else set()
-    return found
+    return chosen

@@ -15,8 +15,8 @@ from scaleproof.fabric.topology import EmulatedNetwork, LinkEnd, NextHop, Route
 from scaleproof.spec.cluster import Link
 
 MTU = 1500
-# Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds (preamble,
-# check sum, gap: 24 bytes).
+# Bytes of the largest frame as the kernel counts it: with its Ethernet header, without what only the line adds
+# (preamble, check sum, gap: 24 bytes).
 FRAME = MTU + 14
 # What a shaped link may send at once: so much of a second at its rate, and two frames at the least.
 BURST_S = 0.001

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.fabric.verbs import Place
+from scaleproof.fabric.verbs import VerbsAddress
 from scaleproof.transports._allocator import Allocator
 from scaleproof.transports.verbs.device_errors import DeviceMissing, MemlockTooSmall
 
@@ -62,7 +62,7 @@ class Device:
     """Everything of a rank that belongs to no single peer. `completions`: how many can be outstanding over all queue
     pairs. `close` is idempotent."""
 
-    def __init__(self, place: Place, region_bytes: int) -> None:
+    def __init__(self, place: VerbsAddress, region_bytes: int) -> None:
         self.place = place
         self.verbs = verbs = library()
         self._open: list[Any] = []
@@ -140,7 +140,7 @@ def free_bytes(ranks: int) -> int:
     return min(physical // 4 // ranks, 1 << 30)
 
 
-def _opened(verbs: SimpleNamespace, place: Place) -> Any:
+def _opened(verbs: SimpleNamespace, place: VerbsAddress) -> Any:
     try:
         return verbs.Context(name=place.port.device)
     except verbs.Error as error:
