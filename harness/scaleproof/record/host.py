@@ -1,5 +1,7 @@
-"""The machine as a process finds it: read once per process, from the kernel's own files. What the machine does not tell
-is None and named with its reason."""
+"""The machine as a process sees it, read once per process. What cannot be read is None, with the reason.
+
+Memory comes from psutil. Kernel files are read for what psutil does not have: processor flags, microcode and cache,
+governor and driver of the frequency, SMT, NUMA nodes, clock source, huge pages, and limits of the control group."""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ import platform
 import re
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from scaleproof.record.cgroups import limits
 
@@ -41,22 +45,22 @@ _OF_CPUINFO = {
 
 @functools.cache
 def host() -> dict[str, Any]:
-    """Facts that stay as they are while this process lives. `not_readable`: name to why. Sizes in MiB where the name
+    """Facts that do not change while this process lives. `not_readable`: reason by name. Sizes in MiB where the name
     says so."""
     missing: dict[str, str] = {}
     found: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(), "cores": cores()}
     found |= {name: _cpuinfo(names, name, missing) for name, names in _OF_CPUINFO.items()}
     found["cpu"] = cpu_model()
     found["memory_mib"] = memory_mib()
-    found["swap_mib"] = meminfo("SwapTotal")
+    found["swap_mib"] = psutil.swap_memory().total >> 20
     nodes = sorted(Path("/sys/devices/system/node").glob("node[0-9]*"))
     found["numa_nodes"] = len(nodes) or 1
     found["numa"] = {node.name: _read(str(node / "cpulist"), f"numa.{node.name}", missing) for node in nodes}
-    found |= {name: _chosen(_read(path, name, missing)) for name, path in _FILES.items()}
+    found |= {name: _selected(_read(path, name, missing)) for name, path in _FILES.items()}
     found["shared_memory_mib"] = _size_mib("/dev/shm", missing)
     found["cgroup"] = limits()
     missing |= {
-        f"cgroup.{name}": "no control group file tells it"
+        f"cgroup.{name}": "no file of the control group has it"
         for name, value in found["cgroup"].items()
         if value == "not readable"
     }
@@ -64,7 +68,7 @@ def host() -> dict[str, Any]:
 
 
 def boot_id() -> str:
-    """Of this boot of this kernel: processes with the same one share a machine."""
+    """Id of this boot of this kernel: processes with the same id share a machine."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.exists() else platform.node()
 
@@ -75,7 +79,7 @@ def cores() -> int:
 
 
 def usable_cores() -> float:
-    """Cores that this process may use: its affinity, or the quota of its control group where that is less."""
+    """Cores that this process may use: those of its affinity, or the quota of its control group if that is less."""
     quota = limits()["cpu_max"]
     return min(float(cores()), quota) if isinstance(quota, float) else float(cores())
 
@@ -87,20 +91,17 @@ def cpu_model() -> str:
 
 def memory_mib() -> int:
     """Memory of the machine."""
-    return meminfo("MemTotal")
+    return int(psutil.virtual_memory().total) >> 20
 
 
-def meminfo(name: str) -> int:
-    """A line of /proc/meminfo in MiB; 0 where there is none."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith(name + ":"):
-            return int(line.split()[1]) // 1024
-    return 0
+def available_mib() -> int:
+    """Memory that can be allocated without swapping."""
+    return int(psutil.virtual_memory().available) >> 20
 
 
 @functools.cache
 def _first_processor() -> dict[str, str]:
-    """Lines about the first processor; those of the others are the same but for numbers that change."""
+    """Lines of /proc/cpuinfo about the first processor; those of the others differ only in numbers that change."""
     values: dict[str, str] = {}
     with Path("/proc/cpuinfo").open() as lines:
         for line in lines:
@@ -120,11 +121,10 @@ def _cpuinfo(names: tuple[str, ...], as_name: str, missing: dict[str, str]) -> s
 
 def _size_mib(folder: str, missing: dict[str, str]) -> int | None:
     try:
-        found = os.statvfs(folder)
+        return int(psutil.disk_usage(folder).total) >> 20
     except OSError as error:
         missing["shared_memory_mib"] = f"{folder}: {error.strerror}"
         return None
-    return found.f_blocks * found.f_frsize >> 20
 
 
 def _read(path: str, name: str, missing: dict[str, str]) -> str | None:
@@ -135,7 +135,7 @@ def _read(path: str, name: str, missing: dict[str, str]) -> str | None:
         return None
 
 
-def _chosen(text: str | None) -> str | None:
-    """The word in brackets of a kernel's list of choices."""
-    found = re.search(r"\[([\w+]+)\]", text or "")
-    return found.group(1) if found else text
+def _selected(text: str | None) -> str | None:
+    """The word in brackets of a list of choices, as the kernel marks the selected one; else the text."""
+    selected = re.search(r"\[([\w+]+)\]", text or "")
+    return selected.group(1) if selected else text

@@ -1,5 +1,9 @@
-"""What changes while a machine works and slows it down: other work, a hypervisor, heat, a quota, a lower clock; read
-outside timed samples."""
+"""What can slow a machine down while it works: other work, a hypervisor, heat, a quota, a lower clock. Read outside of
+timed samples.
+
+Memory and temperature come from psutil. Kernel files are read for what psutil does not have: ticks by core number
+(psutil's list has no numbers, and cores can be offline), time that threads waited for a core, energy counters, thermal
+throttling, quotas, and the clock of one core without reading those of all."""
 
 from __future__ import annotations
 
@@ -11,8 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from scaleproof.record.cgroups import throttled
-from scaleproof.record.host import meminfo
+from scaleproof.record.host import available_mib
 
 _CPU = Path("/sys/devices/system/cpu")
 _POWER = Path("/sys/class/powercap")
@@ -21,13 +27,13 @@ HZ = os.sysconf("SC_CLK_TCK")
 
 
 def load() -> dict[str, Any]:
-    """The machine and this process's own part in it: load average, free MiB, processor time in ticks since boot (all,
+    """The machine and the part of it that this process uses: load average, free MiB, processor time in ticks since boot (all,
     idle, stolen by a hypervisor), processor seconds of this process and its ended children, hottest sensor in degrees
     Celsius, thermal throttling events, `energy`, and `pace`."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "load_1min": os.getloadavg()[0],
-        "free_mib": meminfo("MemAvailable"),
+        "free_mib": available_mib(),
         "own_cpu_s": round(own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, 3),
         "temperature_c": hottest(),
         "thermal_throttles": _thermal_throttles(),
@@ -37,9 +43,9 @@ def load() -> dict[str, Any]:
 
 
 def pace() -> dict[str, Any]:
-    """What one rank sees at the ends of its timed region (a fraction of a millisecond): MHz of the core it runs on, how
-    its control group was throttled, ticks of the cores that it may use since boot, of these the idle ones, and ns for
-    which its threads waited for a core (None where the kernel does not count)."""
+    """What one rank reads at both ends of its timed region (a fraction of a millisecond): MHz of the core it runs on,
+    throttling of its control group, ticks since boot of the cores that it may use and how many of them were idle, and
+    how many ns its threads waited for a core (None where the kernel does not count)."""
     return {"mhz": _mhz(), "throttled": throttled(), **ticks(), "queued_ns": queued_ns(), "at_ns": time.monotonic_ns()}
 
 
@@ -58,7 +64,7 @@ def ticks() -> dict[str, int | None]:
 
 
 def queued_ns() -> int | None:
-    """For how long threads of this process that live were ready to run and had no core."""
+    """Time for which the living threads of this process were ready to run and had no core."""
     try:
         return sum(int(path.read_text().split()[1]) for path in Path("/proc/self/task").glob("*/schedstat"))
     except (OSError, ValueError, IndexError):
@@ -66,23 +72,14 @@ def queued_ns() -> int | None:
 
 
 def hottest() -> float | None:
-    """The highest temperature that any thermal zone or sensor tells; None where there is none."""
-    values = [_number(path) for path in _sensors()]
-    known = [value / 1000 for value in values if value is not None]
-    return max(known, default=None)
-
-
-@functools.cache
-def _sensors() -> list[Path]:
-    return [
-        *Path("/sys/class/thermal").glob("thermal_zone*/temp"),
-        *Path("/sys/class/hwmon").glob("hwmon*/temp*_input"),
-    ]
+    """The highest temperature of any sensor, degrees Celsius; None where there is no sensor."""
+    sensors = psutil.sensors_temperatures().values()
+    return max((reading.current for readings in sensors for reading in readings), default=None)
 
 
 def energy() -> dict[str, dict[str, int]] | None:
-    """Of each processor package (its powercap zone) the energy counter in µJ and where it starts anew; None where none
-    can be read."""
+    """Energy counter of each processor package (a powercap zone) in µJ, and the value at which it wraps around; None
+    where no counter can be read."""
     found = {
         zone.name: {"uj": _number(zone / "energy_uj"), "range_uj": _number(zone / "max_energy_range_uj")}
         for zone in _packages()
@@ -96,8 +93,8 @@ def energy() -> dict[str, dict[str, int]] | None:
 
 
 def power_w(before: Mapping[str, Any], after: Mapping[str, Any], seconds: float) -> float | None:
-    """Mean power of all packages between two readings of `load`, in W; None where it was not readable. A counter may
-    have started anew once."""
+    """Mean power of all packages between two readings of `load`, in W; None where it was not readable. Correct if each
+    counter wrapped around at most once."""
     first, last = before.get("energy") or {}, after.get("energy") or {}
     used = [(last[name]["uj"] - first[name]["uj"]) % last[name]["range_uj"] for name in first.keys() & last.keys()]
     return sum(used) / 1e6 / seconds if used and seconds > 0 else None
@@ -117,15 +114,14 @@ def _throttle_counters() -> list[Path]:
 
 
 def _thermal_throttles() -> int | None:
-    """Sum over cores of how often the processor slowed itself down because of heat; None where the kernel does not
-    count it."""
+    """How often the cores slowed themselves down because of heat, in total; None where the kernel does not count."""
     counts = [_number(path) for path in _throttle_counters()]
     return sum(count for count in counts if count is not None) if counts else None
 
 
 def _mhz() -> float | None:
-    """Of the core that this thread runs on; a virtual machine often tells a constant."""
-    core = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[36])
+    """Clock of the core that this process runs on; in a virtual machine often a constant."""
+    core = psutil.Process().cpu_num()
     scaled = _number(_CPU / f"cpu{core}" / "cpufreq" / "scaling_cur_freq")
     if scaled is not None:
         return scaled / 1000

@@ -1,4 +1,6 @@
-"""What /proc tells of another process: its state, the processor time of it and its descendants, what it read from disk."""
+"""Another process: its state, processor time of it and of its descendants, bytes it read from disk.
+
+State and processor time of a thread come from /proc, since psutil has no state of a thread."""
 
 from __future__ import annotations
 
@@ -9,18 +11,18 @@ import psutil
 
 
 def process_state(pid: int, thread: int | None = None) -> tuple[str, float]:
-    """From /proc/PID/stat the letter R, S, D, T, Z, ... and the processor time in s, of one thread when it is named;
-    ('', 0) when there is none such."""
-    place = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
+    """The letter of /proc/PID/stat (R, S, D, T, Z, ...) and the processor time in s, of one thread if it is named;
+    ('', 0) where there is no such process or thread."""
+    path = f"/proc/{pid}/stat" if thread is None else f"/proc/{pid}/task/{thread}/stat"
     try:
-        fields = Path(place).read_text().rpartition(")")[2].split()
+        fields = Path(path).read_text().rpartition(")")[2].split()
     except OSError:
         return "", 0.0
     return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def family_s(pid: int) -> float:
-    """Processor time in s of a process's descendants, those that it has waited for included."""
+    """Processor time in s of a process's descendants, including those that ended and that it has waited for."""
     try:
         process = psutil.Process(pid)
         waited = process.cpu_times()
@@ -32,8 +34,8 @@ def family_s(pid: int) -> float:
 
 
 def disk_bytes(pid: int) -> int:
-    """Bytes that a process read from storage; 0 where the kernel does not tell."""
+    """Bytes that a process read from storage; 0 where the kernel does not count or show them."""
     try:
-        return int(Path(f"/proc/{pid}/io").read_text().partition("\nread_bytes: ")[2].split("\n")[0])
-    except (OSError, ValueError):
+        return int(psutil.Process(pid).io_counters().read_bytes)
+    except (psutil.Error, OSError, RuntimeError):
         return 0

@@ -259,7 +259,7 @@ def test_memory_cores_disk_and_locked_memory(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(machine_preflight, "memory_left", lambda: 10 * MB)
     assert machine_preflight.memory(case).passed is False
     monkeypatch.setattr(machine_preflight, "memory_left", lambda: None)
-    monkeypatch.setattr(machine_preflight, "meminfo", lambda name: 1)
+    monkeypatch.setattr(machine_preflight, "available_mib", lambda: 1)
     assert machine_preflight.memory(case).passed and machine_preflight.memory(case).advice
     assert machine_preflight.disk(tmp_path / "none", [case]).passed
     monkeypatch.setattr(machine_preflight, "RECORD_BYTES", 1 << 60)

@@ -14,7 +14,7 @@ from scaleproof.calibrate.sniffing.ring import Ring
 from scaleproof.calibrate.sniffing.workers import Workers
 from scaleproof.core.context import RankContext
 from scaleproof.record.cgroups import memory_left
-from scaleproof.record.host import boot_id, meminfo
+from scaleproof.record.host import available_mib, boot_id
 
 REPETITIONS, WARMUP = 9, 1
 """9 give an interval that leaves out the fastest and the slowest."""
@@ -43,7 +43,7 @@ def run(context: RankContext) -> None:
 
 def _room(cores: int) -> int:
     """Bytes that a core may copy here at a time."""
-    free, left = meminfo("MemAvailable") << 20, memory_left()
+    free, left = available_mib() << 20, memory_left()
     return min(LARGEST, (free if left is None else min(free, left)) // (PARTS * cores))
 
 

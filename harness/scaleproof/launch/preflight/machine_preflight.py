@@ -14,7 +14,7 @@ from scaleproof.core.recorder import EVENT_DTYPE, GROW
 from scaleproof.launch.nodes.allocated_nodes import Site
 from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.record.cgroups import memory_left
-from scaleproof.record.host import meminfo, memory_mib, usable_cores
+from scaleproof.record.host import available_mib, memory_mib, usable_cores
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.estimate import estimate
@@ -48,7 +48,7 @@ def memory(case: AnyCase, site: Site | None = None) -> PreflightCheck:
     needed, left = estimate(case, {}).nbytes, memory_left()
     if site is not None:
         needed = needed * max(map(len, site.ranks)) // case.ranks
-    everything, free = memory_mib() << 20, meminfo("MemAvailable") << 20
+    everything, free = memory_mib() << 20, available_mib() << 20
     if left is not None:
         everything, free = min(everything, left), min(free, left)
     message = (
