@@ -130,7 +130,7 @@ def test_a_changed_tree_is_kept_once_with_secrets_masked(tmp_path: Path, monkeyp
         ["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"],
     ):
         subprocess.run(["git", "-C", tree, *words], check=True)
-    monkeypatch.setattr(difference, "_ROOT", tree)
+    monkeypatch.setattr(difference, "PROJECT", tree)
     monkeypatch.setattr(difference, "_PATHS", ("harness", "suites"))
     difference.difference.cache_clear()
     assert difference.keep_difference(results) is None
