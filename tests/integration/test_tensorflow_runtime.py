@@ -127,7 +127,7 @@ def test_a_limit_below_a_chunk_is_named_before_anything_is_sent(monkeypatch: pyt
     monkeypatch.setattr(grpc, "OPTIONS", (("grpc.max_receive_message_length", 4096),))
 
     def body(context: RankContext) -> None:
-        with pytest.raises(MessageTooLarge, match="4096 bytes per message; take smaller chunks"):
+        with pytest.raises(MessageTooLarge, match="4096 bytes per message; use smaller chunks"):
             grpc.Grpc.connect(context)
 
     assert run_ranks(parse_case(TWO | {"transport": "grpc", "collective": "ring"}), body) == ["", ""]

@@ -206,7 +206,7 @@ class Ranks:
         if step.kind in ("stage_in", "stage_out"):
             slot = self.slots[rank][step.segment % len(self.slots[rank])]
             for at in range(shape.size(step.segment)):
-                place = shape.place(step.segment, at)
+                place = shape.position(step.segment, at)
                 if step.kind == "stage_in":
                     slot[at] = self.buffers[rank, place]
                 else:
@@ -226,7 +226,7 @@ class Ranks:
         if self.staged[rank]:
             slots = self.slots[rank]
             return slots[step.segment % len(slots)][step.start : step.stop]
-        first = self.plans[rank].shape.place(step.segment, step.start)
+        first = self.plans[rank].shape.position(step.segment, step.start)
         return self.buffers[rank, first : first + step.stop - step.start]
 
 

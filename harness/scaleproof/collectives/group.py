@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def open_group(context: RankContext) -> Collectives:
-    """Connects the transport of the context's case; the case's algorithm, where it names one, runs over its sends and
-    receives."""
+    """Connect the transport of the context's case. Where the case names an algorithm of ours, it runs over the
+    transport's sends and receives."""
     name = context.case.transport
     if name is None:
         raise TransportError("this case has no transport")
@@ -45,9 +45,8 @@ class Group:
     ) -> None:
         registry.entry("collective", algorithm.partition("/")[0])
         self._trace = trace
-        if trace is not None and not isinstance(
-            cast(object, transport), Subset
-        ):  # a part's messages are those of the whole, which traces them
+        # A part's messages are those of the whole transport, which traces them.
+        if trace is not None and not isinstance(cast(object, transport), Subset):
             transport = cast(PointToPoint, TracedTransport(transport, trace))
         self.transport = transport
         self.algorithm = algorithm
@@ -65,14 +64,13 @@ class Group:
         self._calls: deque[_Call] = deque()
 
     def part(self, members: Sequence[int]) -> Group:
-        """Collectives over some ranks only, which count what they send by themselves too. All ranks call it at the same
-        time, each for the part that it is in. Calls of the whole and of its parts run in the one order in which they
-        were made: messages between two ranks bear no mark of their group."""
-        found = Group(
-            subset(self.transport, members), self.algorithm.partition("/")[0], self._post, self._trace
-        )  # a part knows no nodes
-        found._calls = self._calls
-        return found
+        """Collectives over some ranks only, with their own traffic counts. All ranks call it at the same time, each for
+        its own part. Calls of the whole and of its parts run in the order in which they were made, since a message does
+        not say to which group it belongs."""
+        algorithm = self.algorithm.partition("/")[0]  # without the number of nodes, which a part does not have
+        group = Group(subset(self.transport, members), algorithm, self._post, self._trace)
+        group._calls = self._calls
+        return group
 
     def allocate(self, nbytes: int) -> Array:
         """See Transport.allocate."""
@@ -84,20 +82,20 @@ class Group:
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
         """See Collectives.reduce_scatter."""
-        self._expect(
+        self._require(
             source.size == target.size * self.world_size and source.dtype == target.dtype,
             "source must hold world_size times the target's elements",
         )
-        self._expect_type(source)
+        self._require_dtype(source)
         return self._submit("reduce_scatter", self._reduce_scatter(source, target))
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
-        self._expect(
+        self._require(
             target.size == source.size * self.world_size and source.dtype == target.dtype,
             "target must hold world_size times the source's elements",
         )
-        self._expect_type(source)
+        self._require_dtype(source)
         return self._submit("all_gather", self._all_gather(source, target))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
@@ -119,16 +117,14 @@ class Group:
         self.transport.close()
 
     def _start(self, name: Operation, buffer: Array, reduction: ReduceOperation, root: int = 0) -> Handle:
-        self._expect(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")
-        self._expect_type(buffer)
+        self._require(buffer.ndim == 1 and buffer.flags.c_contiguous, "a buffer must be flat and C-contiguous")
+        self._require_dtype(buffer)
         return self._submit(name, self._run(name, buffer, reduction, root))
 
     def _run(self, name: Operation, work: Array, reduction: ReduceOperation = "sum", root: int = 0) -> Iterator[Handle]:
-        return (
-            iter(())
-            if self.world_size == 1 or work.size == 0
-            else self._engine.run(self.algorithm, name, work, reduction, root)
-        )
+        if self.world_size == 1 or work.size == 0:
+            return iter(())
+        return self._engine.run(self.algorithm, name, work, reduction, root)
 
     def _reduce_scatter(self, source: Array, target: Array) -> Iterator[Handle]:
         work = self._work(source)
@@ -149,7 +145,7 @@ class Group:
         return work[self.rank * size : (self.rank + 1) * size]
 
     def _work(self, like: Array) -> Array:
-        """A scratch for the call that runs: only one does."""
+        """A scratch buffer like another one; only one call runs at a time."""
         if self._scratch.nbytes < like.nbytes:
             self._scratch = self.allocate(like.nbytes)
         return self._scratch[: like.nbytes].view(like.dtype)
@@ -162,25 +158,25 @@ class Group:
         call.test()
         return call
 
-    def _expect_type(self, buffer: Array) -> None:
+    def _require_dtype(self, buffer: Array) -> None:
         if buffer.dtype not in self._dtypes:
-            known = ", ".join(sorted(self.capabilities.dtypes))
-            raise TransportError(f"{self.capabilities.library} does not take {buffer.dtype.name}; it takes {known}")
+            valid = ", ".join(sorted(self.capabilities.dtypes))
+            raise TransportError(f"{self.capabilities.library} does not take {buffer.dtype.name}; it takes {valid}")
 
-    def _expect(self, fits: bool, message: str) -> None:
-        if not fits:
+    def _require(self, holds: bool, message: str) -> None:
+        if not holds:
             raise TransportError(message)
 
 
 class _Call:
-    """Handle of one collective: the handles of its steps, one after the other, after all earlier calls. A failed call
-    fails all later ones alike."""
+    """Handle of one collective: it runs the handles of its steps one after the other, after all earlier calls. When a
+    call fails, all later calls fail in the same way."""
 
     def __init__(self, queue: deque[_Call], steps: Iterator[Handle], post: Post | None) -> None:
         self._queue = queue
         self._post = post
         self._steps = steps
-        self._waiting: Handle = Done()
+        self._step: Handle = Done()
         self._failed: TransportError | None = None
         self._done = False
 
@@ -196,25 +192,25 @@ class _Call:
                 first.block()
 
     def block(self) -> None:
-        """Wait for the step that this call stands at."""
-        self._waiting.wait()
+        """Wait for the current step."""
+        self._step.wait()
 
     def advance(self) -> bool:
-        """Go as far as possible without blocking; True when the call is done, and then it leaves the queue."""
+        """Make progress without blocking; True when the call is done and has left the queue."""
         if self._failed is not None:
             raise self._failed
         try:
-            while self._waiting.test():
-                following = next(self._steps, None)
-                if following is None:
+            while self._step.test():
+                next_step = next(self._steps, None)
+                if next_step is None:
                     self._done = True
                     self._queue.popleft()
                     if self._post:
                         self._post.left()
                     return True
-                self._waiting = following
+                self._step = next_step
         except TransportError as error:
-            # A generator that raised is at its end, which must not pass for success.
+            # A generator that raised is exhausted, which must not look like success.
             self._failed = error
             raise
         return False

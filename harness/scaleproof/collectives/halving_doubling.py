@@ -1,9 +1,9 @@
 """Recursive halving and recursive doubling (Rabenseifner; MPICH's form for any world size): 2 lg p rounds,
 bandwidth-optimal for p = 2^k.
 
-When p is no power of two, the first 2r ranks (r = p - 2^k) pair up: the even one of a pair hands its part to the odd
-one before and gets the result after. What is left are 2^k core ranks; core v stands for the blocks of one or two real
-ranks, which are adjacent.
+When p is not a power of two, the first 2r ranks (r = p - 2^k) form pairs: the even rank of a pair sends its part to the
+odd rank first and receives the result at the end. This leaves 2^k core ranks. Core v stands for the blocks of one rank
+or of two adjacent ranks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from scaleproof.collectives.message_schedule import Action, Message, bound, involved
 
 Edge = Callable[[int], int]
-"""First element of core v's part; Edge(2^k) is the count."""
+"""First element of core v's part; of 2^k, the count."""
 
 
 def all_reduce(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:
@@ -104,12 +104,12 @@ def _core(world_size: int) -> tuple[int, int]:
 
 
 def _first(v: int, extra: int) -> int:
-    """The first real rank that core v stands for."""
+    """The first rank that core v stands for."""
     return 2 * v if v < extra else v + extra
 
 
 def _real(v: int, extra: int) -> int:
-    """The real rank that plays core v."""
+    """The rank that acts as core v."""
     return 2 * v + 1 if v < extra else v + extra
 
 

@@ -1,121 +1,128 @@
-"""Hierarchical: rings inside the nodes, rings between equal places of all nodes on the share of that place, rings
-inside. The m ranks of a node together send to other nodes what one rank of a ring over nodes would, and each of them an
-m-th of it.
+"""Hierarchical: rings inside the nodes, rings between the ranks with the same local rank on all nodes, rings inside.
 
-`nodes` nodes of m = p/nodes neighbouring ranks each; on one node, or with one rank on each, it is a plain ring."""
+There are `nodes` nodes of m = p/nodes neighbouring ranks each; a rank's local rank is its number on its node. The m
+ranks of a node together send to other nodes what one rank of a ring over nodes would send, and each of them an m-th of
+it. On one node, or with one rank on each, it is a plain ring.
+"""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from scaleproof.collectives import ring
 from scaleproof.collectives.message_schedule import Message, bound
 
 Ring = Callable[[int, int, int | None], Iterator[Message]]
-"""Ranks, elements, and the rank whose messages are wanted."""
-Part = tuple[int, int]
+"""A ring's generator: number of ranks, elements, and the rank whose messages are requested (None: all)."""
+
+
+class Slice(NamedTuple):
+    """Elements [start, stop) of the work buffer."""
+
+    start: int
+    stop: int
+
+
+Cut = Callable[[list[int], int, int], list[Slice]]
+"""The slices of the work buffer that a message of a group's ring carries, from the elements [start, stop) of the
+ring."""
 
 
 def all_reduce(world_size: int, count: int, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """Reduce-scatter inside; all-reduce of every place's share between; all-gather inside."""
+    """Reduce-scatter inside; all-reduce of every local rank's share between; all-gather inside."""
     inside, between = _groups(world_size, nodes)
     size = len(between)
 
     def share(group: list[int]) -> int:
         return bound(group[0] + 1, size, count) - bound(group[0], size, count)
 
-    def placed(group: list[int], start: int, stop: int) -> list[Part]:
+    def cut_share(group: list[int], start: int, stop: int) -> list[Slice]:
         first = bound(group[0], size, count)
-        return [(first + start, first + stop)]
+        return [Slice(first + start, first + stop)]
 
-    yield from _rings(0, inside, ring.reduce_scatter, lambda _: count, _as_it_is, rank)
-    yield from _rings(size - 1, between, ring.all_reduce, share, placed, rank)
-    yield from _rings(size - 1 + 2 * (nodes - 1), inside, ring.all_gather, lambda _: count, _as_it_is, rank)
+    yield from _rings(0, inside, ring.reduce_scatter, lambda _: count, _unchanged, rank)
+    yield from _rings(size - 1, between, ring.all_reduce, share, cut_share, rank)
+    yield from _rings(size - 1 + 2 * (nodes - 1), inside, ring.all_gather, lambda _: count, _unchanged, rank)
 
 
 def reduce_scatter(world_size: int, count: int, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """Inside a node every place gets the node's sum of its blocks for all nodes; between, each rank that of its own."""
+    """Inside a node every local rank gets the node's sum of its blocks for all nodes; between nodes, every rank gets
+    the sum of its own block."""
     inside, between = _groups(world_size, nodes)
-    of_place, of_rank = _blocks(world_size, nodes, count)
-    yield from _rings(0, inside, ring.reduce_scatter, len, of_place, rank)
+    of_local_rank, of_rank = _block_cuts(world_size, nodes, count)
+    yield from _rings(0, inside, ring.reduce_scatter, len, of_local_rank, rank)
     yield from _rings(len(between) - 1, between, ring.reduce_scatter, len, of_rank, rank)
 
 
 def all_gather(world_size: int, count: int, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """Between nodes every rank gets the blocks of its place; inside, those of all places."""
+    """Between nodes every rank gets the blocks of its local rank; inside, those of all local ranks."""
     inside, between = _groups(world_size, nodes)
-    of_place, of_rank = _blocks(world_size, nodes, count)
+    of_local_rank, of_rank = _block_cuts(world_size, nodes, count)
     yield from _rings(0, between, ring.all_gather, len, of_rank, rank)
-    yield from _rings(nodes - 1, inside, ring.all_gather, len, of_place, rank)
+    yield from _rings(nodes - 1, inside, ring.all_gather, len, of_local_rank, rank)
 
 
 def broadcast(world_size: int, count: int, root: int = 0, rank: int | None = None, nodes: int = 1) -> Iterator[Message]:
-    """From the root to its place on every node, from there through the node."""
+    """From the root to its local rank on every node, from there through the node."""
     inside, between = _groups(world_size, nodes)
-    node, place = divmod(root, len(between))
+    node, local_rank = divmod(root, len(between))
 
     def chain(start: int) -> Ring:
         return lambda ranks, elements, own: ring.broadcast(ranks, elements, start, own)
 
-    yield from _rings(0, [between[place]], chain(node), lambda _: count, _as_it_is, rank)
-    yield from _rings(2 * (nodes - 1), inside, chain(place), lambda _: count, _as_it_is, rank)
+    yield from _rings(0, [between[local_rank]], chain(node), lambda _: count, _unchanged, rank)
+    yield from _rings(2 * (nodes - 1), inside, chain(local_rank), lambda _: count, _unchanged, rank)
 
 
 def _groups(world_size: int, nodes: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Ranks of every node, and of every place."""
+    """The ranks of every node, and the ranks of every local rank."""
     if world_size % nodes:
         raise ValueError(f"{world_size} ranks do not fill {nodes} nodes alike")
     size = world_size // nodes
-    return [list(range(first, first + size)) for first in range(0, world_size, size)], [
-        list(range(place, world_size, size)) for place in range(size)
-    ]
+    inside = [list(range(first, first + size)) for first in range(0, world_size, size)]
+    between = [list(range(local_rank, world_size, size)) for local_rank in range(size)]
+    return inside, between
 
 
 def _rings(
-    first: int,
+    first_round: int,
     groups: list[list[int]],
     generator: Ring,
     elements: Callable[[list[int]], int],
-    cut: Callable[[list[int], int, int], list[Part]],
+    cut: Cut,
     rank: int | None,
 ) -> Iterator[Message]:
-    """A ring in each group, all at once from round `first` on. `cut`: where in the array lies what a message of it
-    carries."""
+    """A ring of `elements(group)` elements in each group, all at the same time, from `first_round` on."""
 
-    def one(group: list[int]) -> Iterator[Message]:
+    def ring_of(group: list[int]) -> Iterator[Message]:
         own = group.index(rank) if rank in group else None
         if rank is not None and own is None:
             return
         for message in generator(len(group), elements(group), own):
-            for start, stop in cut(group, message.start, message.stop):
-                yield Message(
-                    first + message.round,
-                    group[message.source],
-                    group[message.destination],
-                    start,
-                    stop,
-                    message.action,
-                )
+            source, destination = group[message.source], group[message.destination]
+            for part in cut(group, message.start, message.stop):
+                yield Message(first_round + message.round, source, destination, part.start, part.stop, message.action)
 
-    return heapq.merge(*map(one, groups), key=lambda message: message.round)
+    return heapq.merge(*map(ring_of, groups), key=lambda message: message.round)
 
 
-def _as_it_is(group: list[int], start: int, stop: int) -> list[Part]:
-    return [(start, stop)]
+def _unchanged(group: list[int], start: int, stop: int) -> list[Slice]:
+    return [Slice(start, stop)]
 
 
-def _blocks(
-    world_size: int, nodes: int, count: int
-) -> tuple[Callable[[list[int], int, int], list[Part]], Callable[[list[int], int, int], list[Part]]]:
-    """Where the blocks of rings lie whose elements are places of a node (a place has a block for every node), and ranks
-    of a place."""
+def _block_cuts(world_size: int, nodes: int, count: int) -> tuple[Cut, Cut]:
+    """For rings with one element per local rank, which has a block for every node, and with one element per rank."""
     size = world_size // nodes
 
-    def block(owner: int) -> Part:
-        return bound(owner, world_size, count), bound(owner + 1, world_size, count)
+    def block(owner: int) -> Slice:
+        return Slice(bound(owner, world_size, count), bound(owner + 1, world_size, count))
 
-    return (
-        lambda group, place, _: [block(node * size + place) for node in range(nodes)],
-        lambda group, number, _: [block(group[number])],
-    )
+    def of_local_rank(group: list[int], local_rank: int, _: int) -> list[Slice]:
+        return [block(node * size + local_rank) for node in range(nodes)]
+
+    def of_rank(group: list[int], index: int, _: int) -> list[Slice]:
+        return [block(group[index])]
+
+    return of_local_rank, of_rank

@@ -1,5 +1,5 @@
-"""Executes a collective directly on the ranks' buffers when all of them can be addressed: no message, no copy but what
-the schedule asks for."""
+"""Executes a collective directly on the ranks' buffers where all of them can be addressed: no messages, and no copies
+but those of the schedule."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from scaleproof.spec.case import Operation
 from scaleproof.transports._buffers import CACHE_LINE
 from scaleproof.transports.contract import UFUNCS, Array, Handle, Mapped, ReduceOperation
 
-ENTERED, READY, PROGRESS, PLACES = 0, 1, 2, 3
-"""Words of a rank's line: calls entered; segments ready and accesses finished since connect; two places, for even and
-odd calls."""
-BOUND = 32
-"""Programs kept with their views, so that a repeated call on the same buffer makes no object."""
+ENTERED, READY, PROGRESS, LOCATIONS = 0, 1, 2, 3
+"""Words of a rank's cache line: calls entered; segments ready and accesses finished since connect; then two buffer
+locations, for even and odd calls."""
+KEPT_PROGRAMS = 32
+"""Programs kept with their views, so that a repeated call on the same buffer creates no objects."""
 
 
-class Place(NamedTuple):
+class BufferLocation(NamedTuple):
     """Where a rank's buffer lies: offset in bytes; `slots` is 0 for the whole buffer, else the number of staging slots
-    there."""
+    at the offset."""
 
     offset: int
     slots: int
@@ -43,12 +43,12 @@ class MappedEngine:
         self._ready = [0] * transport.world_size
         self._finished = [0] * transport.world_size
         self._staging = np.empty(0, np.uint8)
-        self._bound: OrderedDict[tuple[Any, ...], tuple[Plan, list[tuple[Any, ...]]]] = OrderedDict()
+        self._programs: OrderedDict[tuple[Any, ...], tuple[Plan, list[tuple[Any, ...]]]] = OrderedDict()
 
     def run(
         self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int
     ) -> Iterator[Handle]:
-        """Yields what it waits for; what was yielded must be done before the next is asked for."""
+        """Yields the handles to wait for; a handle must be done before the next one is requested."""
         transport = self._transport
         offset = transport.locate(work)
         plan = compile_plan(
@@ -59,19 +59,19 @@ class MappedEngine:
         self._enter(plan, work, offset)
         for peer in plan.touched:
             if self._lines[peer][ENTERED] < self._calls:
-                yield Reach(transport, self._lines[peer], peer, ENTERED, self._calls)
+                yield CounterReached(transport, self._lines[peer], peer, ENTERED, self._calls)
         for waits, function, arguments, word in self._program(plan, work, reduction):
             for wait in waits:
-                reach = self._missing(wait)
-                if reach is not None:
-                    yield reach
+                handle = self._missing(wait)
+                if handle is not None:
+                    yield handle
             function(*arguments)
             if word:
                 self._own[word] += 1
         for wait in plan.last:
-            reach = self._missing(wait)
-            if reach is not None:
-                yield reach
+            handle = self._missing(wait)
+            if handle is not None:
+                yield handle
         for peer, total in enumerate(plan.totals):
             self._finished[peer] += total
             self._ready[peer] += plan.segments
@@ -82,7 +82,7 @@ class MappedEngine:
             slots = plan.slots
             offset = self._stage(slots * plan.shape.size(0) * work.itemsize)
         self._calls += 1
-        cell = PLACES + self._calls % 2 * 2
+        cell = LOCATIONS + self._calls % 2 * 2
         self._own[cell], self._own[cell + 1] = offset, slots
         if not slots:
             self._own[READY] += plan.segments
@@ -95,66 +95,71 @@ class MappedEngine:
         assert offset is not None
         return offset
 
-    def _missing(self, wait: Wait) -> Reach | None:
+    def _missing(self, wait: Wait) -> CounterReached | None:
         peer, ready, number = wait
         word = READY if ready else PROGRESS
         target = number + (self._ready if ready else self._finished)[peer]
-        return (
-            Reach(self._transport, self._lines[peer], peer, word, target) if self._lines[peer][word] < target else None
-        )
+        if self._lines[peer][word] >= target:
+            return None
+        return CounterReached(self._transport, self._lines[peer], peer, word, target)
 
     def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
-        """The plan's steps with their views; kept for buffers in the shared memory, which are the same ones in every
-        training step."""
+        """The plan's steps with their views; kept for buffers in the shared memory, which recur in every training
+        step."""
         rank = self._transport.rank
-        places = {peer: self._place(peer) for peer in (*plan.touched, rank)}
-        key = (id(plan), work.dtype, reduction, tuple(places.items()))
-        if key in self._bound:
-            self._bound.move_to_end(key)
-            return self._bound[key][1]
-        binder = _Binder(self._transport, plan, places, work, UFUNCS[reduction])
+        locations = {peer: self._location(peer) for peer in (*plan.touched, rank)}
+        key = (id(plan), work.dtype, reduction, tuple(locations.items()))
+        if key in self._programs:
+            self._programs.move_to_end(key)
+            return self._programs[key][1]
+        binder = _Binder(self._transport, plan, locations, work, UFUNCS[reduction])
         # A buffer that is not staged is ready as soon as its rank has entered the call.
-        direct = {peer for peer, place in places.items() if not place.slots}
+        direct = {peer for peer, location in locations.items() if not location.slots}
         program = [
             (tuple(wait for wait in step.waits if not (wait.ready and wait.peer in direct)), *binder.bind(step))
             for step in plan.steps
         ]
-        if not places[rank].slots:
-            self._bound[key] = plan, program
-            if len(self._bound) > BOUND:
-                self._bound.popitem(last=False)
+        if not locations[rank].slots:
+            self._programs[key] = plan, program
+            if len(self._programs) > KEPT_PROGRAMS:
+                self._programs.popitem(last=False)
         return program
 
-    def _place(self, peer: int) -> Place:
-        cell = PLACES + self._calls % 2 * 2
-        return Place(self._lines[peer][cell], self._lines[peer][cell + 1])
+    def _location(self, peer: int) -> BufferLocation:
+        cell = LOCATIONS + self._calls % 2 * 2
+        return BufferLocation(self._lines[peer][cell], self._lines[peer][cell + 1])
 
     @staticmethod
     def _line(local: Array | None) -> memoryview:
         assert local is not None
-        # Items of 8 bytes are loaded and stored by one instruction each.
+        # Items of 8 bytes are loaded and stored by one instruction each, so a peer never sees half a word.
         return local.data.cast("Q")
 
 
 class _Binder:
-    """Finds the views on which a step works."""
+    """Makes the views on which a step works."""
 
-    def __init__(self, transport: Mapped, plan: Plan, places: dict[int, Place], work: Array, ufunc: np.ufunc) -> None:
-        self._rank, self._shape, self._places, self._work, self._ufunc = transport.rank, plan.shape, places, work, ufunc
-        self._memory = {peer: transport.memory(peer) for peer in places}
+    def __init__(
+        self, transport: Mapped, plan: Plan, locations: dict[int, BufferLocation], work: Array, ufunc: np.ufunc
+    ) -> None:
+        self._rank, self._shape, self._locations, self._work, self._ufunc = (
+            transport.rank,
+            plan.shape,
+            locations,
+            work,
+            ufunc,
+        )
+        self._memory = {peer: transport.memory(peer) for peer in locations}
 
     def bind(self, step: Step) -> tuple[Callable[..., Any], tuple[Array, ...], int]:
-        """Function, arguments, and the word that the rank advances afterwards."""
+        """Function, arguments, and the word of the own line to advance afterwards (0: none)."""
         if step.kind in ("stage_in", "stage_out"):
-            staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment)).reshape(
-                self._shape.parts(step.segment), -1
-            )
+            staged = self._view(self._rank, step.segment, 0, self._shape.size(step.segment))
+            staged = staged.reshape(self._shape.parts(step.segment), -1)
             users = self._users(step.segment)
-            return (
-                np.copyto,
-                (staged, users) if step.kind == "stage_in" else (users, staged),
-                READY if step.kind == "stage_in" else 0,
-            )
+            if step.kind == "stage_in":
+                return np.copyto, (staged, users), READY
+            return np.copyto, (users, staged), 0
         own = self._view(self._rank, step.segment, step.start, step.stop)
         other = self._view(step.peer, step.segment, step.start, step.stop)
         if step.kind == "reduce":
@@ -163,7 +168,7 @@ class _Binder:
 
     def _users(self, segment: int) -> Array:
         """A segment's slices of the user's buffer, a row per block."""
-        shape, start = self._shape, self._shape.place(segment, 0)
+        shape, start = self._shape, self._shape.position(segment, 0)
         if shape.parts(segment) == 1:
             return self._work[start : start + shape.size(segment)].reshape(1, -1)
         return self._work[: shape.blocks * shape.block].reshape(shape.blocks, shape.block)[
@@ -171,14 +176,14 @@ class _Binder:
         ]
 
     def _view(self, rank: int, segment: int, start: int, stop: int) -> Array:
-        offset, slots = self._places[rank]
-        first = segment % slots * self._shape.size(0) + start if slots else self._shape.place(segment, start)
+        offset, slots = self._locations[rank]
+        first = segment % slots * self._shape.size(0) + start if slots else self._shape.position(segment, start)
         begin = offset + first * self._work.itemsize
         return self._memory[rank][begin : begin + (stop - start) * self._work.itemsize].view(self._work.dtype)
 
 
-class Reach:
-    """Handle: until a peer's counter reaches a number."""
+class CounterReached:
+    """Handle: done when a peer's counter reaches a number."""
 
     def __init__(self, transport: Mapped, line: memoryview, peer: int, word: int, number: int) -> None:
         self._transport, self._line, self._peer, self._word, self._number = transport, line, peer, word, number
@@ -193,5 +198,5 @@ class Reach:
 @lru_cache(maxsize=256)
 def _sent(algorithm: str, operation: Operation, world_size: int, count: int, root: int, rank: int) -> tuple[int, ...]:
     """Elements of every message that a rank sends."""
-    found = messages(algorithm, operation, world_size, count, root=root, rank=rank)
-    return tuple(message.stop - message.start for message in found if message.source == rank)
+    schedule = messages(algorithm, operation, world_size, count, root=root, rank=rank)
+    return tuple(message.stop - message.start for message in schedule if message.source == rank)

@@ -1,24 +1,24 @@
-"""Compiles a collective for ranks that see each other's memory: who touches which bytes when, and what each must wait
-for.
+"""Compiles a collective for ranks that see each other's memory: which rank accesses which bytes in which order, and
+what it must wait for.
 
 The buffer is cut into segments small enough for a processor's cache, and every segment runs the whole schedule. A
-segment takes a slice of each part that the schedule tells apart, so that ranks work in far parts of the buffer: next to
-each other their processors' prefetching would fight over cache lines.
+segment takes a slice of each part that the schedule distinguishes, so ranks work far apart in the buffer: close to each
+other, their processors' prefetchers would compete for cache lines.
 
 A message becomes one access by one of its two ranks: a reduction is pulled by its destination, a copy of what its
 source has just reduced is pushed by the source (the bytes are in its cache), any other copy is pulled. A rank publishes
-how many accesses it has finished; all ranks know all programs, so each knows which number to wait for.
+how many accesses it has finished. All ranks know all programs, so each knows which number to wait for.
 
 Order of a program: segment + depth first (depth: accesses by other ranks that must come before), so that segments
-follow each other through the schedule like work through a pipeline, and nobody waits for something that comes later:
-every wait is for a smaller segment + depth.
+follow each other through the schedule as in a pipeline. No rank waits for something later: every wait is for a smaller
+segment + depth.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from scaleproof.collectives.message_schedule import Action, Message, messages
 from scaleproof.spec.case import Operation
@@ -26,13 +26,21 @@ from scaleproof.spec.case import Operation
 ACCESS_BYTES = 256 << 10
 """Size of the largest access; 128 to 512 KiB are equally fast where a core has 1 MiB of second-level cache."""
 AHEAD = 2
-"""Segments that a rank stages in before they are due."""
+"""Segments that a rank stages in before it needs them."""
 ALIGN = 64
-"""Elements; slices of a segment start at multiples of it in their block."""
+"""Slices of a segment start at multiples of this many elements in their block."""
+
+
+_STAGE_IN, _ACCESS, _STAGE_OUT = range(3)
+"""Phases of a program: what comes first of several steps with the same segment + depth."""
 
 
 class Access(NamedTuple):
-    """Elements [start, stop) of a segment, moved between `rank`, who does it, and `peer`, by a message from `source`."""
+    """Elements [start, stop) of a segment, moved by `rank` between itself and `peer`, for a message from `source`.
+
+    `depth`: accesses by other ranks that must come before. `needs`: indices of accesses of this segment that must come
+    before.
+    """
 
     rank: int
     peer: int
@@ -42,11 +50,10 @@ class Access(NamedTuple):
     reduce: bool
     depth: int
     needs: tuple[int, ...]
-    """Indices of accesses of this segment that must come before."""
 
 
 class Wait(NamedTuple):
-    """Until `peer` has finished `number` accesses, or (staged) has `number` segments ready."""
+    """Until `peer` has finished `number` accesses, or (`ready`) has `number` segments ready."""
 
     peer: int
     ready: bool
@@ -56,8 +63,7 @@ class Wait(NamedTuple):
 class Step(NamedTuple):
     """What a rank does next: an access, or a copy between the user's buffer and the staging slot of a segment."""
 
-    kind: str
-    """pull, push, reduce, stage_in, stage_out"""
+    kind: Literal["pull", "push", "reduce", "stage_in", "stage_out"]
     segment: int
     start: int
     stop: int
@@ -94,8 +100,8 @@ class Shape:
         """Elements of a segment in each of its blocks."""
         return min(self.width, self.block - segment * self.width) if segment < self._regular else self.tail
 
-    def place(self, segment: int, start: int) -> int:
-        """Where element `start` of a segment lies in the buffer; an access never crosses a block."""
+    def position(self, segment: int, start: int) -> int:
+        """Element of the buffer that is element `start` of a segment; an access never crosses a block."""
         if segment == self._regular:
             return self.blocks * self.block + start
         block, rest = divmod(start, self.slice(segment))
@@ -108,7 +114,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One rank's program, and the numbers by which all ranks' counters advance."""
+    """One rank's program, and the numbers by which all ranks' counters advance. `slots`: staging slots, each of one
+    segment."""
 
     shape: Shape
     segments: int
@@ -117,18 +124,19 @@ class Plan:
     totals: tuple[int, ...]
     touched: tuple[int, ...]
     slots: int
-    """Staging slots, each of one segment."""
 
 
 @lru_cache(maxsize=256)
 def compile_plan(
     algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int, rank: int, staged: bool
 ) -> Plan:
-    """The program of `rank` over a buffer of `count` elements; `staged`: the buffer lies outside of the shared memory."""
+    """The program of `rank` over a buffer of `count` elements; `staged`: the buffer lies outside of the shared
+    memory."""
     shape = _shape(algorithm, operation, world_size, count, itemsize, root)
     parts = [
         accesses(algorithm, operation, world_size, shape.size(k), root, shape.parts(k)) for k in range(shape.segments)
     ]
+    # Per rank: (segment + depth, segment, index of the access in the segment).
     orders: list[list[tuple[int, int, int]]] = [[] for _ in range(world_size)]
     for k, part in enumerate(parts):
         for index, access in enumerate(part):
@@ -138,11 +146,10 @@ def compile_plan(
         order.sort()
         numbers.update({(k, index): number for number, (_, k, index) in enumerate(order, 1)})
     depth = max(access.depth for part in parts for access in part)
-    keyed = [(key, 1, k, index) for key, k, index in orders[rank]]
+    keyed = [(key, _ACCESS, k, index) for key, k, index in orders[rank]]
     if staged:
-        keyed += [(k - AHEAD, 0, k, 0) for k in range(shape.segments)] + [
-            (k + depth, 2, k, 0) for k in range(shape.segments)
-        ]
+        keyed += [(k - AHEAD, _STAGE_IN, k, 0) for k in range(shape.segments)]
+        keyed += [(k + depth, _STAGE_OUT, k, 0) for k in range(shape.segments)]
     compiler = _Compiler(rank, parts, numbers)
     steps = tuple(compiler.step(phase, k, index) for _, phase, k, index in sorted(keyed))
     last = compiler.prune([wait for k in range(shape.segments) for wait in compiler.touches(k)])
@@ -158,25 +165,23 @@ class _Compiler:
         self._known: dict[tuple[int, bool], int] = {}
 
     def step(self, phase: int, segment: int, index: int) -> Step:
+        """The step of a phase; `index`: of the access in its segment."""
         part = self._parts[segment]
-        if phase != 1:
-            waits = self.prune(self.touches(segment)) if phase == 2 else ()
-            return Step("stage_in" if phase == 0 else "stage_out", segment, 0, 0, -1, waits)
+        if phase == _STAGE_IN:
+            return Step("stage_in", segment, 0, 0, -1, ())
+        if phase == _STAGE_OUT:
+            return Step("stage_out", segment, 0, 0, -1, self.prune(self.touches(segment)))
         access = part[index]
-        found = [
+        waits = [
             Wait(part[need].rank, False, self._numbers[segment, need])
             for need in access.needs
             if part[need].rank != self._rank
         ]
-        kind = "reduce" if access.reduce else "push" if access.source == self._rank else "pull"
-        return Step(
-            kind,
-            segment,
-            access.start,
-            access.stop,
-            access.peer,
-            self.prune([*found, Wait(access.peer, True, segment + 1)]),
-        )
+        waits.append(Wait(access.peer, True, segment + 1))
+        kind: Literal["pull", "push", "reduce"] = "push" if access.source == self._rank else "pull"
+        if access.reduce:
+            kind = "reduce"
+        return Step(kind, segment, access.start, access.stop, access.peer, self.prune(waits))
 
     def touches(self, segment: int) -> list[Wait]:
         """Waits for all accesses of others to the own memory."""
@@ -192,9 +197,9 @@ class _Compiler:
         largest: dict[tuple[int, bool], int] = {}
         for peer, ready, number in waits:
             largest[peer, ready] = max(number, largest.get((peer, ready), 0))
-        news = {key: number for key, number in largest.items() if number > self._known.get(key, 0)}
-        self._known.update(news)
-        return tuple(Wait(peer, ready, number) for (peer, ready), number in news.items())
+        new = {key: number for key, number in largest.items() if number > self._known.get(key, 0)}
+        self._known.update(new)
+        return tuple(Wait(peer, ready, number) for (peer, ready), number in new.items())
 
 
 @lru_cache(maxsize=256)
@@ -202,28 +207,30 @@ def accesses(
     algorithm: str, operation: Operation, world_size: int, count: int, root: int, blocks: int = 1
 ) -> tuple[Access, ...]:
     """All ranks' accesses for one segment, in the order of the schedule."""
-    found: list[Access] = []
+    compiled: list[Access] = []
     writes: list[list[int]] = [[] for _ in range(world_size)]
     reads: list[list[int]] = [[] for _ in range(world_size)]
     for message in messages(algorithm, operation, world_size, count, root=root):
         for start, stop in _cut(message, count // blocks):
             reduced = message.action is Action.REDUCE
-            push = not reduced and _fresh(found, writes[message.source], message.source, start, stop)
+            push = not reduced and _just_reduced(compiled, writes[message.source], message.source, start, stop)
             rank, peer = (message.source, message.destination) if push else (message.destination, message.source)
             earlier = writes[message.source] + writes[message.destination] + reads[message.destination]
-            needs = tuple(index for index in earlier if found[index].start < stop and start < found[index].stop)
-            depth = max((found[index].depth + (found[index].rank != rank) for index in needs), default=0)
-            writes[message.destination].append(len(found))
-            reads[message.source].append(len(found))
-            found.append(Access(rank, peer, message.source, start, stop, reduced, depth, needs))
-    return tuple(found)
+            needs = tuple(index for index in earlier if _overlaps(compiled[index], start, stop))
+            depth = max((compiled[index].depth + (compiled[index].rank != rank) for index in needs), default=0)
+            writes[message.destination].append(len(compiled))
+            reads[message.source].append(len(compiled))
+            compiled.append(Access(rank, peer, message.source, start, stop, reduced, depth, needs))
+    return tuple(compiled)
 
 
-def _fresh(found: list[Access], writes: list[int], source: int, start: int, stop: int) -> bool:
-    """Whether the source itself has just reduced all of [start, stop)."""
-    last = next(
-        (found[index] for index in reversed(writes) if found[index].start < stop and start < found[index].stop), None
-    )
+def _overlaps(access: Access, start: int, stop: int) -> bool:
+    return access.start < stop and start < access.stop
+
+
+def _just_reduced(compiled: list[Access], writes: list[int], source: int, start: int, stop: int) -> bool:
+    """Whether the latest write to [start, stop) is the source's own reduction of all of it."""
+    last = next((compiled[index] for index in reversed(writes) if _overlaps(compiled[index], start, stop)), None)
     return last is not None and last.reduce and last.rank == source and last.start <= start and stop <= last.stop
 
 
@@ -235,10 +242,10 @@ def _cut(message: Message, block: int) -> list[tuple[int, int]]:
 
 def _shape(algorithm: str, operation: Operation, world_size: int, count: int, itemsize: int, root: int) -> Shape:
     probe = world_size * ALIGN << world_size.bit_length()
-    found = list(messages(algorithm, operation, world_size, probe, root=root))
-    edges = {edge for message in found for edge in (message.start, message.stop)}
+    schedule = list(messages(algorithm, operation, world_size, probe, root=root))
+    edges = {edge for message in schedule for edge in (message.start, message.stop)}
     blocks = len(edges) - 1
     block, tail = divmod(count, blocks)
-    largest = max(stop - start for message in found for start, stop in _cut(message, probe // blocks))
+    largest = max(stop - start for message in schedule for start, stop in _cut(message, probe // blocks))
     width = max(ACCESS_BYTES // itemsize * (probe // blocks) // largest // ALIGN * ALIGN, ALIGN)
     return Shape(blocks, block, width, tail)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scaleproof.core.board import Post
 
 PIECE = 1 << 20
-"""Bytes that are received before they are reduced, over a transport that cannot reduce while it receives."""
+"""Bytes that are received before they are reduced, over a transport that cannot reduce on arrival."""
 
 
 @lru_cache(maxsize=1024)
@@ -31,29 +31,28 @@ def rounds(
 
 
 class MessageEngine:
-    """Runs plans over sends and receives; reduces on arrival where the transport can (`recv_reduce`), else piece by
-    piece from a scratch."""
+    """Runs plans over sends and receives. It reduces on arrival where the transport can (`recv_reduce`), else piece by
+    piece from a scratch buffer."""
 
     def __init__(self, transport: PointToPoint, post: Post | None = None) -> None:
         self._transport = transport
-        self._begin_round: Callable[[int], None] = post.round if post else _untold
+        self._begin_round: Callable[[int], None] = post.round if post else _ignore_round
         self._recv_reduce = getattr(transport, "recv_reduce", None)
         self._scratch = transport.allocate(2 * PIECE) if self._recv_reduce is None else None
 
     def run(
         self, algorithm: str, operation: Operation, work: Array, reduction: ReduceOperation, root: int
     ) -> Iterator[Handle]:
-        """Yields the handles to wait for, in order; a handle must be done before the next one is asked for."""
+        """Yields the handles to wait for, in order; a handle must be done before the next one is requested."""
         transport = self._transport
-        for number, plan in enumerate(
-            rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank), 1
-        ):
+        plan = rounds(algorithm, operation, transport.world_size, work.size, root, transport.rank)
+        for number, round_messages in enumerate(plan, 1):
             self._begin_round(number)
             sends, receives = [], []
-            for message in plan:
+            for message in round_messages:
                 if message.source == transport.rank:
                     sends += [transport.send(piece, message.destination) for piece in self._pieces(work, message)]
-            for message in plan:
+            for message in round_messages:
                 if message.source == transport.rank:
                     continue
                 if message.action is Action.COPY:
@@ -76,13 +75,13 @@ class MessageEngine:
         assert self._scratch is not None
         pieces = self._pieces(work, message)
         halves = [self._scratch[:PIECE].view(work.dtype), self._scratch[PIECE:].view(work.dtype)]
-        coming = self._transport.recv(halves[0][: pieces[0].size], message.source)
+        arrival = self._transport.recv(halves[0][: pieces[0].size], message.source)
         for number, piece in enumerate(pieces):
-            yield coming
+            yield arrival
             if number + 1 < len(pieces):
-                coming = self._transport.recv(halves[(number + 1) % 2][: pieces[number + 1].size], message.source)
+                arrival = self._transport.recv(halves[(number + 1) % 2][: pieces[number + 1].size], message.source)
             ufunc(piece, halves[number % 2][: piece.size], out=piece)
 
 
-def _untold(number: int) -> None:
-    """Nobody watches."""
+def _ignore_round(number: int) -> None:
+    """Without a board nobody reads the round."""

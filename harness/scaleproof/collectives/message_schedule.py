@@ -1,5 +1,5 @@
-"""A collective as a pure generator of messages: written once per algorithm, executed by the engine, simulated
-elsewhere."""
+"""A collective as a pure generator of messages: written once per algorithm, executed by an engine over a transport, and
+simulated in simulate/."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scaleproof.spec.fits import HIERARCHICAL
 
 
 class Action(Enum):
-    """What the destination does with a message's elements: take them, or reduce them into its own."""
+    """What the destination does with a message's elements: copy them over its own, or reduce them into its own."""
 
     COPY = "copy"
     REDUCE = "reduce"
 
 
 class Message(NamedTuple):
-    """In `round`, elements [start, stop) of the work buffer go from `source` to the same place at `destination`.
+    """In `round`, elements [start, stop) of the work buffer go from `source` to the same elements at `destination`.
 
     Messages of one round are independent: no rank sends elements that it receives in that round, and none receives an
     element twice.
@@ -40,19 +40,19 @@ def messages(
     """All messages of one collective in order of rounds, or only those that `rank` sends or receives; empty ones are
     left out.
 
-    `algorithm`: a registered name, or as `schedule_of` gives it. `count`: elements of the work buffer. all_reduce and
-    broadcast: the array. reduce_scatter and all_gather: world_size * n, rank r's block is [r*n, (r+1)*n); only that
-    block is defined after a reduce_scatter and before an all_gather.
+    `algorithm`: a registered name, or what `schedule_of` returns. `count`: elements of the work buffer. For all_reduce
+    and broadcast that is the array. For reduce_scatter and all_gather it has world_size * n elements, and rank r's
+    block is [r*n, (r+1)*n); only that block is defined after a reduce_scatter and before an all_gather.
     """
     name, _, nodes = algorithm.partition("/")
+    options: dict[str, int | None] = {"rank": rank}
+    if operation == "broadcast":
+        options["root"] = root
+    if nodes:
+        options["nodes"] = int(nodes)
     generator = getattr(registry.load("collective", name), operation)
-    found = generator(
-        world_size,
-        count,
-        *((root, rank) if operation == "broadcast" else (rank,)),
-        **({"nodes": int(nodes)} if nodes else {}),
-    )
-    return (message for message in found if message.stop > message.start)
+    generated: Iterator[Message] = generator(world_size, count, **options)
+    return (message for message in generated if message.stop > message.start)
 
 
 def schedule_of(collective: str, nodes: int) -> str:

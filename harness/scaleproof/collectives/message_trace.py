@@ -1,5 +1,5 @@
-"""What a traced launch records of our engine: every message between two ranks, or every access to a peer's memory, with
-peer, bytes and times."""
+"""What a traced launch records of our engines: every message between two ranks, or every access to a peer's memory,
+with peer, bytes and times."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Moved = tuple[str, int, int, int, int]
 
 
 class TracedTransport:
-    """A transport that keeps the times of its messages: from the call to the moment when the caller sees that it is
-    done. All else is the transport's own."""
+    """Records the times of a transport's messages, from the call until the caller sees that it is done. Everything else
+    is the transport's own."""
 
     def __init__(self, transport: PointToPoint, trace: list[Moved]) -> None:
         self._transport, self.trace = transport, trace
@@ -54,10 +54,10 @@ class TracedTransport:
 
 
 class _TracedHandle:
-    """Handle of a message that is written down when it is done."""
+    """Handle of a message that is recorded when it is done."""
 
-    def __init__(self, handle: Handle, trace: list[Moved], begun: tuple[str, int, int, int]) -> None:
-        self._handle, self._trace, self._begun = handle, trace, begun
+    def __init__(self, handle: Handle, trace: list[Moved], started: tuple[str, int, int, int]) -> None:
+        self._handle, self._trace, self._started = handle, trace, started
         self._done = False
 
     def test(self) -> bool:
@@ -69,26 +69,26 @@ class _TracedHandle:
             self._finish()
 
     def _finish(self) -> bool:
-        event, start, nbytes, peer = self._begun
+        event, start, nbytes, peer = self._started
         self._trace.append((event, start, now(), nbytes, peer))
         self._done = True
         return True
 
 
 class TracedMappedEngine(MappedEngine):
-    """Keeps the times of every access to a peer's memory."""
+    """Records the times of every access to a peer's memory."""
 
     def __init__(self, transport: Mapped, trace: list[Moved]) -> None:
         super().__init__(transport)
         self._trace = trace
-        # A part's peers by their numbers in the whole; the last is -1, which is nobody's.
-        self._names = [*getattr(transport, "members", range(transport.world_size)), -1]
+        # Ranks of the whole transport by ranks of a part; the last entry serves peer -1, which means no peer.
+        self._whole_ranks = [*getattr(transport, "members", range(transport.world_size)), -1]
 
     def _program(self, plan: Plan, work: Array, reduction: ReduceOperation) -> list[tuple[Any, ...]]:
-        found = super()._program(plan, work, reduction)
+        program = super()._program(plan, work, reduction)
         return [
-            (waits, partial(self._timed, function, step.kind, self._names[step.peer]), arguments, word)
-            for step, (waits, function, arguments, word) in zip(plan.steps, found, strict=True)
+            (waits, partial(self._timed, function, step.kind, self._whole_ranks[step.peer]), arguments, word)
+            for step, (waits, function, arguments, word) in zip(plan.steps, program, strict=True)
         ]
 
     def _timed(self, function: Callable[..., Any], kind: str, peer: int, *arguments: Array) -> None:

@@ -21,7 +21,7 @@ def reduce_scatter(world_size: int, count: int, rank: int | None = None) -> Iter
 
 
 def all_gather(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:
-    """Every block travels once round the ring."""
+    """Every block travels once around the ring."""
     yield from _gather(world_size, count, rank, first_round=0)
 
 

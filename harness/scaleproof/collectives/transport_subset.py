@@ -1,5 +1,5 @@
 """Some ranks of a transport as a transport of their own: a view that renumbers peers, so that collectives run inside a
-group of ranks (das2016, section on hybrid parallelism). It has no connection and no memory of its own."""
+group of ranks (das2016, section on hybrid parallelism). It opens no connection and allocates no memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scaleproof.transports._barrier import dissemination
 from scaleproof.transports.contract import Array, Handle, Mapped, PointToPoint, ReduceOperation, Region, Traffic
 
 
-class _Share(Traffic):
-    """What went through the view."""
+class _SubsetTraffic(Traffic):
+    """What went through the subset."""
 
     def __init__(self, whole: Traffic) -> None:
         super().__init__()
@@ -20,18 +20,18 @@ class _Share(Traffic):
 
     def count(self, nbytes: int) -> None:
         """Count one message, here and in the transport that moves it."""
-        self.note(nbytes)
+        self.count_here(nbytes)
         self._whole.count(nbytes)
 
-    def note(self, nbytes: int) -> None:
-        """Count here one message that the transport has counted."""
+    def count_here(self, nbytes: int) -> None:
+        """Count one message of the subset that the transport counts itself."""
         self.nbytes += nbytes
         self.messages += 1
 
 
 class Subset:
     """PointToPoint over `members`, ranks of the transport in the order of their new numbers, this rank among them.
-    TransportError when it is not."""
+    Raises TransportError when it is not."""
 
     def __init__(self, transport: PointToPoint, members: Sequence[int]) -> None:
         self.members = tuple(members)
@@ -40,13 +40,12 @@ class Subset:
             or len(set(self.members)) < len(self.members)
             or not set(self.members) <= set(range(transport.world_size))
         ):
-            raise TransportError(
-                f"rank {transport.rank} of {transport.world_size} cannot have a part with the ranks {list(self.members)}"
-            )
+            this = f"rank {transport.rank} of {transport.world_size}"
+            raise TransportError(f"{this} cannot have a part with the ranks {list(self.members)}")
         self._transport = transport
         self.rank, self.world_size = self.members.index(transport.rank), len(self.members)
         self.capabilities = transport.capabilities
-        self.traffic = _Share(transport.traffic)
+        self.traffic = _SubsetTraffic(transport.traffic)
         if hasattr(transport, "recv_reduce"):
             self.recv_reduce = self._recv_reduce
 
@@ -56,7 +55,7 @@ class Subset:
 
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
-        self.traffic.note(buffer.nbytes)
+        self.traffic.count_here(buffer.nbytes)
         return self._transport.send(buffer, self.members[peer])
 
     def recv(self, buffer: Array, peer: int) -> Handle:
@@ -64,27 +63,27 @@ class Subset:
         return self._transport.recv(buffer, self.members[peer])
 
     def barrier(self) -> None:
-        """Of the members only."""
+        """Return when all members have called it."""
         dissemination(cast(PointToPoint, self))
 
     def close(self) -> None:
-        """The transport stays with who connected it."""
+        """The transport stays open; whoever connected it closes it."""
 
     def _recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
         transport: Any = self._transport
-        found: Handle = transport.recv_reduce(buffer, self.members[peer], operation)
-        return found
+        handle: Handle = transport.recv_reduce(buffer, self.members[peer], operation)
+        return handle
 
 
 class MappedSubset(Subset):
-    """The same over a transport whose peers' memory can be addressed."""
+    """A subset of a transport whose peers' memory can be addressed."""
 
     def __init__(self, transport: PointToPoint, members: Sequence[int]) -> None:
         super().__init__(transport, members)
         self._mapped = cast(Mapped, transport)
 
     def register(self, nbytes: int) -> Region:
-        """See Mapped.register: a call of all ranks of the transport, also of those that are in other parts."""
+        """See Mapped.register: all ranks of the transport call it, also those of other parts."""
         return self._mapped.register(nbytes)
 
     def remote(self, region: Region, peer: int) -> Region:
@@ -105,6 +104,7 @@ class MappedSubset(Subset):
 
 
 def subset(transport: PointToPoint, members: Sequence[int]) -> PointToPoint:
-    """The view of some ranks. Every rank of the transport makes one at the same time, each of the part that it is in,
-    as with MPI_Comm_split."""
-    return cast(PointToPoint, (MappedSubset if isinstance(transport, Mapped) else Subset)(transport, members))
+    """The transport of some ranks. Every rank of the transport makes one at the same time, each of its own part, as
+    with MPI_Comm_split."""
+    kind = MappedSubset if isinstance(transport, Mapped) else Subset
+    return cast(PointToPoint, kind(transport, members))

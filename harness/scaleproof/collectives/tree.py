@@ -1,4 +1,4 @@
-"""Binomial tree: ceil(lg p) rounds down or up; few messages, good for small arrays."""
+"""Binomial tree: ceil(lg p) rounds down or up; few messages, so it suits small arrays."""
 
 from __future__ import annotations
 

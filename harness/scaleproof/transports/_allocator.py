@@ -1,5 +1,5 @@
-"""The allocator inside one large piece of memory that a rank shares with its peers: first fit, whole pages, freed with
-the last view of an array."""
+"""An allocator inside one large block of memory that a rank shares with its peers: first fit, whole pages. An
+allocation is freed with the last view of its array."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PAGE = 4096
 
 
 class RegionExhausted(TransportError):
-    """No piece of the rank's memory is large enough."""
+    """No free part of the rank's memory is large enough."""
 
     code = "region_exhausted"
 
 
 class Allocator:
-    """Cuts arrays out of a mapping or of bytes in one. `name` says in errors what memory this is."""
+    """Allocates arrays inside a mapping or a view of one. `name`: of the memory, for error messages."""
 
     def __init__(self, area: mmap.mmap | memoryview, name: str) -> None:
         self.nbytes = len(area)
@@ -32,8 +32,8 @@ class Allocator:
         self._free = [(0, self.nbytes)]
 
     def allocate(self, nbytes: int) -> Array:
-        """Bytes of the memory, not zeroed when used before; they are free again when the last view of them is gone.
-        Raises RegionExhausted."""
+        """A flat uint8 array of `nbytes`, not zeroed. Its bytes are free again when its last view is gone. Raises
+        RegionExhausted."""
         size = max(-(-nbytes // PAGE), 1) * PAGE
         for index, (start, stop) in enumerate(self._free):
             if stop - start >= size:
@@ -43,11 +43,12 @@ class Allocator:
                 return np.asarray(block)
         largest = max((stop - start for start, stop in self._free), default=0)
         raise RegionExhausted(
-            f"no {nbytes} contiguous bytes are left in the {self.name} of {self.nbytes} bytes; the largest free piece has {largest}"
+            f"no {nbytes} contiguous bytes are left in the {self.name} of {self.nbytes} bytes; "
+            f"the largest free piece has {largest}"
         )
 
     def offset(self, array: Array) -> int | None:
-        """Where an array lies in the memory; None when it lies elsewhere."""
+        """Offset of an array in the memory, in bytes; None when it lies elsewhere."""
         offset = int(array.__array_interface__["data"][0]) - self.address
         return offset if offset >= 0 and offset + array.nbytes <= self.nbytes else None
 

@@ -8,7 +8,7 @@ from scaleproof.transports.contract import PointToPoint
 
 
 def dissemination(transport: PointToPoint) -> None:
-    """ceil(lg p) rounds; in round k every rank sends an empty message 2^k ranks to the right."""
+    """ceil(lg p) rounds; in round k every rank sends an empty message to the rank 2^k to its right."""
     distance = 1
     while distance < transport.world_size:
         arrival = transport.recv(np.empty(0, np.uint8), (transport.rank - distance) % transport.world_size)

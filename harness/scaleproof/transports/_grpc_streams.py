@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 Metadata = tuple[tuple[str, str], ...]
 CONSENT = ("consent", "yes")
-"""First metadata of a peer that takes our stream."""
+"""First metadata of a peer that accepts our stream."""
 CHUNK = 1 << 20
 """Bytes per gRPC message: the fastest of 64 KiB to 4 MiB for 64 MiB, none was clearly faster for less."""
 CHECK_S = 0.1
-"""How often a waiting caller looks whether the peer is still there."""
+"""How often a waiting caller checks whether the peer is still there."""
 
 
 class Outbox:
-    """The stream to one peer: gRPC's thread draws chunks from the queue of sends."""
+    """The stream to one peer: gRPC's thread reads chunks from the queue of sends."""
 
     def __init__(self, grpc: Any, peer: int, channel: Any, method: str, metadata: Metadata, post: Post) -> None:
         self.peer, self.post = peer, post
@@ -40,10 +40,10 @@ class Outbox:
         self._call = channel.stream_unary(method).future(self._chunks(), metadata=metadata)
         self._call.add_done_callback(self._on_done)
 
-    def joined(self) -> None:
+    def wait_for_consent(self) -> None:
         """Wait for the peer's consent; raises PeerLost when it refuses or is gone."""
         if CONSENT not in (self._call.initial_metadata() or ()):
-            raise PeerLost(self.peer, f"rank {self.peer} does not take our stream: {self._call.details()}")
+            raise PeerLost(self.peer, f"rank {self.peer} does not accept our stream: {self._call.details()}")
 
     def send(self, data: Array) -> Send:
         """Queue one message."""
@@ -56,13 +56,13 @@ class Outbox:
         self._queue.put(None)
 
     def drain(self, deadline: float) -> None:
-        """Wait until the peer took everything, at most until the deadline on the monotonic clock; a peer that is gone
-        takes nothing more."""
+        """Wait until the peer has received everything, at most until the deadline on the monotonic clock. A peer that
+        is gone ends the wait."""
         with contextlib.suppress(self._grpc.RpcError, self._grpc.FutureTimeoutError, self._grpc.FutureCancelledError):
             self._call.result(timeout=max(deadline - time.monotonic(), 0))
 
     def close(self) -> None:
-        """Cancel what is left."""
+        """Cancel what is still under way."""
         self._call.cancel()
         self._channel.close()
 
@@ -103,11 +103,11 @@ class Send:
 
 
 class Inbox:
-    """What one peer sends: receives wait here for chunks, chunks for receives."""
+    """The stream from one peer: receives wait here for chunks, and chunks for receives."""
 
     def __init__(self, peer: int, post: Post) -> None:
         self.peer, self.post = peer, post
-        self.taken = False
+        self.claimed = False
         self.ended = threading.Event()
         self.closed: TransportError | None = None
         self._receives: deque[Receive] = deque()
@@ -120,22 +120,22 @@ class Inbox:
             self._changed.notify()
         return receive
 
-    def put(self, chunk: bytes) -> bool:
-        """Give a chunk to the oldest receive, once there is one; False when the inbox was closed instead."""
+    def deliver(self, chunk: bytes) -> bool:
+        """Deliver a chunk to the oldest receive, once there is one; False when the inbox was closed instead."""
         with self._changed:
             while not self._receives:
                 if self.closed:
                     return False
                 self._changed.wait()
             receive = self._receives[0]
-        # Outside of the lock: only this thread takes receives, and a copy is long.
-        if receive.take(chunk):
+        # Outside of the lock: only this thread removes receives, and a copy takes long.
+        if receive.accept(chunk):
             self._receives.popleft()
             receive.finished.set()
         return True
 
     def close(self, reason: TransportError) -> None:
-        """Nothing will come any more."""
+        """No more chunks will come; receives that wait raise `reason`."""
         with self._changed:
             self.closed = self.closed or reason
             self._changed.notify()
@@ -152,8 +152,9 @@ class Receive:
         self._ufunc = ufunc
         self.moved = 0
 
-    def take(self, chunk: bytes) -> bool:
-        """Copy or reduce one chunk into its place; True when the message is complete."""
+    def accept(self, chunk: bytes) -> bool:
+        """Copy or reduce the next chunk into the buffer; True when the message is complete. Raises TransportError for a
+        message of another size."""
         source = np.frombuffer(chunk, np.uint8)
         target = self._target[self.moved : self.moved + source.size]
         if target.size != source.size or (source.size == 0 and self._target.size):
@@ -179,11 +180,12 @@ class Receive:
 
 
 def _wait(message: Send | Receive, peer: int, post: Post) -> None:
-    """Block until the message is done; who blocks for long says so, again whenever bytes have moved."""
-    told = -1
+    """Block until the message is done. A caller that blocks for long reports it on the board, again whenever bytes have
+    moved."""
+    last_moved = -1
     while not message.test():
-        if not message.finished.wait(CHECK_S) and message.moved != told:
+        if not message.finished.wait(CHECK_S) and message.moved != last_moved:
             post.wait(peer)
-            told = message.moved
-    if told >= 0:
+            last_moved = message.moved
+    if last_moved >= 0:
         post.go_on()

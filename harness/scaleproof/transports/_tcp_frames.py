@@ -1,5 +1,5 @@
-"""Framed messages over one non-blocking socket, both directions independent, straight from and into the callers'
-buffers."""
+"""Framed messages over one non-blocking socket, without copies from and into the callers' buffers. Both directions are
+independent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array
 
 HEADER = struct.Struct("<QQ")
-"""Number of the message on this connection and direction, and its bytes."""
+"""Number of the message on this connection and direction, and bytes of its payload."""
 CHUNK = 1 << 20
-"""Bytes per system call: more leaves the other direction idle for too long."""
+"""Bytes per system call; more would leave the other direction idle for too long."""
 SCRATCH = 256 << 10
-"""Bytes that are received before they are reduced: they stay in the second-level cache."""
+"""Bytes that are received before they are reduced, few enough to stay in the second-level cache."""
 
 
 class Outgoing:
@@ -28,20 +28,20 @@ class Outgoing:
         self.done = False
         self.payload = as_bytes(buffer).data
         self.header: memoryview | None = None
-        """What of it is not sent yet; None before the message begins. A full socket may take the header and nothing
-        else."""
+        """The part of the header that is not sent yet; None before the message starts. A full socket may accept the
+        header and nothing else."""
         self.sent = 0
 
 
 class Incoming:
-    """A message to receive; `ufunc` reduces it into the buffer, by way of a scratch."""
+    """A message to receive; `ufunc` reduces it into the buffer, by way of a scratch buffer."""
 
     def __init__(self, buffer: Array, ufunc: np.ufunc | None) -> None:
         self.done = False
         self.buffer, self.ufunc = buffer, ufunc
         self.payload = as_bytes(buffer).data
         self.header = bytearray(HEADER.size)
-        self.headed = 0
+        self.header_received = 0
         self.received = 0
 
 
@@ -53,14 +53,14 @@ class Connection:
         self.socket = connected
         self.outgoing: deque[Outgoing] = deque()
         self.incoming: deque[Incoming] = deque()
-        self._numbers = [0, 0]
+        self._sent_messages = self._received_messages = 0
         self._scratch = np.empty(SCRATCH, np.uint8)
 
     def push(self) -> bool:
-        """Send what the socket takes now, a chunk at most; True when something moved."""
+        """Send what the socket accepts now, at most a chunk; True when something moved."""
         message = self.outgoing[0]
         if message.header is None:
-            message.header = memoryview(HEADER.pack(self._numbers[0], len(message.payload)))
+            message.header = memoryview(HEADER.pack(self._sent_messages, len(message.payload)))
         try:
             sent = self.socket.sendmsg((message.header, message.payload[message.sent : message.sent + CHUNK]))
         except BlockingIOError:
@@ -72,17 +72,18 @@ class Connection:
         message.sent += sent - head
         if not message.header and message.sent == len(message.payload):
             message.done = True
-            self._numbers[0] += 1
+            self._sent_messages += 1
             self.outgoing.popleft()
         return True
 
     def pull(self) -> bool:
-        """Receive what is there for the oldest expected message, a chunk at most; True when something moved."""
+        """Receive what has arrived for the oldest expected message, at most a chunk; True when something moved. Raises
+        PeerLost, or TransportError when the header does not match."""
         message = self.incoming[0]
         target = self._target(message)
         try:
-            if message.headed < HEADER.size:
-                received = self.socket.recvmsg_into((memoryview(message.header)[message.headed :], target))[0]
+            if message.header_received < HEADER.size:
+                received = self.socket.recvmsg_into((memoryview(message.header)[message.header_received :], target))[0]
             else:
                 received = self.socket.recv_into(target)
         except BlockingIOError:
@@ -91,9 +92,9 @@ class Connection:
             raise self._lost(error) from error
         if not received:
             raise self._lost(None)
-        head = min(received, HEADER.size - message.headed)
+        head = min(received, HEADER.size - message.header_received)
         if head:
-            message.headed += head
+            message.header_received += head
             self._check(message)
         self._account(message, received - head)
         return True
@@ -109,21 +110,21 @@ class Connection:
         return self._scratch.data[start : min(SCRATCH, start + len(message.payload) - message.received)]
 
     def _check(self, message: Incoming) -> None:
-        if message.headed == HEADER.size:
+        if message.header_received == HEADER.size:
             number, nbytes = HEADER.unpack(message.header)
-            if number != self._numbers[1] or nbytes != len(message.payload):
-                wanted = f"message {self._numbers[1]} of {len(message.payload)} bytes"
+            if number != self._received_messages or nbytes != len(message.payload):
+                expected = f"message {self._received_messages} of {len(message.payload)} bytes"
                 raise TransportError(
-                    f"rank {self.peer} sent message {number} of {nbytes} bytes where {wanted} was expected"
+                    f"rank {self.peer} sent message {number} of {nbytes} bytes where {expected} was expected"
                 )
-            self._numbers[1] += 1
+            self._received_messages += 1
 
     def _account(self, message: Incoming, received: int) -> None:
         message.received += received
         finished = message.received == len(message.payload)
         if message.ufunc is not None and received and (finished or message.received % SCRATCH == 0):
             self._reduce(message)
-        if finished and message.headed == HEADER.size:
+        if finished and message.header_received == HEADER.size:
             message.done = True
             self.incoming.popleft()
 

@@ -1,4 +1,4 @@
-"""What the back ends of torch.distributed share: its collectives, and its sends and receives. Each back end has its
+"""Base of the transports over torch.distributed: its collectives, and its sends and receives. Each back end has its own
 file."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class TorchDistributed(ABC):
         """What must be set before the process group is made."""
 
     def version(self) -> str:
-        """The back end's own name and version."""
+        """Name and version of the back end."""
         return self.BACKEND
 
     def join(self, context: RankContext) -> None:
@@ -74,8 +74,8 @@ class TorchDistributed(ABC):
         )
 
     def _store(self, context: RankContext) -> Any:
-        """Where ranks leave their addresses: a file of the launch's folder; on nodes of an allocation, which need not
-        share one, a port of rank 0."""
+        """Where ranks publish their addresses: a file in the launch's folder; between nodes, which need not share a
+        folder, a port of rank 0."""
         if context.case.fabric != "host" or context.case.nodes == 1:
             return self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
         key, workers = f"{self.BACKEND}.store", context.world_size
@@ -98,12 +98,12 @@ class TorchDistributed(ABC):
         )
 
     def lend(self, tensor: Any) -> Any:
-        """The tensor that the back end works on: this one, over the array's own memory, unless the back end wants
+        """The tensor that the back end works on: this one, over the array's own memory, unless the back end needs
         another memory."""
         return tensor
 
-    def bring_back(self, lent: Any, tensor: Any) -> None:
-        """Put a result where it belongs, unless the array's own memory was lent."""
+    def copy_back(self, lent: Any, tensor: Any) -> None:
+        """Copy a result into the array's memory, unless that memory itself was lent."""
         if lent is not tensor:
             tensor.copy_(lent)
 
@@ -125,14 +125,14 @@ class TorchDistributed(ABC):
         """See Collectives.reduce_scatter."""
         call = self._distributed.reduce_scatter_single
         return self._start(
-            "reduce_scatter", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source
+            "reduce_scatter", source.nbytes, lambda output, own: call(output, own, async_op=True), target, source
         )
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
         call = self._distributed.all_gather_single
         return self._start(
-            "all_gather", source.nbytes, lambda lent, given: call(lent, given, async_op=True), target, source
+            "all_gather", source.nbytes, lambda output, own: call(output, own, async_op=True), target, source
         )
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
@@ -163,7 +163,7 @@ class TorchDistributed(ABC):
         return _Work(self, self._call(lambda: self._distributed.irecv(lent, src=peer)), peer, (lent, tensor))
 
     def close(self) -> None:
-        """See Transport.close; without it the back end's threads end in an abort."""
+        """See Transport.close; without it the back end's threads abort the process at exit."""
         if not self._closed:
             self._closed = True
             self._distributed.destroy_process_group()
@@ -178,16 +178,16 @@ class TorchDistributed(ABC):
             )
         return self._torch.from_numpy(buffer)
 
-    def _start(self, name: str, nbytes: int, call: Callable[..., Any], target: Array, *given: Array) -> Handle:
-        """`call` gets the tensors of the target, where its result goes, and of what is given."""
+    def _start(self, name: str, nbytes: int, call: Callable[..., Any], target: Array, *inputs: Array) -> Handle:
+        """`call` gets the tensors of the target, where its result goes, and of the inputs."""
         self.traffic.count(nbytes)
         if target.size == 0:
             return Done()
         self._post.entered(name)
         tensor = self._tensor(target)
         lent = self.lend(tensor)
-        others = [self.lend(self._tensor(array)) for array in given]
-        return _Work(self, self._call(lambda: call(lent, *others)), result=(lent, tensor))
+        lent_inputs = [self.lend(self._tensor(array)) for array in inputs]
+        return _Work(self, self._call(lambda: call(lent, *lent_inputs)), result=(lent, tensor))
 
     def _blocking(self, call: Callable[[], Any], peer: int = -1) -> None:
         self._post.wait(peer)
@@ -202,7 +202,7 @@ class TorchDistributed(ABC):
 
 
 class _Work:
-    """Handle over torch's Work; with a peer it is a message, else a collective call."""
+    """Handle over torch's Work: of a message when it has a peer, else of a collective call."""
 
     def __init__(
         self, transport: TorchDistributed, work: Any, peer: int = -1, result: tuple[Any, Any] | None = None
@@ -222,7 +222,7 @@ class _Work:
             work, self._work = self._work, None
             self._transport._blocking(work.wait, self._peer)
             if self._result is not None:
-                self._transport.bring_back(*self._result)
+                self._transport.copy_back(*self._result)
                 self._result = None
             if self._peer < 0:
                 self._transport._post.left()
@@ -230,7 +230,7 @@ class _Work:
 
 def _translated(error: RuntimeError) -> TransportError:
     text = str(error).splitlines()[0]
-    return PeerLost(-1, text) if any(words in text for words in PEER_IS_GONE) else TransportError(text)
+    return PeerLost(-1, text) if any(phrase in text for phrase in PEER_IS_GONE) else TransportError(text)
 
 
 def lacking(backend: str) -> bool:

@@ -1,5 +1,5 @@
-"""How a rank waits on memory: spin shortly, then give the core away, then sleep and tell so; and it notices when the
-peer dies."""
+"""How a rank waits until memory changes: spin briefly, then yield the core, then sleep and say so on the board. The
+rank notices when its peer dies."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ _sched_yield = ctypes.CDLL(None).sched_yield
 """Through ctypes because it releases the interpreter lock around the call; os.sched_yield of Python 3.11 keeps it."""
 
 SPINS, CROWDED_SPINS = 100, 5
-"""Looks before the core is offered; fewer where the peer may need this very core."""
+"""Polls before the core is yielded; fewer where the peer may need this core."""
 YIELD_NS = 1_000_000
+"""How long the core is only yielded before the rank sleeps."""
 CHECK_NS = 2_000_000
-SLEEP_S = (20e-6, 500e-6)
+"""Time between two checks of the peer."""
+SLEEP_MIN_S, SLEEP_MAX_S = 20e-6, 500e-6
 
 
 def wait_until(
@@ -31,15 +33,19 @@ def wait_until(
     yield_ns: int = YIELD_NS,
     moved: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Return when `ready()`; `check()` is called every few milliseconds and raises when waiting has become hopeless.
-    Only who sleeps says that it waits; `sleep` may return before its seconds are over, when something has happened;
-    before `yield_ns` have passed the core is only offered to others. `moved()` changes while bytes move: one call may
-    take longer than a rank may stand still, so that who waits tells it again then."""
+    """Call `ready` until it returns True.
+
+    `check` is called every few milliseconds and raises when waiting is in vain (PeerLost). Before `yield_ns` have
+    passed the core is only yielded to other processes. A rank that sleeps reports on its board line that it waits for
+    `peer`. `sleep` may return early when something has happened. `moved` returns a number that changes while bytes
+    move. One call may take longer than the watchdog lets a rank stand still, so the rank reports again whenever that
+    number changes.
+    """
     for _ in range(spins):
         if ready():
             return
     start = checked = time.monotonic_ns()
-    pause, told, seen = SLEEP_S[0], False, 0
+    pause, reported, last_moved = SLEEP_MIN_S, False, 0
     while not ready():
         now = time.monotonic_ns()
         if now - checked > CHECK_NS:
@@ -47,16 +53,16 @@ def wait_until(
             try:
                 check()
             except Exception:
-                # What we wait for may have been published between the last look and the peer's end.
+                # The peer may have published what we wait for after the last poll and before its end.
                 if not ready():
                     raise
         if now - start < yield_ns:
             _sched_yield()
         else:
-            if not told or moved() != seen:
+            if not reported or moved() != last_moved:
                 post.wait(peer)
-                told, seen = True, moved()
+                reported, last_moved = True, moved()
             sleep(pause)
-            pause = min(2 * pause, SLEEP_S[1])
-    if told:
+            pause = min(2 * pause, SLEEP_MAX_S)
+    if reported:
         post.go_on()

@@ -1,4 +1,8 @@
-"""Contract of a transport: endpoints, handles, capabilities, and the traffic that a transport counts."""
+"""The contract of a transport: endpoints, handles, capabilities, and the traffic that a transport counts.
+
+Buffers are C-contiguous NumPy arrays. Sizes are in bytes unless a docstring says elements. A call on a transport that
+cannot go on raises TransportError, or PeerLost (a TransportError) when the peer has ended.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,17 @@ if TYPE_CHECKING:
 ReduceOperation = Literal["sum", "max"]
 Array = np.ndarray
 UFUNCS: dict[ReduceOperation, np.ufunc] = {"sum": np.add, "max": np.maximum}
-"""What reduces one array into another, by operation."""
+"""The function that reduces one array into another, by operation."""
+REAL_DTYPES = frozenset(
+    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
+"""NumPy's real types: what a transport declares whose messages are plain bytes and whose reductions are NumPy's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a transport can do. `progress`: who moves the bytes, the caller inside wait/test or a thread of the
-    library's own."""
+    """What a transport can do. `dtypes`: names of NumPy's types. `progress`: who moves the bytes, the caller inside
+    `wait` and `test`, or a thread of the library. `library`: name and version of what moves the bytes, as loaded."""
 
     point_to_point: bool
     one_sided: bool
@@ -29,12 +37,11 @@ class Capabilities:
     progress: Literal["caller", "background"]
     path: Literal["shared memory", "socket", "verbs", "library's choice"]
     library: str
-    """Name and version of the library that moves the bytes, as loaded."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Bytes and messages that this rank asked the transport to send; barriers count a message of zero bytes."""
+    """Bytes and messages that this rank asked the transport to send; a barrier counts as a message of zero bytes."""
 
     nbytes: int = 0
     messages: int = 0
@@ -46,13 +53,13 @@ class Traffic:
 
 
 class Handle(Protocol):
-    """A call under way. The buffer belongs to the transport until `wait` returned or `test` said True."""
+    """A call under way. The buffer belongs to the transport until `wait` has returned or `test` has returned True."""
 
     def test(self) -> bool:
-        """Advance without blocking; True when done."""
+        """Make progress without blocking; True when done. Raises PeerLost or TransportError."""
 
     def wait(self) -> None:
-        """Block until done; raises PeerLost or TransportError."""
+        """Block until done. Raises PeerLost or TransportError."""
 
 
 class Done:
@@ -63,13 +70,13 @@ class Done:
         return True
 
     def wait(self) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
 
 @dataclass(slots=True)
 class Region:
-    """A piece of memory of one rank that peers may write and read: `local` is the bytes here, None for a peer's region
-    without a mapping."""
+    """Memory of one rank that its peers may write and read. `offset`: its start, relative to what the transport
+    declares. `local`: its bytes as a flat uint8 array; None for a peer's region that is not mapped here."""
 
     rank: int
     offset: int
@@ -79,7 +86,7 @@ class Region:
 
 @runtime_checkable
 class Transport(Protocol):
-    """What every transport has. Made by `connect`; `close` is idempotent and leaves nothing behind."""
+    """What every transport has. It is made by `connect`."""
 
     capabilities: Capabilities
     rank: int
@@ -88,82 +95,86 @@ class Transport(Protocol):
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
-        """Join all ranks of the launch; raises TransportError when a peer does not come."""
+        """Join all ranks of the launch. Raises TransportError when a peer does not join."""
 
     def allocate(self, nbytes: int) -> Array:
-        """A uint8 array in the memory that this transport moves best (registered or shared); plain aligned memory where
-        it has none."""
+        """A flat uint8 array of `nbytes`, not zeroed, in the memory that this transport moves best (registered or
+        shared); plain memory where it has none. Raises RegionExhausted when that memory is full."""
 
     def barrier(self) -> None:
-        """Return when all ranks have called it."""
+        """Return when all ranks have called it. Raises PeerLost."""
 
     def close(self) -> None:
-        """Release connections, regions, threads."""
+        """Release connections, regions and threads, and leave nothing behind. Closing twice does nothing."""
 
 
 class PointToPoint(Transport, Protocol):
-    """Messages between two ranks, in order per (source, destination). Buffers: C-contiguous, any declared dtype, also
-    of 0 bytes; sizes on both sides agree."""
+    """Messages between two ranks, in order per (source, destination). Buffers may have any shape and any declared dtype
+    and may be empty. Both sides state the same number of bytes; otherwise one of them raises TransportError."""
 
     def send(self, buffer: Array, peer: int) -> Handle:
-        """Start sending the buffer's bytes."""
+        """Start sending all bytes of the buffer."""
 
     def recv(self, buffer: Array, peer: int) -> Handle:
-        """Start receiving exactly the buffer's bytes."""
+        """Start receiving exactly as many bytes as the buffer has."""
 
 
 class OneSided(PointToPoint, Protocol):
-    """A remote machine as a device with a memory (xue2019): regions, one-sided writes and reads, a flag to poll."""
+    """A remote machine as a device with a memory (xue2019): regions, one-sided writes and reads, flags to poll. Bytes
+    outside of a region raise TransportError."""
 
     def register(self, nbytes: int) -> Region:
-        """Collective call: every rank registers a region of the same size; returns the own one."""
+        """Collective call: every rank registers a region of `nbytes`, zeroed; returns the own one. Raises
+        RegionExhausted."""
 
     def deregister(self, region: Region) -> None:
-        """Give an own region back; nobody may use it or its counterparts any more."""
+        """Release an own region. No rank may use it or its counterparts afterwards."""
 
     def remote(self, region: Region, peer: int) -> Region:
         """The peer's counterpart of an own region."""
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
-        """Put bytes into a peer's region without its help."""
+        """Write all bytes of `source` at `offset` of a peer's region, without the peer's help."""
 
     def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
-        """Get bytes out of a peer's region without its help."""
+        """Read as many bytes as `target` has from `offset` of a peer's region, without the peer's help."""
 
     def set_flag(self, target: Region, value: int) -> None:
-        """Publish a tail flag after everything written before it (uint64, one per region and writing rank)."""
+        """Publish a flag behind everything that was written before it: a uint64 for each region and writing rank."""
 
     def poll_flag(self, region: Region, writer: int) -> int:
-        """The last flag value that `writer` set on the own region."""
+        """The latest flag that `writer` set on the own region; 0 before the first."""
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """Put bytes into a peer's region and behind them `value` (uint64), which must not be seen there before all of
-        the bytes: one message. `source` has a multiple of 8 bytes, possibly none, and does not change before the handle
-        is done; `offset` is a multiple of 8, relative to the region."""
+        """Write bytes and, behind them, the uint64 `value`, as one message: whoever sees the value sees all bytes.
+
+        `source` has a multiple of 8 bytes, possibly none, and must not change before the handle is done. `offset` is a
+        multiple of 8, relative to the region.
+        """
 
     def poll_word(self, region: Region, offset: int) -> int:
-        """The uint64 at an offset of the own region as it is now, after whatever progress the library needs for a
-        peer's write to be seen."""
+        """The current uint64 at an offset of the own region, after the progress that the library needs to make a peer's
+        write visible."""
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
-        """Return when `ready()`, which polls; raises PeerLost when the peer has ended before."""
+        """Call `ready` until it returns True. Raises PeerLost when the peer has ended before."""
 
 
 @runtime_checkable
 class TwoSided(Protocol):
-    """What a one-sided transport adds that also has short messages into receive requests posted in advance, apart from
-    `send` and `recv`: RPC uses them."""
+    """Optional for a one-sided transport: short messages into receive requests that are posted in advance, apart from
+    `send` and `recv`. RPC uses them."""
 
     def post_message(self, message: bytes, peer: int) -> None:
-        """Send up to 256 bytes (a two-sided SEND), in order per peer; one may be under way until the peer has taken it."""
+        """Send up to 256 bytes (a two-sided SEND), in order per peer. At most one may be under way to a peer."""
 
     def next_message(self, peer: int) -> bytes | None:
-        """The oldest message of a peer that was not taken yet; None when there is none."""
+        """The peer's oldest message that was not returned yet; None when there is none."""
 
 
 @runtime_checkable
 class Mapped(Protocol):
-    """What a one-sided transport adds when peers' memory can be addressed like the own one: collectives then need no
+    """Optional for a one-sided transport: peers' memory can be addressed like the own one, so collectives need no
     copies between ranks' buffers."""
 
     rank: int
@@ -171,7 +182,7 @@ class Mapped(Protocol):
     traffic: Traffic
 
     def register(self, nbytes: int) -> Region:
-        """See OneSided.register; the region is zeroed."""
+        """See OneSided.register."""
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote; `local` is set."""
@@ -180,18 +191,19 @@ class Mapped(Protocol):
         """See Transport.allocate."""
 
     def locate(self, buffer: Array) -> int | None:
-        """Offset of a buffer in the own memory; None when it lies elsewhere."""
+        """Offset of a buffer in the own memory, in bytes; None when it lies elsewhere."""
 
     def memory(self, rank: int) -> Array:
-        """All bytes of a rank's memory, as seen from here."""
+        """All bytes of a rank's memory as a flat uint8 array, mapped here."""
 
     def wait_for(self, ready: Callable[[], bool], peer: int) -> None:
-        """Return when `ready()`; raises PeerLost when the peer has ended before."""
+        """See OneSided.wait_for."""
 
 
 class Collectives(Protocol):
     """What strategies and programs call: a collective transport itself, or a Group that lifts a point-to-point one
-    (collectives/group.py)."""
+    (collectives/group.py). All ranks make the same calls in the same order. Buffers are flat and of a declared dtype,
+    with equal size and dtype on all ranks; a wrong dtype raises TransportError."""
 
     rank: int
     world_size: int
@@ -202,19 +214,20 @@ class Collectives(Protocol):
         """See Transport.allocate."""
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
-        """Reduce in place over all ranks; buffer: flat, C-contiguous, same size and dtype everywhere."""
+        """Reduce in place over all ranks; every rank ends with the result."""
 
     def reduce_scatter(self, source: Array, target: Array) -> Handle:
-        """Sum `source` (world_size * n elements) over ranks; rank r ends with elements [r*n, (r+1)*n) in `target`."""
+        """Sum `source` (world_size * n elements) over all ranks; rank r ends with elements [r*n, (r+1)*n) in `target`
+        (n elements)."""
 
     def all_gather(self, source: Array, target: Array) -> Handle:
-        """Every rank's `source` (n elements) ends in `target` (world_size * n elements), in rank order."""
+        """Every rank's `source` (n elements) ends in `target` (world_size * n elements), in the order of the ranks."""
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """The root's buffer ends in every rank's buffer."""
 
     def barrier(self) -> None:
-        """Return when all ranks have called it."""
+        """See Transport.barrier."""
 
     def close(self) -> None:
-        """Release the transport below."""
+        """Close the transport below."""

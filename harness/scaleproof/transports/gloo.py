@@ -15,15 +15,14 @@ class Gloo(TorchDistributed):
     """Gloo's own sockets listen on the fabric's interface only."""
 
     BACKEND = "gloo"
-    DTYPES = frozenset(
-        {"float16", "float32", "float64", "int8", "uint8", "int32", "int64"}
-    )  # 16-bit integers it refuses
+    # Gloo refuses 16-bit integers.
+    DTYPES = frozenset({"float16", "float32", "float64", "int8", "uint8", "int32", "int64"})
     PATH = "socket"
 
     def version(self) -> str:
-        """Built into torch, without a version of its own."""
+        """Gloo is built into torch and has no version of its own."""
         return "Gloo"
 
     def prepare(self, context: RankContext) -> None:
-        """Which interface its sockets use."""
+        """Restrict its sockets to the case's interface."""
         os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface

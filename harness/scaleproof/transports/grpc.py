@@ -1,6 +1,6 @@
 """Our own service over grpcio: one stream of chunks per ordered pair of ranks, raw bytes without protobuf or pickle.
 
-A chunk belongs to one message; an empty message is one empty chunk. The receiving thread takes a chunk only when a
+A chunk belongs to one message; an empty message is one empty chunk. The receiving thread reads a chunk only when a
 receive is posted for it, so HTTP/2's flow control holds back a sender that is ahead.
 """
 
@@ -20,21 +20,18 @@ from scaleproof.transports import _grpc_streams
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports._grpc_streams import CONSENT, Inbox, Metadata, Outbox, Receive
-from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
+from scaleproof.transports.contract import REAL_DTYPES, UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(
-    {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
-)
 SERVICE, METHOD = "scaleproof.Messages", "Deliver"
 WINDOW = 4 << 20
-"""Bytes of a stream that may be under way before its receiver asked for them."""
+"""Bytes of a stream that may be under way before its receiver reads them."""
 GRACE_S = 2.0
-"""How long `close` waits for peers to take what was sent and to end their streams."""
+"""How long `close` waits for peers to receive what was sent and to end their streams."""
 LIMITS = ("grpc.max_send_message_length", "grpc.max_receive_message_length")
-"""Bytes of one message; -1: none. gRPC's own default for received ones is 4 MiB."""
+"""Options that limit the bytes of one message; -1: no limit. gRPC's default for received messages is 4 MiB."""
 OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
@@ -48,7 +45,7 @@ OPTIONS = (
 
 
 class Grpc:
-    """Every rank serves and calls every other. Two threads of the library per peer move the bytes."""
+    """Every rank is a server and a client of every other. Two threads of the library per peer move the bytes."""
 
     def __init__(self, context: RankContext) -> None:
         # Ranks are forked before this import and never fork themselves; gRPC's fork handlers would only slow them.
@@ -64,7 +61,7 @@ class Grpc:
             point_to_point=True,
             one_sided=False,
             collective=False,
-            dtypes=DTYPES,
+            dtypes=REAL_DTYPES,
             progress="background",
             path="socket",
             library=f"grpcio {grpc.__version__}",
@@ -90,7 +87,7 @@ class Grpc:
             addresses = context.rendezvous.exchange("grpc", self.rank, self.world_size, f"{context.address}:{port}")
             self._outboxes.update({peer: self._outbox(peer, addresses[peer]) for peer in self._peers})
             for outbox in self._outboxes.values():
-                outbox.joined()
+                outbox.wait_for_consent()
             self._joined = True
         except Exception:
             self.close()
@@ -106,7 +103,7 @@ class Grpc:
         return np.empty(nbytes, np.uint8)
 
     def send(self, buffer: Array, peer: int) -> Handle:
-        """See PointToPoint.send; done when the last chunk is copied into gRPC's hands."""
+        """See PointToPoint.send; done when gRPC has a copy of the last chunk."""
         self.traffic.count(buffer.nbytes)
         return self._outboxes[peer].send(as_bytes(buffer))
 
@@ -158,7 +155,7 @@ class Grpc:
         reason: TransportError = PeerLost(inbox.peer, f"rank {inbox.peer} closed its stream")
         try:
             for chunk in chunks:
-                if not inbox.put(chunk):
+                if not inbox.deliver(chunk):
                     break
         except TransportError as error:
             reason = error
@@ -171,22 +168,23 @@ class Grpc:
         return b""
 
     def _inbox_of(self, call: Any) -> Inbox:
-        """The sender's inbox; ends the call of whoever does not know the token."""
+        """The sender's inbox; aborts the call of a sender that does not know the token."""
         metadata = dict(call.invocation_metadata())
         if not hmac.compare_digest(str(metadata.get("token", "")), self._token):
             call.abort(self._grpc.StatusCode.UNAUTHENTICATED, "wrong token")
         source = metadata.get("source", "")
         peer = int(source) if source.isdecimal() else -1
-        if peer not in self._inboxes or self._inboxes[peer].taken:
+        if peer not in self._inboxes or self._inboxes[peer].claimed:
             call.abort(self._grpc.StatusCode.ALREADY_EXISTS, f"no stream is open for rank {source}")
-        self._inboxes[peer].taken = True
+        self._inboxes[peer].claimed = True
         return self._inboxes[peer]
 
 
 def _check_limits() -> None:
-    """Longer messages travel as chunks; a limit below a chunk would break the stream at the first one."""
+    """Raises MessageTooLarge when gRPC's limit is below a chunk, which would break the stream at the first one."""
     limits = [value for name, value in OPTIONS if name in LIMITS and value >= 0]
     if limits and min(limits) < _grpc_streams.CHUNK:
         raise MessageTooLarge(
-            f"a chunk of {_grpc_streams.CHUNK} bytes does not fit gRPC's limit of {min(limits)} bytes per message; take smaller chunks or raise the limit"
+            f"a chunk of {_grpc_streams.CHUNK} bytes does not fit gRPC's limit of {min(limits)} bytes per message; "
+            "use smaller chunks or raise the limit"
         )

@@ -20,7 +20,7 @@ Path = Literal["shared memory", "socket", "library's choice"]
 DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int16", "int32", "int64"})
 """What MPI reduces of NumPy's types; the standard has no half precision."""
 SETTINGS = ("pml", "btl", "btl_tcp_if_include", "btl_sm_backing_directory")
-"""Open MPI's parameters that decide the path of the bytes; mpirun hands them down in the environment."""
+"""Open MPI's parameters that decide the path of the bytes; mpirun passes them on in the environment."""
 
 
 class Mpi:
@@ -28,13 +28,13 @@ class Mpi:
     ones use slower algorithms."""
 
     def __init__(self, context: RankContext) -> None:
-        self._need_starter()
+        self._check_launcher()
         import mpi4py
 
         self._post = context.post
         # One thread at a time calls MPI: the communication thread, or the main thread when that one is idle.
         mpi4py.rc.thread_level = "serialized"
-        # Only `close` ends MPI: mpi4py's own MPI_Finalize at exit would block for ever beside a failed rank.
+        # Only `close` ends MPI: mpi4py's own MPI_Finalize at exit would block for ever when another rank has failed.
         mpi4py.rc.finalize = False
         self._post.wait()
         from mpi4py import MPI
@@ -45,7 +45,8 @@ class Mpi:
         self.rank, self.world_size = context.rank, context.world_size
         if (self._world.rank, self._world.size) != (self.rank, self.world_size):
             raise TransportError(
-                f"MPI counts this rank as {self._world.rank} of {self._world.size}, the launch as {self.rank} of {self.world_size}"
+                f"MPI counts this rank as {self._world.rank} of {self._world.size}, "
+                f"the launch as {self.rank} of {self.world_size}"
             )
         context.facts["mpi"] = {"thread_level": _thread_level(MPI), **self._settings()}
         self.traffic = Traffic()
@@ -59,12 +60,12 @@ class Mpi:
             library=self._name(),
         )
 
-    def _need_starter(self) -> None:
-        """Raises TransportError in a process that this library's own program did not start."""
-        need_mpirun("mpi")
+    def _check_launcher(self) -> None:
+        """Raises TransportError in a process that this library's launcher did not start."""
+        require_mpirun("mpi")
 
     def _settings(self) -> dict[str, str]:
-        """What decides the path of the bytes, as the launcher set it."""
+        """The settings that decide the path of the bytes, as the launcher set them."""
         return settings()
 
     def _name(self) -> str:
@@ -125,7 +126,7 @@ class Mpi:
         return _Request(self, self._call(lambda: self._world.Irecv(as_bytes(buffer), peer)), peer)
 
     def close(self) -> None:
-        """MPI_Finalize, which waits for all ranks; a rank that leaves because of an error skips it, and mpirun ends the
+        """MPI_Finalize, which waits for all ranks; a rank that ends because of an error skips it, and mpirun ends the
         others when it exits."""
         if not self._mpi.Is_finalized() and sys.exc_info()[0] is None:
             self._mpi.Finalize()
@@ -170,7 +171,7 @@ class _Request:
 
 
 def mpi4py_version() -> str:
-    """As installed beside the library."""
+    """Version of mpi4py as installed."""
     import mpi4py
 
     return str(mpi4py.__version__)
@@ -186,7 +187,7 @@ def _thread_level(mpi: Any) -> str:
     return levels[mpi.Query_thread()]
 
 
-def need_mpirun(transport: str) -> None:
+def require_mpirun(transport: str) -> None:
     """Raises TransportError in a process that mpirun did not start."""
     if "OMPI_COMM_WORLD_RANK" not in os.environ:
         raise TransportError(f"transport {transport!r} needs ranks that mpirun started: use launcher 'mpirun'")
@@ -199,7 +200,9 @@ def settings() -> dict[str, str]:
 
 def path_of(settings: dict[str, str]) -> Path:
     """Where Open MPI's bytes go under these parameters."""
-    ways = set(settings.get("btl", "").split(",")) - {"self", ""}
-    if settings.get("pml") == "ob1" and ways == {"sm"}:
+    layers = set(settings.get("btl", "").split(",")) - {"self", ""}
+    if settings.get("pml") == "ob1" and layers == {"sm"}:
         return "shared memory"
-    return "socket" if settings.get("pml") == "ob1" and ways == {"tcp"} else "library's choice"
+    if settings.get("pml") == "ob1" and layers == {"tcp"}:
+        return "socket"
+    return "library's choice"

@@ -20,23 +20,24 @@ class Nccl(TorchDistributed):
     PATH = "library's choice"
 
     def version(self) -> str:
-        """As torch was built with it."""
+        """The version that torch was built with."""
         return "NCCL " + ".".join(str(part) for part in self._torch.cuda.nccl.version())
 
     def prepare(self, context: RankContext) -> None:
-        """Its sockets use the case's interface; every rank of a node takes a GPU of its own, which NCCL demands."""
+        """Its sockets use the case's interface; every rank of a node uses a GPU of its own, which NCCL requires."""
         os.environ["NCCL_SOCKET_IFNAME"] = context.case.interface
         first = next(
             rank
             for rank in range(context.world_size)
             if rank * context.case.nodes // context.world_size == self._node(context)
         )
-        gpus, place = self._torch.cuda.device_count(), context.rank - first
-        if place >= gpus:
+        gpus, local_rank = self._torch.cuda.device_count(), context.rank - first
+        if local_rank >= gpus:
             raise TransportError(
-                f"NCCL needs a GPU for every rank of a node; rank {context.rank} is number {place + 1} here, and there are {gpus}"
+                f"NCCL needs a GPU for every rank of a node; "
+                f"rank {context.rank} is number {local_rank + 1} here, and there are {gpus}"
             )
-        self._torch.cuda.set_device(place)
+        self._torch.cuda.set_device(local_rank)
 
     def lend(self, tensor: Any) -> Any:
         """A copy on the GPU."""

@@ -1,5 +1,5 @@
-"""Our own TCP: one socket per pair of ranks, vectored and non-blocking, moved by the caller; arriving data is reduced
-while the rest is on its way."""
+"""Our own TCP: one non-blocking socket per pair of ranks, with vectored writes. The caller drives progress; arriving
+data is reduced while the rest is still under way."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ import numpy as np
 from scaleproof.core.handshake import connect_all
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._tcp_frames import Connection, Incoming, Outgoing
-from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
+from scaleproof.transports.contract import REAL_DTYPES, UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(
-    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-)
 SPINS = 10
-"""Looks at the sockets before the caller sleeps until one is ready."""
-UNTOLD_MS = 1
-"""How long a caller sleeps before it says that it waits."""
+"""Polls of the sockets before the caller sleeps until one is ready."""
+SILENT_SLEEP_MS = 1
+"""How long a caller sleeps before it reports on the board that it waits."""
 
 
 class Tcp:
@@ -33,7 +30,7 @@ class Tcp:
         point_to_point=True,
         one_sided=False,
         collective=False,
-        dtypes=DTYPES,
+        dtypes=REAL_DTYPES,
         progress="caller",
         path="socket",
         library="scaleproof tcp",
@@ -75,7 +72,7 @@ class Tcp:
         return self._receive(Incoming(buffer, None), peer)
 
     def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
-        """Reduce what arrives into the buffer."""
+        """Like `recv`, but the bytes are reduced into the buffer as they arrive."""
         return self._receive(Incoming(buffer, UFUNCS[operation]), peer)
 
     def barrier(self) -> None:
@@ -89,7 +86,7 @@ class Tcp:
         self._connections = {}
 
     def advance(self) -> bool:
-        """Move a chunk of every message that can move; True when any did."""
+        """Move a chunk of the oldest message of every connection and direction; True when any moved."""
         moved = False
         for connection in self._connections.values():
             if connection.outgoing:
@@ -99,13 +96,13 @@ class Tcp:
         return moved
 
     def sleep(self, peer: int) -> None:
-        """Block until a socket can move one of the messages under way; the caller waits for one with this peer."""
+        """Block until a socket can move one of the messages under way; the caller waits for a message of `peer`."""
         poll = select.poll()
         for connection in self._connections.values():
             interest = (select.POLLOUT if connection.outgoing else 0) | (select.POLLIN if connection.incoming else 0)
             if interest:
                 poll.register(connection.socket, interest)
-        if not poll.poll(UNTOLD_MS):
+        if not poll.poll(SILENT_SLEEP_MS):
             self._post.wait(peer)
             poll.poll()
             self._post.go_on()

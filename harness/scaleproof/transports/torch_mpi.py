@@ -7,14 +7,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
-from scaleproof.transports.mpi import DTYPES, need_mpirun, settings
+from scaleproof.transports.mpi import DTYPES, require_mpirun, settings
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
 class TorchMpi(TorchDistributed):
-    """MPI knows its ranks: no store is needed."""
+    """MPI knows its ranks, so no store is needed."""
 
     BACKEND = "mpi"
     DTYPES = DTYPES - {"int16"}
@@ -22,7 +22,7 @@ class TorchMpi(TorchDistributed):
 
     def prepare(self, context: RankContext) -> None:
         """Open MPI's parameters are those of the launcher."""
-        need_mpirun("torch-mpi")
+        require_mpirun("torch-mpi")
         context.facts["mpi"] = settings()
 
     def join(self, context: RankContext) -> None:
@@ -30,7 +30,7 @@ class TorchMpi(TorchDistributed):
         self._distributed.init_process_group("mpi")
 
     def close(self) -> None:
-        """See Transport.close; a rank that leaves because of an error skips MPI's end, which waits for all ranks."""
+        """See Transport.close; a rank that ends because of an error skips MPI_Finalize, which waits for all ranks."""
         if sys.exc_info()[0] is None:
             super().close()
 

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Ucc(TorchDistributed):
-    """On the arrays' own memory; UCX chooses the way."""
+    """Works on the arrays' own memory; UCX chooses the path."""
 
     BACKEND = "ucc"
     DTYPES = frozenset({"float32", "float64", "int8", "uint8", "int32", "int64"})
     PATH = "library's choice"
 
     def prepare(self, context: RankContext) -> None:
-        """UCX may use the case's interface and memory of this machine, nothing else."""
+        """Restrict UCX to the case's interface and the memory of this machine."""
         os.environ["UCX_NET_DEVICES"] = context.case.interface
 
 

@@ -21,7 +21,7 @@ from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from scaleproof.transports.contract import Array, Capabilities, Handle, OneSided, PointToPoint, Traffic
-from scaleproof.transports.grpc import DTYPES, Grpc
+from scaleproof.transports.grpc import Grpc
 from scaleproof.transports.grpc_plus.tensor_delivery import Delivery, MessageDelivery, WindowDelivery
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class GrpcPlus:
             point_to_point=True,
             one_sided=False,
             collective=False,
-            dtypes=DTYPES & device.capabilities.dtypes,
+            dtypes=control.capabilities.dtypes & device.capabilities.dtypes,
             progress="caller",
             path=device.capabilities.path,
             library=f"{control.capabilities.library} and {device.capabilities.library}",

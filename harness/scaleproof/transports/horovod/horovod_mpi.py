@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, translated
-from scaleproof.transports.mpi import need_mpirun, path_of, settings
+from scaleproof.transports.mpi import path_of, require_mpirun, settings
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -20,7 +20,7 @@ class HorovodMpi(HorovodTransport):
     OPERATIONS = "MPI"
 
     def __init__(self, context: RankContext) -> None:
-        need_mpirun("horovod-mpi")
+        require_mpirun("horovod-mpi")
         super().__init__(context)
         context.facts["mpi"] = settings()
 

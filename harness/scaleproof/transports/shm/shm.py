@@ -27,16 +27,22 @@ from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
+from scaleproof.transports.contract import (
+    REAL_DTYPES,
+    UFUNCS,
+    Array,
+    Capabilities,
+    Done,
+    Handle,
+    ReduceOperation,
+    Region,
+    Traffic,
+)
 from scaleproof.transports.shm.arena import Arena
 from scaleproof.transports.shm.shm_messages import HALF_BYTES, Channel, Receive, Send
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
-
-DTYPES = frozenset(
-    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-)
 
 
 class SharedMemory:
@@ -46,7 +52,7 @@ class SharedMemory:
         point_to_point=True,
         one_sided=True,
         collective=False,
-        dtypes=DTYPES,
+        dtypes=REAL_DTYPES,
         progress="caller",
         path="shared memory",
         library="scaleproof shm",

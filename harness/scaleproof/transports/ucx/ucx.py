@@ -24,7 +24,7 @@ from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
-from scaleproof.transports.contract import Array, Capabilities, Done, Handle, Region, Traffic
+from scaleproof.transports.contract import REAL_DTYPES, Array, Capabilities, Done, Handle, Region, Traffic
 from scaleproof.transports.ucx import ucp_library as ucp
 from scaleproof.transports.ucx.lifelines import Lifelines
 from scaleproof.transports.ucx.ucp_requests import Both, Request
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     from scaleproof.core.context import RankContext
 
-DTYPES = frozenset(
-    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-)
 SHARED = Path("/dev/shm")
 LEAVE_S = 1.0
 """At most, for what a rank that leaves has sent to be on its way."""
@@ -61,7 +58,7 @@ class Ucx:
             point_to_point=True,
             one_sided=True,
             collective=False,
-            dtypes=DTYPES,
+            dtypes=REAL_DTYPES,
             progress="caller",
             path="socket" if "tcp" in ways else "shared memory",
             library=f"UCX {ucp.version()}",

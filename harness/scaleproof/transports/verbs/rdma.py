@@ -19,7 +19,17 @@ from scaleproof.fabric.verbs import choose
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
-from scaleproof.transports.contract import UFUNCS, Array, Capabilities, Done, Handle, ReduceOperation, Region, Traffic
+from scaleproof.transports.contract import (
+    REAL_DTYPES,
+    UFUNCS,
+    Array,
+    Capabilities,
+    Done,
+    Handle,
+    ReduceOperation,
+    Region,
+    Traffic,
+)
 from scaleproof.transports.verbs.device_errors import DeviceMissing
 from scaleproof.transports.verbs.peer_connection import BULK_LANES
 from scaleproof.transports.verbs.peer_mesh import Mesh
@@ -27,10 +37,6 @@ from scaleproof.transports.verbs.verbs_device import Device, free_bytes
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
-
-DTYPES = frozenset(
-    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-)
 
 
 class Rdma:
@@ -43,7 +49,7 @@ class Rdma:
             point_to_point=True,
             one_sided=True,
             collective=False,
-            dtypes=DTYPES,
+            dtypes=REAL_DTYPES,
             progress="caller",
             path="verbs",
             library=_library(mesh.device),
