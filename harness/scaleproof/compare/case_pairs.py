@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scaleproof.compare.comparison_schema import Differing, UnpairedOut
+from scaleproof.compare import comparison_sentences
+from scaleproof.compare.comparison_schema import Differing, NotPaired, UnpairedOut, UnpairedReason
 from scaleproof.compare.side_selection import Side, fields
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
@@ -19,7 +20,7 @@ _FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "ar
 _NAMES = ("suite", "experiment")
 _ALWAYS = ("source",)
 """Digest of a suite's own programs: it changes with the code, which is compared apart."""
-_SHOWN = 6
+SideName = Literal["A", "B"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,9 @@ def pair_cases(
     unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a] + [
         _unpaired("B", group, a, stages[-1]) for group in left_b
     ]
-    unpaired += [_traced(name, group) for pair in traced for name, group in (("A", pair.a), ("B", pair.b))]
+    for pair in traced:
+        unpaired.append(_unpaired_out("A", pair.a, UnpairedReason.TRACED))
+        unpaired.append(_unpaired_out("B", pair.b, UnpairedReason.TRACED))
     return pairs, unpaired
 
 
@@ -107,22 +110,20 @@ def may_differ(a: Side, b: Side) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(named), frozenset(named | follow)
 
 
-def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[Record, Record]], str]:
+def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[Record, Record]], NotPaired | None]:
     """Launches of the same repetition and seed when both groups come from one interleaved run; else none, and why."""
     if not a or not b:
-        return [], "a side has no good launch"
+        return [], NotPaired.NO_GOOD_LAUNCH
     if {record.machine for record in a} != {record.machine for record in b}:
-        return [], "they ran on different machines"
+        return [], NotPaired.OTHER_MACHINE
     spans = sorted(
         (min(record.started_at for record in side), max(record.started_at for record in side)) for side in (a, b)
     )
     if spans[0][1] < spans[1][0]:
-        return [], "they ran one after the other, not interleaved"
+        return [], NotPaired.ONE_AFTER_THE_OTHER
     first, second = ({(record.plan_index, record.seed): record for record in side} for side in (a, b))
-    blocks = sorted(first.keys() & second.keys())
-    return [
-        (first[block], second[block]) for block in blocks
-    ], "" if blocks else "no repetition has the same seed on both sides"
+    blocks = [(first[block], second[block]) for block in sorted(first.keys() & second.keys())]
+    return blocks, None if blocks else NotPaired.OTHER_SEEDS
 
 
 def title(case: AnyCase, other: AnyCase | None = None) -> str:
@@ -217,39 +218,48 @@ def _differing(one: Group, other: Group) -> list[Differing]:
     ]
 
 
-def _unpaired(side: Literal["A", "B"], group: Group, others: Sequence[Group], allowed: frozenset[str]) -> UnpairedOut:
+def _unpaired(side: SideName, group: Group, others: Sequence[Group], allowed: frozenset[str]) -> UnpairedOut:
     """Says what stands between a case and the nearest one of the other side."""
-    there = "B" if side == "A" else "A"
-    fitting = [other for other in others if other.case.program == group.case.program]
-    if not fitting:
-        reason = f"{there} has no case of program {group.case.program!r}"
-    else:
-        sizes = {
-            _identity(other): [found for found in _differing(group, other) if found.name not in allowed]
-            for other in fitting
-        }
-        nearest = min(
-            fitting, key=lambda other: (len(sizes[_identity(other)]), len(_differing(group, other)), _order(other))
-        )
-        reason = _reason(group, nearest, sizes[_identity(nearest)], side, there)
-    return UnpairedOut(side=side, case=group.any.case_id, title=title(group.case), reason=reason)
+    same_program = [other for other in others if other.case.program == group.case.program]
+    if not same_program:
+        return _unpaired_out(side, group, UnpairedReason.NO_SUCH_PROGRAM)
+
+    differing = {_identity(other): _differing(group, other) for other in same_program}
+    unequal = {
+        identity: tuple(field for field in fields_of if field.name not in allowed)
+        for identity, fields_of in differing.items()
+    }
+
+    def distance(other: Group) -> tuple[int, int, tuple[str, ...]]:
+        return len(unequal[_identity(other)]), len(differing[_identity(other)]), _order(other)
+
+    nearest = min(same_program, key=distance)
+    apart = unequal[_identity(nearest)]
+    reason = UnpairedReason.DIFFERS if apart else UnpairedReason.SEVERAL_FIT
+    return _unpaired_out(side, group, reason, nearest.any.case_id, apart)
 
 
-def _reason(group: Group, nearest: Group, unequal: list[Differing], side: str, there: str) -> str:
-    named = nearest.any.case_id
-    if not unequal:
-        return f"several cases would fit, such as {named} of {there}; choose one on each side, as in '@arm:{group.case.arm}'"
-    words = ", ".join(f"{found.name} ({found.a} here, {found.b} there)" for found in unequal[:_SHOWN])
-    more = f" and {len(unequal) - _SHOWN} more" if len(unequal) > _SHOWN else ""
-    first = unequal[0]
-    return f"the nearest case of {there}, {named}, differs in {words}{more}; compared only when both sides name it, as in '@{first.name}:{first.a}'"
-
-
-def _traced(side: str, group: Group) -> UnpairedOut:
-    name: Literal["A", "B"] = "A" if side == "A" else "B"
+def _unpaired_out(
+    side: SideName,
+    group: Group,
+    reason: UnpairedReason,
+    nearest: str | None = None,
+    unequal: tuple[Differing, ...] = (),
+) -> UnpairedOut:
+    sentence = comparison_sentences.unpaired_sentence(
+        reason,
+        "B" if side == "A" else "A",
+        program=group.case.program,
+        arm=group.case.arm,
+        nearest=nearest or "",
+        unequal=unequal,
+    )
     return UnpairedOut(
-        side=name,
+        side=side,
         case=group.any.case_id,
         title=title(group.case),
-        reason="its launches are traced; their numbers are never compared",
+        why=reason,
+        nearest=nearest,
+        unequal=unequal,
+        reason=sentence,
     )

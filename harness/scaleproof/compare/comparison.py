@@ -8,11 +8,11 @@ from pathlib import Path
 
 from scipy.stats import false_discovery_control
 
-from scaleproof.claims import difference_sentences
 from scaleproof.claims.metrics import Direction, Metric
+from scaleproof.compare import comparison_sentences
 from scaleproof.compare.case_pairs import Group, Pair, groups, pair_cases, pair_launches, title
-from scaleproof.compare.comparison_outcome import outcome, too_many_rows
-from scaleproof.compare.comparison_schema import Change, Comparison, Finding, PairOut, Row, SideOut
+from scaleproof.compare.comparison_outcome import decide, too_many_rows
+from scaleproof.compare.comparison_schema import Change, Comparison, PairOut, Row, SideOut
 from scaleproof.compare.comparison_warnings import Around, warnings
 from scaleproof.compare.environment_differences import differences
 from scaleproof.compare.launch_values import Catalogue, launch_values, ordered
@@ -20,14 +20,14 @@ from scaleproof.compare.pair_floors import Floors
 from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats.arm_difference import Difference
+from scaleproof.stats.arm_difference import Difference, Finding
 from scaleproof.stats.compare import compare as difference
 from scaleproof.stats.intervals import CONFIDENCE, median
 
 CHANGES: tuple[Change, ...] = ("worse", "better", "changed", "no difference", "inconclusive", "different machines")
 _FLOAT_DIGITS = 12
-"""Numbers are told to this many significant digits, so that libraries that round their last bits differently give equal
-bytes."""
+"""Numbers are shown to this many significant digits, so that libraries that round their last bits differently give
+equal bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Measured:
     """One metric of a pair before its p-value is adjusted."""
 
     metric: Metric
@@ -80,10 +80,12 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
     rows = [row for pair in outs for row in pair.rows]
     counted = [pair for pair in outs if pair.all_failed and (pair.same_machine or question.across_machines)]
     regressions = sum(row.regression for row in rows) + len(counted)
-    word, why = outcome(outs, regressions, question.across_machines)
+    decision = decide(outs, regressions, question.across_machines)
     return Comparison(
-        outcome=word,
-        outcome_why=why,
+        outcome=decision.outcome,
+        outcome_reason=decision.reason,
+        outcome_metrics=decision.metrics,
+        outcome_why=comparison_sentences.outcome_sentence(decision.reason, decision.metrics),
         a=_side(a, grouped[0]),
         b=_side(b, grouped[1]),
         confidence=question.confidence,
@@ -100,7 +102,7 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
 
 def _measure(
     pair: Pair, sides: tuple[Side, Side], catalogue: Catalogue, floors: Floors, question: Question
-) -> list[_Found]:
+) -> list[_Measured]:
     """Every metric of a pair, B against A."""
     one, other = pair.a.case.suite, pair.b.case.suite
     metrics, theirs = catalogue.of(one, other), catalogue.of(other, one)
@@ -120,7 +122,7 @@ def _measure(
             a, b = ([values[key] for values in side.values() if key in values] for side in (first, second))
         floor = floors.share(pair, metrics[key[0]], key[1])
         found.append(
-            _Found(
+            _Measured(
                 metrics[key[0]],
                 key[1],
                 a,
@@ -131,7 +133,7 @@ def _measure(
     return found
 
 
-def _adjust(found: Sequence[_Found]) -> list[float | None]:
+def _adjust(found: Sequence[_Measured]) -> list[float | None]:
     """p-values after Benjamini and Hochberg, in the order given; they control the share of false discoveries among all
     findings."""
     tested = [one.result.p_value for one in found if one.result.p_value is not None]
@@ -139,8 +141,8 @@ def _adjust(found: Sequence[_Found]) -> list[float | None]:
     return [None if one.result.p_value is None else next(adjusted) for one in found]
 
 
-def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None], question: Question) -> PairOut:
-    blocks, why = pair_launches(pair.a.launches, pair.b.launches)
+def _pair(pair: Pair, found: Sequence[_Measured], adjusted: Sequence[float | None], question: Question) -> PairOut:
+    blocks, not_paired = pair_launches(pair.a.launches, pair.b.launches)
     first, second = pair.a.launches, pair.b.launches
     same = pair.a.machines == pair.b.machines
     return PairOut(
@@ -150,7 +152,8 @@ def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None],
         case_b=pair.b.any.case_id,
         differs=pair.differs,
         paired=bool(blocks),
-        why_unpaired=why,
+        not_paired=not_paired,
+        why_unpaired=comparison_sentences.not_paired_sentence(not_paired),
         same_machine=same,
         failed=(len(pair.a.failed), len(pair.b.failed)),
         all_failed=bool(first and not second),
@@ -163,19 +166,16 @@ def _pair(pair: Pair, found: Sequence[_Found], adjusted: Sequence[float | None],
     )
 
 
-def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: float) -> Row:
+def _row(found: _Measured, p_adjusted: float | None, counts: bool, confidence: float) -> Row:
     """`counts`: a finding here says something about A and B."""
     metric, result, interval = found.metric, found.result, found.result.interval
-    finding, why = result.finding, difference_sentences.difference_sentence(result)
-    if finding in ("higher", "lower") and p_adjusted is not None and p_adjusted > 1 - confidence:
-        finding, why = (
-            "inconclusive",
-            f"{why}; but p = {p_adjusted:.2g} once all comparisons are counted: more launches or fewer metrics (--metric) can tell",
-        )
+    significant = result.finding in ("higher", "lower")
+    adjusted_away = significant and p_adjusted is not None and p_adjusted > 1 - confidence
+    finding: Finding = "inconclusive" if adjusted_away else result.finding
     change = _change(finding, metric.direction) if counts else "different machines"
     bounds = (interval.low, interval.high, interval.coverage) if interval else (None, None, None)
-    low, high, coverage = (_told(bound) for bound in bounds)
-    a, b = (_told(median(values)) if values else None for values in (found.a, found.b))
+    low, high, coverage = (_rounded(bound) for bound in bounds)
+    a, b = (_rounded(median(values)) if values else None for values in (found.a, found.b))
     return Row(
         metric=metric.name,
         nbytes=found.nbytes,
@@ -184,19 +184,23 @@ def _row(found: _Found, p_adjusted: float | None, counts: bool, confidence: floa
         a=a,
         b=b,
         n=(len(found.a), len(found.b)),
-        ratio=_told(result.ratio),
-        shift=_told(result.shift),
+        ratio=_rounded(result.ratio),
+        shift=_rounded(result.shift),
         low=low,
         high=high,
         coverage=coverage,
-        test=difference_sentences.words_of_test(result.test, result.n),
-        p_value=_told(result.p_value),
-        p_adjusted=_told(p_adjusted),
+        test=comparison_sentences.row_test_sentence(result),
+        tested_by=result.test,
+        p_value=_rounded(result.p_value),
+        p_adjusted=_rounded(p_adjusted),
         floor=result.floor,
         finding=finding,
         change=change,
         regression=change == "worse" and result.floor is not None,
-        why=why,
+        reason=result.reason,
+        adjusted_away=adjusted_away,
+        detectable=_rounded(result.detectable),
+        why=comparison_sentences.row_sentence(result, p_adjusted, adjusted_away),
     )
 
 
@@ -209,7 +213,7 @@ def _change(finding: Finding, direction: Direction) -> Change:
     return "better" if finding == direction else "worse"
 
 
-def _told(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.{_FLOAT_DIGITS}g}")
 
 

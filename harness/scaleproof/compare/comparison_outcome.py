@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from scaleproof.compare.comparison_schema import Outcome, PairOut, Row, WarningOut
-from scaleproof.compare.pair_floors import without_floor
+from scaleproof.compare.comparison_schema import Outcome, OutcomeReason, PairOut, Row, WarningOut
 
 
-def outcome(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -> tuple[Outcome, str]:
-    """The word, and the reason where there is one."""
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome, why where the numbers do not say it, and the metrics that the reason is about."""
+
+    outcome: Outcome
+    reason: OutcomeReason | None = None
+    metrics: tuple[str, ...] = ()
+
+
+def decide(pairs: Sequence[PairOut], regressions: int, across_machines: bool) -> Decision:
+    """What all pairs together mean."""
     if regressions:
-        return "regression", ""
+        return Decision("regression")
     if not pairs:
-        return "undecided", "nothing was compared, so nothing can be said about a regression; see the unpaired cases"
+        return Decision("undecided", OutcomeReason.NOTHING_COMPARED)
     if not across_machines and not any(pair.same_machine for pair in pairs):
-        return (
-            "other machine",
-            "A and B ran on different machines, so nothing counts for or against B; --across-machines lets it count",
-        )
+        return Decision("other machine", OutcomeReason.OTHER_MACHINES)
     rows = [row for pair in pairs for row in pair.rows]
     worse = {row.metric for row in rows if row.change == "worse" and row.floor is None}
     if worse:
-        why = f"{', '.join(sorted(worse))} got significantly worse, but no noise floor is known to judge it by; {without_floor(worse)}"
-        return "undecided", why
-    return "no regression", ""
+        return Decision("undecided", OutcomeReason.NO_NOISE_FLOOR, tuple(sorted(worse)))
+    return Decision("no regression")
 
 
 def too_many_rows(pairs: Sequence[PairOut], confidence: float) -> list[WarningOut]:
@@ -36,8 +41,9 @@ def too_many_rows(pairs: Sequence[PairOut], confidence: float) -> list[WarningOu
     if not blind:
         return []
     message = (
-        f"{len(blind)} of {len(tested)} rows have too few launches for so many rows: a change of one of them alone could not become significant, only one "
-        "that many rows share; name metrics (--metric), choose cases, or take more launches"
+        f"{len(blind)} of {len(tested)} rows have too few launches for so many rows: a change of one of them alone "
+        "could not become significant, only one that many rows share; "
+        "name metrics (--metric), choose cases, or take more launches"
     )
     return [WarningOut(code="too_many_rows", message=message)]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-Finding = Literal["higher", "lower", "no difference", "inconclusive"]
+from scaleproof.stats.arm_difference import DifferenceReason, DifferenceTest, Finding
+
 Change = Literal["worse", "better", "changed", "no difference", "inconclusive", "different machines"]
 """A finding read by the metric's direction; `changed` where none is better; `different machines` where a finding says
 more about these than about A and B."""
@@ -14,6 +16,32 @@ more about these than about A and B."""
 
 Outcome = Literal["regression", "no regression", "other machine", "undecided"]
 """What it means for continuous integration."""
+
+
+class OutcomeReason(StrEnum):
+    """Why a comparison has its outcome, where the numbers do not say it."""
+
+    NOTHING_COMPARED = "nothing compared"
+    OTHER_MACHINES = "other machines"
+    NO_NOISE_FLOOR = "no noise floor"
+
+
+class NotPaired(StrEnum):
+    """Why launches are not compared block by block."""
+
+    NO_GOOD_LAUNCH = "no good launch"
+    OTHER_MACHINE = "other machine"
+    ONE_AFTER_THE_OTHER = "one after the other"
+    OTHER_SEEDS = "other seeds"
+
+
+class UnpairedReason(StrEnum):
+    """Why a case is compared with nothing."""
+
+    TRACED = "traced"
+    NO_SUCH_PROGRAM = "no such program"
+    SEVERAL_FIT = "several fit"
+    DIFFERS = "differs"
 
 
 class _Part(BaseModel):
@@ -24,18 +52,19 @@ class SideOut(_Part):
     """One side: what was written, how many of its launches ended how, and where they ran."""
 
     given: str
-    results: str
-    """The folder of records."""
+    results: str = Field(description="the folder of records")
     ok: int
     failed: int
     not_runnable: int
-    left_out: int
-    """Good launches that are not compared: repeated later, of another version of the code or machine than the case's
-    last one, or traced."""
+    left_out: int = Field(
+        description="good launches that are not compared: repeated later, of another version of the code or machine "
+        "than the case's last one, or traced"
+    )
     cases: int
     machines: tuple[str, ...]
-    codes: tuple[str, ...]
-    """Version and commit; a digest where the commit does not say which code ran."""
+    codes: tuple[str, ...] = Field(
+        description="version and commit; a digest where the commit does not say which code ran"
+    )
     first: str | None
     last: str | None
 
@@ -58,24 +87,26 @@ class Row(_Part):
     a: float | None
     b: float | None
     n: tuple[int, int]
-    ratio: float | None
-    """Median of B over median of A."""
-    shift: float | None
-    """The factor from A to B that the test is about (Hodges-Lehmann); free of what the two launches of a block share.
-    """
+    ratio: float | None = Field(description="median of B over median of A")
+    shift: float | None = Field(
+        description="the factor from A to B that the test is about (Hodges-Lehmann); "
+        "free of what the two launches of a block share"
+    )
     low: float | None
     high: float | None
     coverage: float | None
-    test: str
+    test: str = Field(description="the test in words")
+    tested_by: DifferenceTest
     p_value: float | None
-    p_adjusted: float | None
-    """After Benjamini and Hochberg, over all rows of this comparison."""
-    floor: float | None
-    """The machine's noise floor, as a share."""
+    p_adjusted: float | None = Field(description="after Benjamini and Hochberg, over all rows of this comparison")
+    floor: float | None = Field(description="the machine's noise floor, as a share")
     finding: Finding
     change: Change
     regression: bool
-    why: str
+    reason: DifferenceReason = Field(description="why the two sides have this finding")
+    adjusted_away: bool = Field(description="significant alone, but not once all comparisons are counted")
+    detectable: float | None = Field(description="the smallest difference, a share, that so many launches find")
+    why: str = Field(description="the reason in words")
 
     @property
     def factor(self) -> float | None:
@@ -98,14 +129,12 @@ class PairOut(_Part):
     case_a: str
     case_b: str
     differs: tuple[Differing, ...]
-    paired: bool
-    """Launches are compared block by block: they come from one interleaved run."""
-    why_unpaired: str
+    paired: bool = Field(description="launches are compared block by block: they come from one interleaved run")
+    not_paired: NotPaired | None = Field(description="why they are not; None where they are")
+    why_unpaired: str = Field(description="the same in words")
     same_machine: bool
-    failed: tuple[int, int]
-    """Launches of each side that failed or could not run."""
-    all_failed: bool
-    """A has good launches and B has none: a regression."""
+    failed: tuple[int, int] = Field(description="launches of each side that failed or could not run")
+    all_failed: bool = Field(description="A has good launches and B has none: a regression")
     runs_a: tuple[str, ...]
     runs_b: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -117,7 +146,10 @@ class UnpairedOut(_Part):
     side: Literal["A", "B"]
     case: str
     title: str
-    reason: str
+    why: UnpairedReason
+    nearest: str | None = Field(description="the nearest case of the other side")
+    unequal: tuple[Differing, ...] = Field(description="fields that keep the two apart: `a` here, `b` there")
+    reason: str = Field(description="why, in words")
 
 
 class EnvironmentOut(_Part):
@@ -128,8 +160,7 @@ class EnvironmentOut(_Part):
     a: tuple[str, ...]
     b: tuple[str, ...]
     matters: bool
-    asked: bool
-    """It is what the two sides are defined by."""
+    asked: bool = Field(description="it is what the two sides are defined by")
 
 
 class WarningOut(_Part):
@@ -142,16 +173,16 @@ class WarningOut(_Part):
 class Comparison(_Part):
     """All of it. Equal records give equal bytes: there is no date and no random number in it."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     outcome: Outcome
-    outcome_why: str
-    """Empty where the numbers say it."""
+    outcome_reason: OutcomeReason | None = Field(description="None where the numbers say it")
+    outcome_metrics: tuple[str, ...] = Field(description="metrics that the reason is about")
+    outcome_why: str = Field(description="the reason in words")
     a: SideOut
     b: SideOut
     confidence: float
     across_machines: bool
-    tests: int
-    """How many p-values were adjusted together."""
+    tests: int = Field(description="how many p-values were adjusted together")
     counts: dict[Change, int]
     regressions: int
     pairs: tuple[PairOut, ...]

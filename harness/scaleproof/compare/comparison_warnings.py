@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from scaleproof.compare import comparison_sentences
 from scaleproof.compare.case_pairs import Group
 from scaleproof.compare.comparison_schema import EnvironmentOut, PairOut, WarningOut
-from scaleproof.compare.pair_floors import without_floor
 from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record
 from scaleproof.record import placement
@@ -48,14 +48,15 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
         )
     apart = [pair for pair in pairs if pair.same_machine and not pair.paired and pair.rows]
     if apart:
-        why = ", ".join(sorted({pair.why_unpaired for pair in apart}))
+        reasons = sorted({pair.not_paired for pair in apart if pair.not_paired is not None})
+        why = ", ".join(map(comparison_sentences.not_paired_sentence, reasons))
         yield (
             "not_interleaved",
             f"{len(apart)} of {len(pairs)} cases: launches are not compared block by block, since {why}; what drifted in between is in the difference",
         )
     rows = [row for pair in pairs for row in pair.rows]
     if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
-        advice = "" if any(row.floor for row in rows) else f"; {without_floor(unknown)}"
+        advice = "" if any(row.floor for row in rows) else f"; {comparison_sentences.advice_without_floor(unknown)}"
         yield (
             "no_noise_floor",
             f"no noise floor is known for {listed(unknown)}: a change of these counts as no regression{advice}",

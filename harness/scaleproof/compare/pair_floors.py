@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,13 +15,6 @@ from scaleproof.spec.errors import SpecError
 SEEDED = ("final_loss", "test_accuracy")
 """Metrics whose values no machine's noise touches: they vary with the seed, and the test over launches is all there is
 to say."""
-
-
-def without_floor(metrics: Iterable[str]) -> str:
-    """What to do about metrics that have none: calibration measures those of the harness, not those that a suite adds."""
-    if METRICS.keys() & set(metrics):
-        return "type `scaleproof calibrate`"
-    return "calibration measures none for the metrics that a suite adds: compare others (--metric), or judge by the interval"
 
 
 class Floors:

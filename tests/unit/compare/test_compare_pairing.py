@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from scaleproof.compare.case_pairs import groups, pair_cases, pair_launches
+from scaleproof.compare.comparison_schema import NotPaired
 from scaleproof.compare.side_selection import select
 from scaleproof.spec.case import parse_case
 from tests.unit.compare.compare_records import FAST, code, launches
@@ -155,17 +156,17 @@ def test_launches_of_one_interleaved_run_are_paired_by_repetition() -> None:
     a = [one(0, "2026-01-01T00:00:00"), one(1, "2026-01-01T00:03:00"), one(2, "2026-01-01T00:04:00")]
     b = [one(1, "2026-01-01T00:02:00"), one(0, "2026-01-01T00:01:00")]
     pairs, why = pair_launches(a, b)
-    assert [(one.plan_index, other.plan_index) for one, other in pairs] == [(0, 0), (1, 1)] and why == ""
+    assert [(one.plan_index, other.plan_index) for one, other in pairs] == [(0, 0), (1, 1)] and why is None
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "reason"),
     [
-        ({"started_at": "2026-01-02T00:00:00"}, "one after the other"),
-        ({"started_at": "2026-01-01T00:00:00", "machine": "m2"}, "different machines"),
-        ({"started_at": "2026-01-01T00:00:00", "seed": 9}, "no repetition has the same seed"),
+        ({"started_at": "2026-01-02T00:00:00"}, NotPaired.ONE_AFTER_THE_OTHER),
+        ({"started_at": "2026-01-01T00:00:00", "machine": "m2"}, NotPaired.OTHER_MACHINE),
+        ({"started_at": "2026-01-01T00:00:00", "seed": 9}, NotPaired.OTHER_SEEDS),
     ],
 )
-def test_other_launches_are_not_paired_and_why_is_said(other: dict[str, Any], said: str) -> None:
+def test_other_launches_are_not_paired_and_why_is_said(other: dict[str, Any], reason: NotPaired) -> None:
     a, b = [one(0, "2026-01-01T00:00:00")], [record("b", **{"plan_index": 0, "seed": 0, **other})]
-    assert pair_launches(a, b)[0] == [] and said in pair_launches(a, b)[1]
+    assert pair_launches(a, b) == ([], reason)

@@ -41,7 +41,7 @@ def test_a_regression_stands_in_the_summary_with_its_numbers_and_in_the_json(
     assert "+50.0 %" in row and "**regression**" in row and row.count(" | ") == 8
     assert "rank-sum" not in text and "`not_interleaved`" in text
     told = json.loads(capsys.readouterr().out)
-    assert (told["schema_version"], told["outcome"], told["regressions"]) == (2, "regression", 3)
+    assert (told["schema_version"], told["outcome"], told["regressions"]) == (3, "regression", 3)
 
 
 def test_equal_launches_are_no_regression_and_their_summary_has_no_table(tmp_path: Path) -> None:
