@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from scaleproof.report.figures.curves import Curve, median_curve
+from scaleproof.report.figures.curves import Curve, curves, median_curve
 from scaleproof.report.figures.dots import Dot
 from scaleproof.report.figures.scaling import Point, scaling
 from scaleproof.report.figures.sizes import SizePoint, sizes
@@ -95,3 +95,20 @@ def test_a_transport_without_a_colour_of_its_own_takes_one_that_the_page_leaves_
     found = looks({"shm": "shm", "grpc": "grpc", "servers": "tensorflow-grpc", "verbs": "rdma", "alone": None})
     assert len({look.colour for look in found.values()}) == 5
     assert found["grpc"].colour == looks({"grpc": "grpc"})["grpc"].colour
+
+
+def test_a_launch_without_a_number_leaves_the_others_their_names() -> None:
+    steps = np.arange(4)
+    good = [
+        Curve(name, steps, steps * 0.1, np.array([4.0, 3.0, 2.0, float(end)]), False) for end, name in enumerate("ab")
+    ]
+    lost = Curve("lost", steps, steps * 0.1, np.full(4, np.nan), False)
+    picture = curves("l", {"tcp": [lost, *good], "gloo": [lost]}, ARMS, "loss", over_time=False)
+    assert "launch a: ends at 0" in picture and "launch b: ends at 1.00" in picture and "launch lost" not in picture
+    assert curves("l", {"gloo": [lost]}, ARMS, "loss", over_time=True)
+
+
+def test_transports_keep_their_colour_and_others_take_free_ones() -> None:
+    drawn = looks({"shm": "shm", "tcp": "tcp", "new": "new", "newer": "newer", "alone": None})
+    assert (drawn["shm"].place, drawn["tcp"].place) == (looks({"shm": "shm"})["shm"].place, ARMS["tcp"].place)
+    assert len({look.place for look in drawn.values()}) == len({look.marker for look in drawn.values()}) == len(drawn)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from scaleproof.report.figures.style import PAGE, Look, panel, styled, svg
+from scaleproof.report.figures.inline_svg import svg
+from scaleproof.report.figures.style import PAGE, Line, Look, lines, panel, styled
 from scaleproof.report.numbers import exact, significant
 
 
@@ -23,6 +29,14 @@ class Curve:
     hollow: bool
 
 
+class MedianCurve(NamedTuple):
+    """Medians over launches at the steps that all of them have."""
+
+    steps: np.ndarray
+    seconds: np.ndarray
+    values: np.ndarray
+
+
 @styled
 def curves(
     label: str, series: dict[str, list[Curve]], looks: dict[str, Look], quantity: str, over_time: bool
@@ -30,31 +44,24 @@ def curves(
     """One panel; `quantity` is the words of the y axis."""
     figure, axes = panel()
     titles: dict[str, str] = {}
-    for place, (name, found) in enumerate(series.items()):
-        look = looks[name]
-        for index, curve in enumerate(found):
-            (line,) = axes.plot(
-                curve.seconds if over_time else curve.steps, curve.values, "-", lw=0.6, alpha=0.4, color=look.colour
-            )
-            line.set_gid(f"curve{place}x{index}")
+    # Seaborn draws no line where no value is a number: such launches have nothing to show.
+    shown = {name: kept for name, launches in series.items() if (kept := [one for one in launches if _has(one.values)])}
+    _thin_lines(axes, shown, looks, "seconds" if over_time else "steps")
+    thin = iter(list(axes.lines))
+    for place, (name, launches) in enumerate(shown.items()):
+        for index, curve in enumerate(launches):
+            next(thin).set_gid(f"curve{place}x{index}")
             titles[f"curve{place}x{index}"] = (
                 f"{name}, launch {curve.launch}: ends at {significant(float(curve.values[-1]))}"
             )
-        steps, seconds, values = median_curve(found)
-        every = max(len(steps) // 6, 1)
-        face = PAGE if any(curve.hollow for curve in found) else look.colour
-        marks = slice(place * every // max(len(series), 1), None, every)
-        axes.plot(
-            seconds if over_time else steps,
-            values,
-            ls=look.line,
-            lw=2,
-            color=look.colour,
-            marker=look.marker,
-            ms=5.5,
-            mfc=face,
-            markevery=marks,
-        )
+    medians = {name: one for name, launches in shown.items() if _has((one := median_curve(launches)).values)}
+    drawn = {name: Line(one.seconds if over_time else one.steps, one.values) for name, one in medians.items()}
+    lines(axes, drawn, looks, 2)
+    for place, (name, thick) in enumerate(zip(drawn, axes.lines[len(axes.lines) - len(drawn) :], strict=True)):
+        look, every = looks[name], max(len(medians[name].steps) // 6, 1)
+        face = PAGE if any(curve.hollow for curve in shown[name]) else look.colour
+        thick.set(marker=look.marker, ms=5.5, mew=1.0, mec=look.colour, mfc=face)
+        thick.set_markevery(slice(place * every // len(drawn), None, every))
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
@@ -64,12 +71,41 @@ def curves(
     return svg(figure, label, titles)
 
 
-def median_curve(found: list[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Steps that all launches have, and the medians over launches of time and value at each."""
-    steps = found[0].steps
-    for curve in found[1:]:
+def _has(values: np.ndarray) -> bool:
+    """Whether any value is a number."""
+    return bool((~np.isnan(values)).any())
+
+
+def _thin_lines(axes: Axes, series: Mapping[str, list[Curve]], looks: Mapping[str, Look], axis: str) -> None:
+    """A line per launch, in the order of series and launches."""
+    numbered = enumerate((name, curve) for name, launches in series.items() for curve in launches)
+    if not series:
+        return
+    points = pd.concat(
+        pd.DataFrame({"x": getattr(curve, axis), "y": curve.values, "series": name, "launch": number})
+        for number, (name, curve) in numbered
+    )
+    sns.lineplot(
+        points,
+        x="x",
+        y="y",
+        hue="series",
+        palette={name: look.colour for name, look in looks.items() if name in series},
+        units="launch",
+        estimator=None,
+        lw=0.6,
+        alpha=0.4,
+        legend=False,
+        ax=axes,
+    )
+
+
+def median_curve(launches: list[Curve]) -> MedianCurve:
+    """The steps that all launches have, and the medians over launches of time and value at each."""
+    steps = launches[0].steps
+    for curve in launches[1:]:
         steps = np.intersect1d(steps, curve.steps)
-    rows = [np.searchsorted(curve.steps, steps) for curve in found]
-    seconds = np.median([curve.seconds[row] for curve, row in zip(found, rows, strict=True)], axis=0)
-    values = np.median([curve.values[row] for curve, row in zip(found, rows, strict=True)], axis=0)
-    return steps, seconds, values
+    rows = [np.searchsorted(curve.steps, steps) for curve in launches]
+    seconds = np.median([curve.seconds[row] for curve, row in zip(launches, rows, strict=True)], axis=0)
+    values = np.median([curve.values[row] for curve, row in zip(launches, rows, strict=True)], axis=0)
+    return MedianCurve(steps, seconds, values)

@@ -9,8 +9,9 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Plot, Series
-from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
+from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled
 from scaleproof.report.numbers import exact
 
 ROW = 0.42

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from scaleproof.report.figures.style import MUTED, PAGE, Look, styled, svg
+from scaleproof.report.figures.inline_svg import svg
+from scaleproof.report.figures.style import MUTED, PAGE, Look, styled
 from scaleproof.report.numbers import exact, nbytes, significant
 
 MICRO = 1e6
@@ -38,15 +39,10 @@ def fits(label: str, points: Sequence[FitPoint], look: Look, hollow: bool) -> Ma
     for place in range(len(points[0].models)):
         dashes = look.line if not place else (0, (4, 2))
         colour = look.colour if not place else MUTED
-        above.plot(
-            [one.nbytes for one in points],
-            [one.models[place] * MICRO for one in points],
-            ls=dashes,
-            color=colour,
-            lw=1.4,
-        )
+        x = [one.nbytes for one in points]
+        above.plot(x, [one.models[place] * MICRO for one in points], ls=dashes, color=colour, lw=1.4)
         below.plot(
-            [one.nbytes for one in points],
+            x,
             [_error(one, place) for one in points],
             ls=dashes,
             color=colour,

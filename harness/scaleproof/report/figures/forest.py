@@ -10,8 +10,9 @@ from markupsafe import Markup
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Plot
-from scaleproof.report.figures.style import GRID, MUTED, PAGE, panel, styled, svg
+from scaleproof.report.figures.style import GRID, MUTED, PAGE, panel, styled
 
 _ROW = 0.27
 _MARGIN = 0.75

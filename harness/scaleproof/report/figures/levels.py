@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaleproof.core.record_schema import Evidence
+from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
-from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled, svg
+from scaleproof.report.figures.style import INK, MUTED, PAGE, Look, panel, styled
 from scaleproof.report.numbers import exact
 
 SIZES: dict[Evidence, float] = {"simulated": 4.5, "emulated": 9.0, "measured": 6.0}
 """Of marks, in the order of drawing: where levels agree, the measured mark stands inside the emulated one, and what was
-only reckoned is small."""
+only predicted is small."""
 LINES: dict[Evidence, float] = {"measured": 1.8, "emulated": 1.4, "simulated": 1.0}
 STAR = 11.0
 ASIDE = 0.25
@@ -131,20 +132,15 @@ def _asides(curves: Sequence[LevelCurve]) -> list[float]:
 
 def _draw(axes: Axes, curve: LevelCurve, shift: float, look: Look, group: str, titles: dict[str, str]) -> None:
     points = sorted(curve.points, key=lambda point: point.ranks)
-    x, reckoned = [point.ranks * shift for point in points], curve.level == "simulated"
-    axes.plot(
-        x,
-        [point.value for point in points],
-        ls=(0, (4, 2)) if reckoned else "-",
-        color=look.colour,
-        lw=LINES[curve.level],
-    )
+    x, predicted = [point.ranks * shift for point in points], curve.level == "simulated"
+    dashes = (0, (4, 2)) if predicted else "-"
+    axes.plot(x, [point.value for point in points], ls=dashes, color=look.colour, lw=LINES[curve.level])
     bounds = [
         (point.ranks * shift, point.low, point.high)
         for point in points
         if point.low is not None and point.high is not None
     ]
-    if reckoned and len(bounds) > 1:
+    if predicted and len(bounds) > 1:
         axes.fill_between(
             [ranks for ranks, _, _ in bounds],
             [low for _, low, _ in bounds],
@@ -154,7 +150,7 @@ def _draw(axes: Axes, curve: LevelCurve, shift: float, look: Look, group: str, t
             lw=0,
         )
     for place, point in enumerate(points):
-        if point.low is not None and point.high is not None and not (reckoned and len(bounds) > 1):
+        if point.low is not None and point.high is not None and not (predicted and len(bounds) > 1):
             axes.plot(
                 [x[place], x[place]], [point.low, point.high], "-", marker="_", ms=8, mew=1.5, lw=1.4, color=look.colour
             )

@@ -65,7 +65,7 @@ def _throughput(axes: Axes, picture: PredictionPicture) -> None:
     axes.plot(
         nodes,
         [first.throughput[0] * count / first.nodes for count in nodes],
-        "--",
+        ls="--",
         color=light(MUTED),
         lw=1.1,
         label="ideal",
@@ -155,7 +155,8 @@ def _band(axes: Axes, nodes: Sequence[int], values: Sequence[tuple[float, float,
     axes.plot(
         nodes,
         [value for value, *_ in values],
-        "-o",
+        marker="o",
+        mec=colour,
         color=colour,
         ms=5,
         mfc="#ffffff",

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from scaleproof.report.figures.dots import Dot, draw, median_mark
+from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
-from scaleproof.report.figures.style import MUTED, Look, panel, styled, svg
+from scaleproof.report.figures.style import MUTED, Line, Look, lines, panel, styled
 from scaleproof.report.numbers import exact
 
 QUANTITY = "throughput (samples/s), higher is better"
@@ -57,13 +58,16 @@ def _lines(
         # Above the middle of the line's first piece: no mark lies above the ideal.
         middle = ((counts[0] * counts[1]) ** 0.5, ideal * (counts[0] + counts[1]) / 2)
         axes.annotate("ideal", middle, (-5, 3), textcoords="offset points", color=MUTED, ha="right", fontsize=9)
-    for name, points in series.items():
-        look, ordered = looks[name], sorted(points, key=lambda point: point.ranks)
-        x = [point.ranks * _aside(name, point.ranks, series) for point in ordered]
-        axes.plot(x, [point.median for point in ordered], ls=look.line, color=look.colour, lw=1.4)
-        for place, point in zip(x, ordered, strict=True):
-            draw(axes, [replace(dot, x=place) for dot in point.dots], look, titles, 3.5)
-            median_mark(axes, place, point.median, (point.low, point.high), look, point.hollow)
+    ordered = {name: sorted(points, key=lambda point: point.ranks) for name, points in series.items()}
+    places = {
+        name: [point.ranks * _aside(name, point.ranks, series) for point in points] for name, points in ordered.items()
+    }
+    medians = {name: Line(places[name], [point.median for point in points]) for name, points in ordered.items()}
+    lines(axes, medians, looks, 1.4)
+    for name, points in ordered.items():
+        for x, point in zip(places[name], points, strict=True):
+            draw(axes, [replace(dot, x=x) for dot in point.dots], looks[name], titles, 3.5)
+            median_mark(axes, x, point.median, (point.low, point.high), looks[name], point.hollow)
     axes.set_ylim(bottom=0)
     axes.set_xlim(counts[0] / 1.45, counts[-1] * 1.45)
     axes.set_xticks(counts, [str(count) for count in counts])

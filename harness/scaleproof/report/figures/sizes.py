@@ -6,10 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from scaleproof.report.figures.inline_svg import svg
 from scaleproof.report.figures.kinds import FigureKind, Mark, Plot
-from scaleproof.report.figures.style import MUTED, PAGE, Look, panel, styled, svg
+from scaleproof.report.figures.style import MUTED, PAGE, Line, Look, lines, panel, styled
 from scaleproof.report.numbers import exact, nbytes, significant
 
 ASIDE = 0.22
@@ -43,33 +45,21 @@ def sizes(
     dashed line. `aside`: octaves between the marks of neighbouring series, so that intervals do not hide each other."""
     figure, axes = panel(*size)
     titles: dict[str, str] = {}
-    axes.set(xscale="log", yscale="linear" if counts else "log", xlabel=x_label, ylabel=quantity)
+    axes.set(xscale="log", yscale="linear" if counts else "log")
     if ideal is not None:
         axes.axhline(ideal, ls="--", color=MUTED, lw=1.0)
-    for place, (name, found) in enumerate(series.items()):
-        look = looks[name]
-        points = [
-            point
-            for point in sorted(found, key=lambda point: point.nbytes)
-            if point.nbytes > 0 and (counts or point.median > 0)
-        ]
-        shift = 2 ** (aside * (place - (len(series) - 1) / 2))
-        x = [point.nbytes * shift for point in points]
-        axes.plot(x, [point.median for point in points], ls=look.line, color=look.colour)
+    drawn = {name: _drawable(points, counts) for name, points in series.items()}
+    shifts = {name: 2 ** (aside * (place - (len(series) - 1) / 2)) for place, name in enumerate(series)}
+    medians = {
+        name: Line([point.nbytes * shifts[name] for point in points], [point.median for point in points])
+        for name, points in drawn.items()
+    }
+    lines(axes, medians, looks, 1.8)
+    for place, (name, points) in enumerate(drawn.items()):
         for index, point in enumerate(points):
-            if point.low is not None and point.high is not None:
-                axes.plot([x[index], x[index]], [point.low, point.high], "-", color=look.colour, lw=1.5)
-            (mark,) = axes.plot(
-                x[index],
-                point.median,
-                look.marker,
-                ms=5.5,
-                mew=1.3,
-                mec=look.colour,
-                mfc=PAGE if point.hollow else look.colour,
-            )
-            mark.set_gid(f"size{place}x{index}")
+            _mark_point(axes, point, point.nbytes * shifts[name], looks[name], f"size{place}x{index}")
             titles[f"size{place}x{index}"] = f"{name}, {nbytes(point.nbytes)}: {significant(point.median)}"
+    axes.set(xlabel=x_label, ylabel=quantity)
     ticks = sorted({point.nbytes for found in series.values() for point in found if point.nbytes > 0})
     ticks = ticks[:: max(1, -(-len(ticks) // 6))]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
@@ -82,6 +72,20 @@ def sizes(
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     return svg(figure, label, titles)
+
+
+def _drawable(points: list[SizePoint], counts: bool) -> list[SizePoint]:
+    """The points that the axes have room for, by size."""
+    ordered = sorted(points, key=lambda point: point.nbytes)
+    return [point for point in ordered if point.nbytes > 0 and (counts or point.median > 0)]
+
+
+def _mark_point(axes: Axes, point: SizePoint, x: float, look: Look, group: str) -> None:
+    if point.low is not None and point.high is not None:
+        axes.plot([x, x], [point.low, point.high], "-", color=look.colour, lw=1.5)
+    face = PAGE if point.hollow else look.colour
+    (mark,) = axes.plot(x, point.median, look.marker, ms=5.5, mew=1.3, mec=look.colour, mfc=face)
+    mark.set_gid(group)
 
 
 def _plotted(plot: Plot) -> Markup:

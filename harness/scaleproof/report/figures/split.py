@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pandas as pd
+import seaborn as sns
 from markupsafe import Markup
 from matplotlib.ticker import FuncFormatter
 
-from scaleproof.report.figures.style import INK, PAGE, panel, part_colour, styled, svg
+from scaleproof.report.figures.inline_svg import svg
+from scaleproof.report.figures.style import INK, PAGE, panel, part_colour, styled
 from scaleproof.report.numbers import exact, significant
 
 PARTS = ("input", "forward", "backward", "exposed transfer", "imbalance", "update", "other")
@@ -18,22 +21,51 @@ def split(label: str, bars: dict[str, tuple[float, ...]]) -> Markup:
     """One panel. `bars`: name of an arm to the time in ms of each of PARTS."""
     figure, axes = panel(height=0.95 + 0.36 * len(bars))
     titles: dict[str, str] = {}
-    for place, (name, parts) in enumerate(bars.items()):
-        left = 0.0
-        for index, length in enumerate(parts):
-            (bar,) = axes.barh(place, length, 0.68, left=left, color=part_colour(index), edgecolor=PAGE, linewidth=0.6)
+    names = list(bars)
+    # Seaborn stacks the last part first; the order is turned round so that the first part begins at 0.
+    long = pd.DataFrame(
+        [(name, part, length) for name, parts in bars.items() for part, length in zip(PARTS, parts, strict=True)],
+        columns=["arm", "part", "ms"],
+    )
+    colours = {part: part_colour(index) for index, part in enumerate(PARTS)}
+    sns.histplot(
+        long,
+        y="arm",
+        weights="ms",
+        hue="part",
+        hue_order=PARTS[::-1],
+        multiple="stack",
+        shrink=0.68,
+        palette=colours,
+        alpha=1,
+        edgecolor=PAGE,
+        linewidth=0.6,
+        legend=False,
+        ax=axes,
+    )
+    for index, container in enumerate(axes.containers):
+        for place, bar in enumerate(container):
             if PARTS[index] in HATCHES:
                 bar.set_hatch(HATCHES[PARTS[index]])
             bar.set_gid(f"bar{place}x{index}")
-            titles[f"bar{place}x{index}"] = f"{name}: {PARTS[index]} {significant(length)} ms"
-            left += length
+            titles[f"bar{place}x{index}"] = (
+                f"{names[place]}: {PARTS[index]} {significant(bars[names[place]][index])} ms"
+            )
+    for place, parts in enumerate(bars.values()):
         axes.annotate(
-            significant(left), (left, place), (4, 0), textcoords="offset points", va="center", fontsize=9, color=INK
+            significant(sum(parts)),
+            (sum(parts), place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=INK,
         )
-    axes.set_yticks(range(len(bars)), list(bars))
+    axes.set_yticks(range(len(bars)), names)
     axes.set_ylim(len(bars) - 0.5, -0.5)
     axes.set_xlim(0, max(sum(parts) for parts in bars.values()) * 1.13)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: exact(value)))
     axes.grid(visible=False, axis="y")
+    axes.set_ylabel("")
     axes.set_xlabel("time per step (ms), lower is better")
     return svg(figure, label, titles)

@@ -1,42 +1,40 @@
-"""One look for all figures: colours that are variables of the page (so that they follow dark mode), markers that tell
-series apart without colour."""
+"""One look for all figures: seaborn's theme with colours that are variables of the page (so that they follow dark mode),
+and markers that tell series apart without colour."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import matplotlib
+import numpy as np
+import pandas as pd
+import seaborn as sns
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 STYLE_SHEET = Path(__file__).parents[1] / "static" / "report.css"
+PALETTE = ("blue", "orange", "green", "purple", "gold", "sky", "violet", "grey")
+"""Names of the colours of series, in the order of the style sheet's variables --s0 to --s7."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "h", "<", ">")
-COLOURS = 8
-"""Variables --s0 to --s7 of the style sheet."""
-TRANSPORTS = ("shm", "tcp", "grpc", "gloo", "mpi", "horovod")
-"""Colour and marker by place, the same on every page; further transports take the colours that these leave free on a
-page, in the order of their names."""
-NONE = COLOURS - 1
-"""Colour of arms without a transport."""
+WITHOUT_TRANSPORT = "grey", "X"
+"""Colour and marker of arms without a transport."""
+SERIES_COLOURS = len(PALETTE) - 1
+"""How many colours there are for series with a transport."""
 INK, MUTED, GRID, PAGE = "#010101", "#020202", "#030303", "#040404"
-"""Stand-ins that `svg` replaces by the page's variables."""
-_VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page"}
-_VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(COLOURS)} | {
-    f"#0600{index:02x}": f"p{index}" for index in range(7)
-}
-_STYLE: Any = {
+"""Placeholders that `inline_svg.svg` replaces by the page's variables."""
+VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid", PAGE: "page"}
+VARIABLES |= {f"#0500{index:02x}": f"s{index}" for index in range(len(PALETTE))}
+VARIABLES |= {f"#0600{index:02x}": f"p{index}" for index in range(7)}
+_OWN: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "scaleproof",
-    "font.size": 10,
+    "font.sans-serif": ["DejaVu Sans"],
     "axes.edgecolor": MUTED,
     "axes.labelcolor": MUTED,
     "text.color": INK,
@@ -44,22 +42,23 @@ _STYLE: Any = {
     "ytick.color": MUTED,
     "axes.grid": True,
     "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.facecolor": "none",
     "figure.facecolor": "none",
     "savefig.facecolor": "none",
-    "lines.linewidth": 1.8,
     "hatch.linewidth": 0.8,
-    "axes.titlesize": 10,
     "figure.dpi": 72,
 }
+_SIZES = {"lines.linewidth": 1.8, "grid.linewidth": 0.8, "axes.linewidth": 0.8, "axes.titlesize": 10}
+_THEME: Any = sns.axes_style("ticks") | sns.plotting_context("paper", font_scale=1.05) | _SIZES | _OWN
+Drawing = TypeVar("Drawing", bound=Callable[..., Any])
 
 
-styled = matplotlib.rc_context(_STYLE)
-"""Decorator of every function that draws: ticks are made late and would else take the defaults."""
+def styled(draw: Drawing) -> Drawing:
+    """Decorator of every function that draws: ticks are made late and would else take the defaults."""
+    decorated: Drawing = matplotlib.rc_context(_THEME)(draw)
+    return decorated
 
 
 @cache
@@ -68,22 +67,42 @@ def _light() -> dict[str, str]:
     return dict(re.findall(r"--(\w+): light-dark\((#[0-9a-f]{6}),", STYLE_SHEET.read_text()))
 
 
-def light(stand_in: str) -> str:
-    """The colour of a figure that is a file of its own, for a stand-in."""
-    return _light()[_VARIABLES[stand_in]]
+def light(placeholder: str) -> str:
+    """The colour of a figure that is a file of its own, for a placeholder."""
+    return _light()[VARIABLES[placeholder]]
 
 
 def printed() -> Any:
     """As `styled`, for figures that are files of their own: colours of the light page on white."""
-    return matplotlib.rc_context(
-        {name: light(value) if value in _VARIABLES else value for name, value in _STYLE.items()}
-        | {"savefig.facecolor": "#ffffff"}
-    )
+    colours = {name: light(value) for name, value in _THEME.items() if isinstance(value, str) and value in VARIABLES}
+    return matplotlib.rc_context(_THEME | colours | {"savefig.facecolor": "#ffffff"})
+
+
+class Appearance(NamedTuple):
+    """How a plugin is drawn on every page: a name of PALETTE and one of MARKERS; empty: whatever is free."""
+
+    colour: str = ""
+    marker: str = ""
+
+
+_APPEARANCES = {
+    ("transport", "shm"): Appearance("blue", "o"),
+    ("transport", "tcp"): Appearance("orange", "s"),
+    ("transport", "grpc"): Appearance("green", "^"),
+    ("transport", "gloo"): Appearance("purple", "D"),
+    ("transport", "mpi"): Appearance("gold", "v"),
+    ("transport", "horovod"): Appearance("sky", "P"),
+}
+
+
+def appearance(kind: str, name: str) -> Appearance:
+    """What the plugin of this kind and name declares."""
+    return _APPEARANCES.get((kind, name), Appearance())
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one series is drawn: colour by transport, marker and dashes by which of its arms it is."""
+    """How one series is drawn. `place`: of its colour in PALETTE; `variant`: which arm of its transport it is."""
 
     name: str
     place: int
@@ -92,7 +111,7 @@ class Look:
 
     @property
     def colour(self) -> str:
-        """The stand-in that becomes the page's variable."""
+        """The placeholder that becomes the page's variable."""
         return f"#0500{self.place:02x}"
 
     @property
@@ -101,46 +120,86 @@ class Look:
         return ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))[self.variant % 4]
 
 
-def looks(arms: dict[str, str | None]) -> dict[str, Look]:
-    """A look per arm, given its transport."""
-    others = sorted({transport for transport in arms.values() if transport and transport not in TRANSPORTS})
-    known = [*TRANSPORTS, *others]
-    free = [
-        place for place in range(NONE) if place >= len(TRANSPORTS) or TRANSPORTS[place] not in arms.values()
-    ] or list(range(NONE))
-    colours = dict(zip(TRANSPORTS, range(NONE), strict=False)) | {
-        name: free[number % len(free)] for number, name in enumerate(others)
-    }
-    found: dict[str, Look] = {}
-    seen: dict[str | None, int] = {}
-    spare = iter(MARKERS[len(TRANSPORTS) + 1 :] * len(arms))
+def looks(arms: Mapping[str, str | None]) -> dict[str, Look]:
+    """A look per arm, by its transport: colour and marker are those that the transport declares, or free ones."""
+    by_transport = _by_transport(sorted({transport for transport in arms.values() if transport}))
+    used = {WITHOUT_TRANSPORT[1]} | {marker for _, marker in by_transport.values()}
+    spare = iter([marker for marker in MARKERS if marker not in used] * len(arms) or list(MARKERS) * len(arms))
+    looks_of_arms: dict[str, Look] = {}
+    variants: dict[str | None, int] = {}
     for name in sorted(arms, key=lambda name: (name != arms[name], name)):
         transport = arms[name]
-        variant = seen[transport] = seen.get(transport, -1) + 1
-        place = NONE if transport is None else colours[transport]
-        marker = (
-            next(spare)
-            if variant
-            else MARKERS[len(TRANSPORTS)]
-            if transport is None
-            else MARKERS[known.index(transport) % len(MARKERS)]
-        )
-        found[name] = Look(name, place, marker, variant)
-    return found
+        variant = variants[transport] = variants.get(transport, -1) + 1
+        colour, marker = WITHOUT_TRANSPORT if transport is None else by_transport[transport]
+        looks_of_arms[name] = Look(name, PALETTE.index(colour), next(spare) if variant else marker, variant)
+    return looks_of_arms
 
 
-def series_looks(transports: dict[str, str | None]) -> dict[str, Look]:
+def _by_transport(transports: Sequence[str]) -> dict[str, Appearance]:
+    """Colour and marker of each. What a transport declares and no earlier one has is kept; others get what is free."""
+    kept: dict[str, Appearance] = {}
+    for name in transports:
+        colour, marker = appearance("transport", name)
+        taken = {one.colour for one in kept.values()}, {one.marker for one in kept.values()}
+        if colour in PALETTE and marker in MARKERS and colour not in taken[0] and marker not in taken[1]:
+            kept[name] = Appearance(colour, marker)
+    colours = [one for one in PALETTE[:-1] if one not in {kept_one.colour for kept_one in kept.values()}]
+    markers = [one for one in MARKERS if one not in {kept_one.marker for kept_one in kept.values()}]
+    markers = [one for one in markers if one != WITHOUT_TRANSPORT[1]] or list(MARKERS)
+    others = [name for name in transports if name not in kept]
+    free = colours or list(PALETTE[:-1])
+    return kept | {
+        name: Appearance(free[place % len(free)], markers[place % len(markers)]) for place, name in enumerate(others)
+    }
+
+
+def series_looks(transports: Mapping[str, str | None]) -> dict[str, Look]:
     """A look per series of a figure that a suite declares: that of its transport where every series has another one,
     else colours and markers in the order of the series."""
     names = [name for name in transports.values() if name]
     if len(names) == len(set(names)) == len(transports):
         return looks(transports)
-    return {name: Look(name, place % NONE, MARKERS[place % len(MARKERS)], 0) for place, name in enumerate(transports)}
+    return {
+        name: Look(name, place % SERIES_COLOURS, MARKERS[place % len(MARKERS)], 0)
+        for place, name in enumerate(transports)
+    }
 
 
 def part_colour(index: int) -> str:
-    """The stand-in of --p0 to --p6, the parts of a step."""
+    """The placeholder of --p0 to --p6, the parts of a step."""
     return f"#0600{index:02x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The points of one series, each a summary already."""
+
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
+
+
+def lines(axes: Axes, series: Mapping[str, Line], looks: Mapping[str, Look], width: float) -> None:
+    """A line per series, in its colour and dashes; without marks."""
+    points = pd.concat(
+        [pd.DataFrame({"x": line.x, "y": line.y, "series": name}) for name, line in series.items()] or [pd.DataFrame()]
+    )
+    if len(points):
+        names = list(dict.fromkeys(points["series"]))
+        sns.lineplot(
+            points,
+            x="x",
+            y="y",
+            hue="series",
+            style="series",
+            palette={name: looks[name].colour for name in names},
+            dashes={name: looks[name].line[1] if looks[name].variant % 4 else "" for name in names},
+            estimator=None,
+            errorbar=None,
+            sort=False,
+            legend=False,
+            lw=width,
+            ax=axes,
+        )
 
 
 def panel(width: float = 5.0, height: float = 3.5) -> tuple[Figure, Axes]:
@@ -148,38 +207,6 @@ def panel(width: float = 5.0, height: float = 3.5) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(width, height), layout="constrained")
     axes: Axes = figure.add_subplot()
     return figure, axes
-
-
-def svg(figure: Figure, label: str, titles: dict[str, str] | None = None) -> Markup:
-    """Inline SVG without ids of its own but those it refers to. `titles`: group id of an artist to the words shown when
-    pointing at it."""
-    target = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = target.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    for group, words in (titles or {}).items():
-        text = text.replace(f'<g id="{group}">', f"<g><title>{escape(words)}</title>")
-    text = _own_ids(text, hashlib.sha256(text.encode()).hexdigest()[:8])
-    for stand_in, variable in _VARIABLES.items():
-        text = text.replace(stand_in, f"var(--{variable})")
-    head = re.sub(r'\s(width|height)="[^"]*"', "", text[: text.index(">") + 1])
-    head = head.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
-    text = head + text[text.index(">") + 1 :]
-    # Links on dots are a shortcut for the pointer; the table of launches has them for the keyboard.
-    return Markup(text.replace("<a xlink:href=", '<a tabindex="-1" xlink:href='))
-
-
-def _own_ids(text: str, prefix: str) -> str:
-    """Several figures share a page: keep only ids that something refers to, made unique."""
-    used = set(re.findall(r"url\(#([^)]+)\)", text)) | set(re.findall(r'href="#([^"]+)"', text))
-
-    def rename(found: re.Match[str]) -> str:
-        return f' id="{prefix}{found[1]}"' if found[1] in used else ""
-
-    text = re.sub(r'\sid="([^"]+)"', rename, text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", text)
-    return re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', text)
 
 
 _SHAPES = {
