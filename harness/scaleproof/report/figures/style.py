@@ -154,10 +154,10 @@ def _by_transport(transports: Sequence[str]) -> dict[str, Appearance]:
 
 
 def series_looks(transports: Mapping[str, str | None]) -> dict[str, Look]:
-    """A look per series of a figure that a suite declares: that of its transport where every series has another one,
-    else colours and markers in the order of the series."""
+    """A look per series of a figure that a suite declares: that of its transport where no two series share one, else
+    colours and markers in the order of the series."""
     names = [name for name in transports.values() if name]
-    if len(names) == len(set(names)) == len(transports):
+    if names and len(names) == len(set(names)):
         return looks(transports)
     return {
         name: Look(name, place % SERIES_COLOURS, MARKERS[place % len(MARKERS)], 0)
