@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaleproof.simulate.chakra.export import trace_of
-from scaleproof.simulate.chakra.replay import replay
-from scaleproof.simulate.chakra.trace import MICRO, Node, Trace, read_trace, write_trace
-from scaleproof.simulate.chakra.wire import Collective, Type
+from scaleproof.simulate.chakra.chakra_export import trace_of
+from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
+from scaleproof.simulate.chakra.chakra_replay import replay
+from scaleproof.simulate.chakra.chakra_trace import MICRO, Node, Trace, read_trace, write_trace
 from scaleproof.simulate.engine import simulate
 from scaleproof.simulate.line import Segment
 from scaleproof.simulate.model import MessageCosts
@@ -119,7 +119,7 @@ def test_hybrid_groups_too(ranks: int, groups: int, costs: MessageCosts):
     assert ours == pytest.approx(predicted, rel=CLOSE)
 
 
-KINDS = st.sampled_from([Type.COMP, Type.COMM_COLL, Type.COMM_SEND, Type.COMM_RECV, Type.MEM_LOAD])
+KINDS = st.sampled_from([NodeType.COMP, NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.MEM_LOAD])
 
 
 @st.composite
@@ -135,12 +135,12 @@ def nodes(draw: st.DrawFn) -> tuple[Node, ...]:
                 kind,
                 tuple(draw(st.lists(st.sampled_from(ids[:place]), unique=True))) if place else (),
                 seconds=draw(st.integers(0, 10**9)) * MICRO,
-                flop=draw(st.integers(0, 2**62)) if kind in (Type.COMP, Type.MEM_LOAD) else 0,
+                flop=draw(st.integers(0, 2**62)) if kind in (NodeType.COMP, NodeType.MEM_LOAD) else 0,
                 nbytes=draw(st.integers(0, 2**62)),
-                operation=draw(st.sampled_from(Collective)) if kind is Type.COMM_COLL else None,
-                group=draw(st.sampled_from([None, "1"])) if kind is Type.COMM_COLL else None,
-                peer=draw(st.integers(0, 2**31 - 1)) if kind in (Type.COMM_SEND, Type.COMM_RECV) else 0,
-                tag=draw(st.integers(0, 2**31 - 1)) if kind in (Type.COMM_SEND, Type.COMM_RECV) else 0,
+                operation=draw(st.sampled_from(Collective)) if kind is NodeType.COMM_COLL else None,
+                group=draw(st.sampled_from([None, "1"])) if kind is NodeType.COMM_COLL else None,
+                peer=draw(st.integers(0, 2**31 - 1)) if kind in (NodeType.COMM_SEND, NodeType.COMM_RECV) else 0,
+                tag=draw(st.integers(0, 2**31 - 1)) if kind in (NodeType.COMM_SEND, NodeType.COMM_RECV) else 0,
             )
         )
     return tuple(found)

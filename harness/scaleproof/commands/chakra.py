@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scaleproof.commands.common import results_argument, suites_argument
 
 if TYPE_CHECKING:
-    from scaleproof.simulate.chakra.trace import Trace
+    from scaleproof.simulate.chakra.chakra_trace import Trace
     from scaleproof.spec.case import TrainCase
 
 HELP = "export a case as Chakra execution traces, replay such traces on a cluster"
@@ -62,8 +62,8 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _export(given: argparse.Namespace) -> int:
-    from scaleproof.simulate.chakra.export import trace_of
-    from scaleproof.simulate.chakra.trace import write_trace
+    from scaleproof.simulate.chakra.chakra_export import trace_of
+    from scaleproof.simulate.chakra.chakra_trace import write_trace
     from scaleproof.simulate.predict import inputs_of
     from scaleproof.spec.errors import SpecError
 
@@ -125,8 +125,8 @@ def _case(given: argparse.Namespace) -> TrainCase:
 
 def _replay(given: argparse.Namespace) -> int:
     from scaleproof.record.digest import machine_id
-    from scaleproof.simulate.chakra.replay import replay
-    from scaleproof.simulate.chakra.trace import read_trace
+    from scaleproof.simulate.chakra.chakra_replay import replay
+    from scaleproof.simulate.chakra.chakra_trace import read_trace
     from scaleproof.simulate.costing import cost_model
     from scaleproof.spec.cluster import cluster_of
 
@@ -167,7 +167,7 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     from pydantic import ValidationError
 
     from scaleproof.commands.predict_question import fabric_fields
-    from scaleproof.simulate.chakra.export import CASE
+    from scaleproof.simulate.chakra.chakra_export import CASE
     from scaleproof.simulate.program import ASSUMED, algorithm_of
     from scaleproof.spec import registry
     from scaleproof.spec.case import TrainCase, parse_case

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from scaleproof.cli import main
-from scaleproof.simulate.chakra.replay import replay
-from scaleproof.simulate.chakra.trace import GROUPS, Node, Trace, read_trace, write_trace
-from scaleproof.simulate.chakra.wire import Collective, Type, messages, set_attribute, write
+from scaleproof.simulate.chakra import chakra_files
+from scaleproof.simulate.chakra.chakra_files import Collective, NodeType, read_messages, set_attribute, write_messages
+from scaleproof.simulate.chakra.chakra_messages_pb2 import GlobalMetadata
+from scaleproof.simulate.chakra.chakra_messages_pb2 import Node as NodeMessage
+from scaleproof.simulate.chakra.chakra_replay import replay
+from scaleproof.simulate.chakra.chakra_trace import GROUPS, Node, Trace, read_trace, write_trace
 from scaleproof.simulate.line import Segment
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.spec.cluster import star
@@ -24,19 +27,21 @@ MB = 1_000_000
 
 
 def comp(id: int, seconds: float, *after: int) -> Node:
-    return Node(id, f"comp {id}", Type.COMP, after, seconds=seconds)
+    return Node(id, f"comp {id}", NodeType.COMP, after, seconds=seconds)
 
 
 def reduce(id: int, nbytes: int, *after: int, group: str | None = None) -> Node:
-    return Node(id, f"reduce {id}", Type.COMM_COLL, after, nbytes=nbytes, operation=Collective.ALL_REDUCE, group=group)
+    return Node(
+        id, f"reduce {id}", NodeType.COMM_COLL, after, nbytes=nbytes, operation=Collective.ALL_REDUCE, group=group
+    )
 
 
 def send(id: int, peer: int, *after: int, tag: int = 0) -> Node:
-    return Node(id, f"send {id}", Type.COMM_SEND, after, nbytes=MB, peer=peer, tag=tag)
+    return Node(id, f"send {id}", NodeType.COMM_SEND, after, nbytes=MB, peer=peer, tag=tag)
 
 
 def receive(id: int, peer: int, *after: int, tag: int = 0) -> Node:
-    return Node(id, f"receive {id}", Type.COMM_RECV, after, nbytes=MB, peer=peer, tag=tag)
+    return Node(id, f"receive {id}", NodeType.COMM_RECV, after, nbytes=MB, peer=peer, tag=tag)
 
 
 def replayed(*ranks: tuple[Node, ...], **groups: tuple[int, ...]) -> np.ndarray:
@@ -45,7 +50,7 @@ def replayed(*ranks: tuple[Node, ...], **groups: tuple[int, ...]) -> np.ndarray:
 
 
 def test_the_file_is_what_chakra_says(tmp_path: Path):
-    write_trace(tmp_path, "x", Trace(((Node(7, "n", Type.COMP, (3,), seconds=5e-6),),), about={"a": "b"}))
+    write_trace(tmp_path, "x", Trace(((Node(7, "n", NodeType.COMP, (3,), seconds=5e-6),),), about={"a": "b"}))
     content = (tmp_path / "x.0.et").read_bytes()
     head = (
         b"\x0a\x050.0.4" + b"\x12\x07\x0a\x01a\xea\x01\x01b"
@@ -58,7 +63,7 @@ def test_the_file_is_what_chakra_says(tmp_path: Path):
 
 
 def test_an_all_gather_says_what_a_rank_puts_in():
-    part = Node(0, "gather", Type.COMM_COLL, (), nbytes=MB, operation=Collective.ALL_GATHER)
+    part = Node(0, "gather", NodeType.COMM_COLL, (), nbytes=MB, operation=Collective.ALL_GATHER)
     assert replayed((part,), (part,)) == pytest.approx([1.01] * 2), (
         "as ASTRA-sim takes it: one round with each rank's part of 1 MB"
     )
@@ -132,7 +137,7 @@ def test_times_are_rounded_without_adding_up(tmp_path: Path):
             "rank 1 has a collective of group '1', to which it does not belong",
         ),
         (
-            ((Node(0, "a", Type.COMM_COLL, nbytes=8, operation=Collective.ALL_TO_ALL),),) * 2,
+            ((Node(0, "a", NodeType.COMM_COLL, nbytes=8, operation=Collective.ALL_TO_ALL),),) * 2,
             {},
             "ALL_TO_ALL is not simulated",
         ),
@@ -178,8 +183,8 @@ def broken(folder: Path, how: str) -> None:
         ("missing", "none of rank 1"),
         ("other name", "traces of 2 names (x, y)"),
         ("empty", "x.1.et: is empty"),
-        ("early", "ends inside message 2, 3 bytes too early"),
-        ("text", "ends inside message 0"),
+        ("early", "message 2 is cut off: the file ends 3 bytes too early"),
+        ("text", "message 0 is cut off"),
         ("length", "message 0 has no length"),
         ("huge", "message 0 would have 268435455 bytes"),
         ("groups", "group '1' has members that are no ranks"),
@@ -194,6 +199,38 @@ def test_a_broken_folder_is_one_line(how: str, says: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("cap", "least", "says"),
+    [
+        ("MOST_FILE", 10, "bytes; a Chakra trace of more than 10 is not read"),
+        ("MOST_NODES", 1, "more than 1 nodes"),
+        ("MOST_MESSAGE", 10, "message 1 would have"),
+    ],
+)
+def test_a_file_beyond_a_cap_is_not_read(
+    cap: str, least: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_trace(tmp_path, "x", Trace(((comp(0, 1e-3), comp(1, 1e-3)),)))
+    monkeypatch.setattr(chakra_files, cap, least)
+    with pytest.raises(SpecError, match=says):
+        read_trace(tmp_path)
+
+
+def test_messages_are_written_in_chakras_fields(tmp_path: Path):
+    """Field numbers 1 (id), 2 (name), 3 (type), 5 (data_deps), 7 (duration_micros) and 10 (attr), by hand."""
+    path = tmp_path / "x.0.et"
+    write_messages(path, GlobalMetadata(version="0.0.4"), [])
+    assert path.read_bytes() == bytes.fromhex("07 0a05") + b"0.0.4"
+    node = NodeMessage(id=3, name="a", type=NodeType.COMM_COLL, data_deps=[1, 2], duration_micros=5)
+    set_attribute(node, "n", "int64", 8)
+    write_messages(path, GlobalMetadata(), [node])
+    written = (
+        bytes.fromhex("00 14 0803 1201") + b"a" + bytes.fromhex("1807 2a020102 3805 5205 0a01") + b"n" + b"\x48\x08"
+    )
+    assert path.read_bytes() == written
+    assert read_messages(path) == (GlobalMetadata(), [node])
+
+
+@pytest.mark.parametrize(
     ("nodes", "says"),
     [
         ([{"id": 1}, {"id": 1}], "two nodes have the same id"),
@@ -205,25 +242,23 @@ def test_a_broken_folder_is_one_line(how: str, says: str, tmp_path: Path):
     ],
 )
 def test_a_node_that_makes_no_sense_is_named(nodes: list[dict[str, Any]], says: str, tmp_path: Path):
-    metadata, kind = messages()
     made = []
     for values in nodes:
         fields = {name: value for name, value in values.items() if not name.startswith("comm_")}
-        made.append(kind(**fields))
+        made.append(NodeMessage(**fields))
         for name in values.keys() - fields.keys():
             set_attribute(made[-1], name, "int64", values[name])
-    write(tmp_path / "x.0.et", metadata(version="0.0.4"), iter(made))
+    write_messages(tmp_path / "x.0.et", GlobalMetadata(version="0.0.4"), iter(made))
     with pytest.raises(SpecError) as mistake:
         read_trace(tmp_path)
     assert says in str(mistake.value) and "\n" not in str(mistake.value)
 
 
 def test_integers_are_taken_in_whatever_kind_they_were_written(tmp_path: Path):
-    metadata, kind = messages()
-    node = kind(id=1, type=7)
+    node = NodeMessage(id=1, type=7)
     set_attribute(node, "comm_size", "uint64", 4096)
     set_attribute(node, "comm_type", "int32", 7)
-    write(tmp_path / "x.0.et", metadata(version="0.0.4"), iter([node]))
+    write_messages(tmp_path / "x.0.et", GlobalMetadata(version="0.0.4"), iter([node]))
     (found,) = read_trace(tmp_path).ranks[0]
     assert (found.nbytes, found.operation) == (4096, Collective.REDUCE_SCATTER)
 

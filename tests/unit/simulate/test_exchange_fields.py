@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scaleproof.simulate.chakra.export import trace_of
+from scaleproof.simulate.chakra.chakra_export import trace_of
 from scaleproof.simulate.line import Segment
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.spec.case import TrainCase, parse_case

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scaleproof.simulate.call import Call
-from scaleproof.simulate.chakra.matching import Matching, Shared
-from scaleproof.simulate.chakra.messages import replay_messages
-from scaleproof.simulate.chakra.trace import Node, Trace, in_order
-from scaleproof.simulate.chakra.wire import Type
+from scaleproof.simulate.chakra.chakra_files import NodeType
+from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
+from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
+from scaleproof.simulate.chakra.message_replay import replay_messages
 from scaleproof.simulate.exchange import Exchange
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
@@ -50,7 +50,7 @@ def replay(trace: Trace, cluster: Cluster, costs: MessageCosts, algorithm: str) 
     computed = np.array([sum(node.seconds for node in nodes if node.computes) for nodes in trace.ranks])
     count = sum(len(nodes) for nodes in trace.ranks)
     network, nodes = Network(cluster, costs.goodput), list(range(cluster.nodes))
-    if any(node.type in (Type.COMM_SEND, Type.COMM_RECV) for rank in trace.ranks for node in rank):
+    if any(node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV) for rank in trace.ranks for node in rank):
         return Replayed(replay_messages(trace, network, costs, Matching(trace, algorithm)), computed, count)
     return Replayed(_InCalls(trace, Exchange(network, nodes, costs), Matching(trace, algorithm)).run(), computed, count)
 

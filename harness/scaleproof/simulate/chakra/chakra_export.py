@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scaleproof.simulate.chakra.trace import Node, Trace
-from scaleproof.simulate.chakra.wire import Collective, Type
+from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
+from scaleproof.simulate.chakra.chakra_trace import Node, Trace
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
@@ -100,7 +100,7 @@ class _Rank:
         for item in items:
             if isinstance(item, Compute):
                 name, flop = next(pieces[item.event], (item.event, 0)) if item.event in pieces else (item.event, 0)
-                self._stream = [self._add(name, Type.COMP, self._stream, seconds=item.seconds, flop=flop)]
+                self._stream = [self._add(name, NodeType.COMP, self._stream, seconds=item.seconds, flop=flop)]
             elif isinstance(item, Submit):
                 self._submit(item)
             elif isinstance(item, Wait):
@@ -133,7 +133,7 @@ class _Rank:
             ]
         return found
 
-    def _add(self, name: str, kind: Type, after: Sequence[int], **values: object) -> int:
+    def _add(self, name: str, kind: NodeType, after: Sequence[int], **values: object) -> int:
         number = len(self.nodes)
         self.nodes.append(Node(number, name, kind, tuple(dict.fromkeys(after)), **values))  # type: ignore[arg-type]
         return number
@@ -160,7 +160,7 @@ class _Rank:
         )
         number = self._add(
             f"{item.operation} {item.number}",
-            Type.COMM_COLL,
+            NodeType.COMM_COLL,
             after,
             nbytes=round(item.nbytes / sharers),
             operation=COLLECTIVES[item.operation],
@@ -177,13 +177,13 @@ class _Rank:
         lane = [self._lanes[self.rank, peer]] if (self.rank, peer) in self._lanes else []
         values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": 2 * index + way}
         self._lanes[self.rank, peer] = self._add(
-            f"send tensor {index} to rank {peer}", Type.COMM_SEND, [*after, *lane], **values
+            f"send tensor {index} to rank {peer}", NodeType.COMM_SEND, [*after, *lane], **values
         )
         return self._lanes[self.rank, peer]
 
     def _receive(self, peer: int, index: int, way: int) -> int:
         values = {"nbytes": round(self.plan.parameters[index]), "peer": peer, "tag": 2 * index + way}
-        return self._add(f"receive tensor {index} from rank {peer}", Type.COMM_RECV, (), **values)
+        return self._add(f"receive tensor {index} from rank {peer}", NodeType.COMM_RECV, (), **values)
 
     def _push(self, index: int) -> None:
         owner = self._owner(index)
@@ -203,7 +203,7 @@ class _Rank:
                     + self.update_s * self.plan.parameters[index] / whole
                 )
                 self._stream = [
-                    self._add(f"sum and update tensor {index}", Type.COMP, [*self._stream, *came], seconds=seconds)
+                    self._add(f"sum and update tensor {index}", NodeType.COMP, [*self._stream, *came], seconds=seconds)
                 ]
                 self._open += [self._send(worker, index, FROM_SERVER, self._stream) for worker in others]
         came = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scaleproof.simulate.chakra.trace import OPERATIONS, Node, Trace, in_order
-from scaleproof.simulate.chakra.wire import Collective, Type
+from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
+from scaleproof.simulate.chakra.chakra_trace import OPERATIONS, Node, Trace, in_order
 from scaleproof.simulate.schedules import Pattern, grouped, pattern_of
 from scaleproof.spec.errors import SpecError
 
@@ -32,7 +32,7 @@ class Matching:
         lists: dict[str | None, dict[int, list[Node]]] = {}
         for rank, nodes in enumerate(trace.ranks):
             for node in in_order(nodes):
-                if node.type is Type.COMM_COLL:
+                if node.type is NodeType.COMM_COLL:
                     lists.setdefault(self._group(node), {}).setdefault(rank, []).append(node)
         self.of: dict[tuple[int, int], Shared] = {}
         """By rank and id of a node."""

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from scaleproof.simulate.call import Call
-from scaleproof.simulate.chakra.matching import Matching, Shared
-from scaleproof.simulate.chakra.trace import Node, Trace, in_order
-from scaleproof.simulate.chakra.wire import Type
+from scaleproof.simulate.chakra.chakra_files import NodeType
+from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
+from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
 from scaleproof.simulate.fluid import FluidCalls, _Run
 from scaleproof.simulate.model import MessageCosts
 from scaleproof.simulate.network import Network
@@ -49,7 +49,7 @@ class _Replay:
 
     def _match(self) -> None:
         """The n-th send of a key meets the n-th receive."""
-        counts: dict[Type, Counter[Key]] = {Type.COMM_SEND: Counter(), Type.COMM_RECV: Counter()}
+        counts: dict[NodeType, Counter[Key]] = {NodeType.COMM_SEND: Counter(), NodeType.COMM_RECV: Counter()}
         for rank, nodes in enumerate(self._orders):
             for node in nodes:
                 if node.type in counts:
@@ -57,11 +57,11 @@ class _Replay:
                         raise SpecError(
                             f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} ranks"
                         )
-                    ends = (rank, node.peer) if node.type is Type.COMM_SEND else (node.peer, rank)
+                    ends = (rank, node.peer) if node.type is NodeType.COMM_SEND else (node.peer, rank)
                     key: Key = (*ends, node.tag)
                     self._there[rank, node.id] = key, counts[node.type][key]
                     counts[node.type][key] += 1
-        sends, receives = counts[Type.COMM_SEND], counts[Type.COMM_RECV]
+        sends, receives = counts[NodeType.COMM_SEND], counts[NodeType.COMM_RECV]
         for key in sorted(sends.keys() | receives.keys()):
             if sends[key] != receives[key]:
                 raise SpecError(
@@ -84,7 +84,7 @@ class _Replay:
         if node.computes:
             self._missing[rank][node.id] = 0
             self._next(rank)
-        elif node.type is Type.COMM_COLL:
+        elif node.type is NodeType.COMM_COLL:
             self._enter(rank, node, self._matching.of[rank, node.id])
         else:
             self._meet(rank, node)

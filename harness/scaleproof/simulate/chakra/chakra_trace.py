@@ -11,7 +11,17 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Any
 
-from scaleproof.simulate.chakra.wire import VERSION, Collective, Type, attributes, messages, read, set_attribute, write
+from scaleproof.simulate.chakra.chakra_files import (
+    VERSION,
+    Collective,
+    NodeType,
+    attributes,
+    read_messages,
+    set_attribute,
+    write_messages,
+)
+from scaleproof.simulate.chakra.chakra_messages_pb2 import GlobalMetadata
+from scaleproof.simulate.chakra.chakra_messages_pb2 import Node as NodeMessage
 from scaleproof.spec.case import Operation
 from scaleproof.spec.errors import SpecError
 
@@ -39,7 +49,7 @@ class Node:
 
     id: int
     name: str
-    type: Type
+    type: NodeType
     after: tuple[int, ...] = ()
     seconds: float = 0.0
     flop: int = 0
@@ -52,7 +62,7 @@ class Node:
     @property
     def computes(self) -> bool:
         """Whether it is on the stream of computing."""
-        return self.type not in (Type.COMM_SEND, Type.COMM_RECV, Type.COMM_COLL)
+        return self.type not in (NodeType.COMM_SEND, NodeType.COMM_RECV, NodeType.COMM_COLL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,44 +80,42 @@ def write_trace(folder: Path, prefix: str, trace: Trace) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for rank, nodes in enumerate(trace.ranks):
-        metadata, _ = messages()
-        head = metadata(version=VERSION)
+        metadata = GlobalMetadata(version=VERSION)
         for name, value in trace.about.items():
-            set_attribute(head, name, "int64" if isinstance(value, int) else "string", value)
+            set_attribute(metadata, name, "int64" if isinstance(value, int) else "string", value)
         paths.append(folder / f"{prefix}.{rank}.et")
-        write(paths[-1], head, _encoded(nodes))
+        write_messages(paths[-1], metadata, _encoded(nodes))
     if trace.groups:
         paths.append(folder / GROUPS)
         paths[-1].write_text(json.dumps({name: list(members) for name, members in sorted(trace.groups.items())}) + "\n")
     return paths
 
 
-def _encoded(nodes: Sequence[Node]) -> Iterator[Any]:
-    _, kind = messages()
+def _encoded(nodes: Sequence[Node]) -> Iterator[NodeMessage]:
     spent = 0.0
     for node in nodes:
         before, spent = round(spent / MICRO), spent + node.seconds
-        found = kind(
+        message = NodeMessage(
             id=node.id,
             name=node.name,
             type=int(node.type),
             data_deps=node.after,
             duration_micros=round(spent / MICRO) - before,
         )
-        set_attribute(found, "is_cpu_op", "bool", False)
+        set_attribute(message, "is_cpu_op", "bool", False)
         if node.computes:
-            set_attribute(found, "num_ops", "int64", node.flop)
-            set_attribute(found, "tensor_size", "uint64", node.nbytes)
+            set_attribute(message, "num_ops", "int64", node.flop)
+            set_attribute(message, "tensor_size", "uint64", node.nbytes)
         else:
-            set_attribute(found, "comm_size", "int64", node.nbytes)
+            set_attribute(message, "comm_size", "int64", node.nbytes)
         if node.operation is not None:
-            set_attribute(found, "comm_type", "int64", int(node.operation))
+            set_attribute(message, "comm_type", "int64", int(node.operation))
         if node.group is not None:
-            set_attribute(found, "pg_name", "string", node.group)
-        if node.type in (Type.COMM_SEND, Type.COMM_RECV):
-            set_attribute(found, "comm_dst" if node.type is Type.COMM_SEND else "comm_src", "int32", node.peer)
-            set_attribute(found, "comm_tag", "int32", node.tag)
-        yield found
+            set_attribute(message, "pg_name", "string", node.group)
+        if node.type in (NodeType.COMM_SEND, NodeType.COMM_RECV):
+            set_attribute(message, "comm_dst" if node.type is NodeType.COMM_SEND else "comm_src", "int32", node.peer)
+            set_attribute(message, "comm_tag", "int32", node.tag)
+        yield message
 
 
 def read_trace(folder: Path) -> Trace:
@@ -116,7 +124,7 @@ def read_trace(folder: Path) -> Trace:
     ranks: list[tuple[Node, ...]] = []
     about: dict[str, Any] = {}
     for rank, path in enumerate(paths):
-        metadata, nodes = read(path)
+        metadata, nodes = read_messages(path)
         about = about or attributes(metadata)
         ranks.append(tuple(_node(path, message, rank) for message in nodes))
         _check(path, ranks[-1])
@@ -169,25 +177,25 @@ def _groups(folder: Path, ranks: int) -> dict[str, tuple[int, ...]]:
     return groups
 
 
-def _node(path: Path, message: Any, rank: int) -> Node:
+def _node(path: Path, message: NodeMessage, rank: int) -> Node:
     found, what = attributes(message), f"{path}: node {message.id}"
     try:
-        kind = Type(message.type)
+        kind = NodeType(message.type)
     except ValueError:
-        kind = Type.COMP  # storage, batch and checkpoint nodes of later schemas: they take their time
+        kind = NodeType.COMP  # storage, batch and checkpoint nodes of later schemas: they take their time
     number = {
         name: _whole(what, found, name)
         for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")
     }
     operation = None
-    if kind is Type.COMM_COLL:
+    if kind is NodeType.COMM_COLL:
         if number["comm_type"] not in {int(known) for known in Collective}:
             raise SpecError(f"{what} is a collective of unknown comm_type {number['comm_type']}")
         operation = Collective(number["comm_type"])
-    sends = kind is Type.COMM_SEND
+    sends = kind is NodeType.COMM_SEND
     if sends and number["comm_src"] not in (0, rank):
         raise SpecError(f"{what} sends from rank {number['comm_src']}, but this is the file of rank {rank}")
-    communicates = kind in (Type.COMM_COLL, Type.COMM_SEND, Type.COMM_RECV)
+    communicates = kind in (NodeType.COMM_COLL, NodeType.COMM_SEND, NodeType.COMM_RECV)
     return Node(
         int(message.id),
         message.name,
@@ -197,7 +205,7 @@ def _node(path: Path, message: Any, rank: int) -> Node:
         number["num_ops"],
         number["comm_size"] if communicates else number["tensor_size"],
         operation,
-        found.get("pg_name") or None,
+        str(found["pg_name"]) if found.get("pg_name") else None,
         number["comm_dst"] if sends else number["comm_src"],
         number["comm_tag"],
     )
