@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scaleproof import doctor
+from scaleproof.doctor.leftovers import leftovers, remove_leftovers
 from scaleproof.fabric.small_clusters import SmallCluster
 from tools.small_cluster import cluster as small
 from tools.small_cluster.__main__ import main
@@ -113,10 +113,8 @@ def test_nothing_of_a_killed_cluster_runs_on_and_doctor_finds_its_folder(cluster
     finally:
         maker.kill()
         maker.wait()
-    assert str(killed.folder) in [
-        item["what"] for item in doctor.leftovers(tmp_path) if item["kind"] == "small cluster"
-    ]
-    assert str(killed.folder) in doctor.remove_leftovers(tmp_path)
+    assert str(killed.folder) in [item["what"] for item in leftovers(tmp_path) if item["kind"] == "small cluster"]
+    assert str(killed.folder) in remove_leftovers(tmp_path)
     assert not killed.folder.exists() and cluster.alive()
 
 

@@ -18,7 +18,8 @@ import pytest
 
 from scaleproof.core.board import Board
 from scaleproof.core.record_schema import Record
-from scaleproof.doctor import leftovers, remove_leftovers, survey
+from scaleproof.doctor.leftovers import leftovers, remove_leftovers
+from scaleproof.doctor.survey import survey
 from scaleproof.fabric.netns import core_quota
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import run_plan

@@ -32,7 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Always 0: what is absent is an answer, not a failure."""
-    from scaleproof.doctor import leftovers, machine, remove_leftovers, survey, verbs_ports
+    from scaleproof.doctor.hardware import machine, verbs_ports
+    from scaleproof.doctor.leftovers import leftovers, remove_leftovers
+    from scaleproof.doctor.survey import survey
 
     if given.clean:
         print(

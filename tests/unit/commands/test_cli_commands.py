@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from scaleproof import doctor
 from scaleproof.cli import COMMANDS, main
 from scaleproof.commands.run import changing
 from scaleproof.commands.show import printable
+from scaleproof.doctor import leftovers, survey
 from scaleproof.spec import registry
 from scaleproof.spec.experiment import CASES
 from scaleproof.spec.suite import load_suite, suite_folders
@@ -84,7 +84,7 @@ def test_doctor_says_why_something_is_absent_and_what_to_do(
 
 def test_doctor_finds_a_folder_that_a_dead_supervisor_left(folder: Path) -> None:
     (folder / "results" / "staging" / "0123456789abcdef").mkdir(parents=True)
-    found = [item for item in doctor.leftovers(folder / "results") if item["launch"] == "0123456789abcdef"]
+    found = [item for item in leftovers.leftovers(folder / "results") if item["launch"] == "0123456789abcdef"]
     assert [item["kind"] for item in found] == ["folder"] and "scaleproof run" in found[0]["advice"]
 
 
@@ -102,7 +102,7 @@ def test_doctor_cleans_what_dead_launches_left_and_nothing_else(
             for name, kind, path in [(launch, "shared memory", segment), ("tests", "shared memory", foreign)]
         )
         monkeypatch.setattr(
-            doctor, "leftovers", lambda _results, found=list(known): found
+            leftovers, "leftovers", lambda _results, found=list(known): found
         )  # other launches may live on this machine meanwhile
         assert main(["doctor", "--clean"]) == 0
         assert not staged.exists() and not segment.exists() and foreign.exists()
@@ -115,10 +115,10 @@ def test_an_import_that_fails_is_found_with_its_last_line(tmp_path: Path, monkey
     (tmp_path / "broken_library.py").write_text("raise ImportError('libfoo.so.1: cannot open shared object file')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert (
-        doctor._import_error("broken_library")
+        survey._import_error("broken_library")
         == "`import broken_library` fails: ImportError: libfoo.so.1: cannot open shared object file"
     )
-    assert doctor._import_error("json") == ""
+    assert survey._import_error("json") == ""
 
 
 def test_a_case_whose_library_is_missing_is_recorded_and_not_a_mistake(

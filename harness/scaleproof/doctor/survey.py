@@ -1,13 +1,11 @@
-"""What works on this machine, what does not and why, what to do about it, and what dead launches left behind."""
+"""Which plugins and tools work on this machine; if one does not, why, and what to do about it."""
 
 from __future__ import annotations
 
-import fcntl
 import importlib.metadata
 import importlib.util
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -15,23 +13,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from scaleproof.core.launch_spec import ENVIRONMENT
-from scaleproof.fabric import small_clusters
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.guests.guests import Guests
-from scaleproof.fabric.netns import core_quota
 from scaleproof.fabric.netns.netns import Netns
-from scaleproof.fabric.verbs import ports
-from scaleproof.launch.launchers.base import SCRATCH
-from scaleproof.launch.results_lock import locked
-from scaleproof.launch.teardown import clean, clean_leftovers
 from scaleproof.spec import registry
 from scaleproof.spec.registry import Kind
 
 IMPORT_TIMEOUT_S = 120
-_ID = re.compile(r"[0-9a-f]{16}$")
 # The distribution that brings a module, where it has another name.
 _DISTRIBUTIONS = {"grpc": "grpcio", "tensorflow": "tensorflow-cpu"}
 # What to run to know that a library works, where importing its top module does not tell. MPI is loaded and not started:
@@ -225,121 +214,3 @@ def _import_error(module: str) -> str:
         return ""
     last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
     return f"`import {module}` fails: {last[:160]}"
-
-
-def machine(results: Path) -> dict[str, Any]:
-    """Cores, memory, disk of the results folder (bytes), kernel, Python."""
-    import psutil
-
-    from scaleproof.record.environment import cores, cpu_model
-
-    memory = psutil.virtual_memory()
-    existing = next(folder for folder in (results.absolute(), *results.absolute().parents) if folder.is_dir())
-    return {
-        "cores": cores(),
-        "processor": cpu_model(),
-        "memory_bytes": memory.total,
-        "memory_available_bytes": memory.available,
-        "disk_free_bytes": shutil.disk_usage(existing).free,
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-    }
-
-
-def verbs_ports() -> list[dict[str, Any]]:
-    """Every port of every verbs device here: name, link layer, state, interfaces, whether it is software, its GIDs by
-    index."""
-    return [
-        {
-            "name": port.name,
-            "link_layer": port.link_layer,
-            "state": port.state,
-            "lid": port.lid,
-            "netdevs": list(port.netdevs),
-            "software": port.software,
-            "gids": [
-                {"index": gid.index, "value": gid.value, "kind": gid.kind, "netdev": gid.netdev} for gid in port.gids
-            ],
-        }
-        for port in ports()
-    ]
-
-
-def leftovers(results: Path) -> list[dict[str, str]]:
-    """Staging folders, processes and shared memory of launches that nobody supervises any more, and what to do about
-    each."""
-    staged = (
-        set() if supervised(results) else {folder.name for folder in (results / "staging").glob("*") if folder.is_dir()}
-    )
-    living = launch_processes()
-    shared = [(path, path.name.removeprefix(SCRATCH)) for path in sorted(Path("/dev/shm").glob(f"{SCRATCH}*"))]
-    groups = [(path, path.name.removeprefix(SCRATCH)) for path in core_quota.left(SCRATCH)]
-    found = [("folder", str(results / "staging" / launch), launch) for launch in sorted(staged)]
-    found += [("process", str(pid), launch) for pid, parent, launch in living if launch in staged or parent == 1]
-    found += [
-        ("shared memory", str(path), launch)
-        for path, launch in shared
-        if launch in staged or launch not in {known for _, _, known in living}
-    ]
-    found += [
-        ("control group", str(path), launch)
-        for path, launch in groups
-        if launch in staged or launch not in {known for _, _, known in living}
-    ]
-    found += [("small cluster", str(folder), "") for folder in small_clusters.leftovers()]
-    return [
-        {"kind": kind, "what": what, "launch": launch, "advice": _advice(kind, what, launch in staged)}
-        for kind, what, launch in found
-    ]
-
-
-def remove_leftovers(results: Path) -> list[str]:
-    """What `leftovers` names, ended and removed; told in words. SpecError when a run has meanwhile begun in this
-    folder."""
-    left = leftovers(results)
-    with locked(results):
-        done = clean_leftovers(results / "staging")
-    dead = {item["launch"]: "" for item in left if _ID.match(item["launch"])}
-    for launch in dead:
-        done += clean(launch)
-    for folder in (item["what"] for item in left if item["kind"] == "small cluster"):
-        small_clusters.remove(Path(folder))
-    gone = [
-        item["what"]
-        for item in left
-        if item["kind"] in ("small cluster", "shared memory") and not Path(item["what"]).exists()
-    ]
-    return list(dict.fromkeys([*done, *gone]))
-
-
-def _advice(kind: str, what: str, staged: bool) -> str:
-    if staged:
-        return "the next `scaleproof run` into this folder removes it"
-    return "`scaleproof doctor --clean` ends it" if kind == "process" else "`scaleproof doctor --clean` removes it"
-
-
-def supervised(results: Path) -> bool:
-    """Whether a supervisor holds the lock of this folder right now."""
-    try:
-        with (results / ".lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
-
-
-def launch_processes() -> list[tuple[int, int, str]]:
-    """Pid, parent's pid and launch of every process that carries a launch's name in its environment."""
-    import psutil
-
-    found = []
-    for process in psutil.process_iter():
-        try:
-            launch = process.environ().get(ENVIRONMENT)
-            if launch:
-                found.append((process.pid, process.ppid(), launch))
-        except (psutil.Error, OSError):  # gone meanwhile, or another user's
-            continue
-    return found
