@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from scaleproof.core.record_schema import Failure, Record
     from scaleproof.launch.nodes.allocated_nodes import Ground
+    from scaleproof.launch.obstacle import Obstacle
     from scaleproof.launch.sequential_stopping import Sequential
     from scaleproof.launch.supervisor import Outcome
     from scaleproof.spec.case import AnyCase
@@ -224,14 +225,20 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
     return lambda record, samples: impossible(record, samples.to_pandas(), profile)
 
 
-def _refusal(results: Path) -> Callable[[AnyCase], tuple[str, str] | None]:
-    """Bars cases that ask for more than this machine carries, where that was measured."""
+def _refusal(results: Path) -> Callable[[AnyCase], Obstacle | None]:
+    """Refuses cases that need more than this machine can carry, where that was measured."""
     from scaleproof.calibrate.capacity import read_capacity
     from scaleproof.calibrate.dilation import too_much
+    from scaleproof.launch.obstacle import Obstacle
     from scaleproof.record.digest import machine_id
 
     capacity = read_capacity(results)
-    return lambda case: too_much(case, capacity, results / "machines" / machine_id())
+
+    def refuse(case: AnyCase) -> Obstacle | None:
+        reason = too_much(case, capacity, results / "machines" / machine_id())
+        return Obstacle(*reason) if reason else None
+
+    return refuse
 
 
 def _run(
