@@ -124,7 +124,10 @@ def line(row: dict[str, Any]) -> str:
     met = "met" if abs(share - 1) <= WITHIN else "missed"
     goodput = f"goodput {statistics.median(row['goodput_mbit']):.1f} of at most {row['ceiling_mbit']:.1f} Mbit/s"
     idle = f"{statistics.median(row['idle']):.0%} of the cores idle"
-    return f"{row['mbit']:g} Mbit/s, {row['pattern']}, {row['tool']}: {share:.3f}{spread} of the rate, {met}; {goodput}; {idle} (n = {len(shares)})"
+    return (
+        f"{row['mbit']:g} Mbit/s, {row['pattern']}, {row['tool']}: {share:.3f}{spread} of the rate, {met}; "
+        f"{goodput}; {idle} (n = {len(shares)})"
+    )
 
 
 if __name__ == "__main__":

@@ -169,7 +169,10 @@ def line(operation: str, tool: str, found: dict[str, list[float]]) -> str:
     interval = ratio_interval(found["ours"], found["theirs"], paired=True)
     spread = f" [{interval.low:.2f}, {interval.high:.2f}]" if interval else ""
     quotient = ratio(found["ours"], found["theirs"])
-    return f"{operation}: ours {own:.1f} MB/s, {tool} {other:.1f} MB/s, ratio {quotient:.2f}{spread} (n = {len(found['ours'])} each)"
+    return (
+        f"{operation}: ours {own:.1f} MB/s, {tool} {other:.1f} MB/s, "
+        f"ratio {quotient:.2f}{spread} (n = {len(found['ours'])} each)"
+    )
 
 
 if __name__ == "__main__":

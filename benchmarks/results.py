@@ -37,28 +37,34 @@ experiments:
   training:
     summary: half of the launches
     base:
-      {{program: train, ranks: 2, transport: tcp, collective: ring, strategy: sync_overlap, workload: cd_dnn, width: 0.1, minibatch: 16, steps: 4, warmup: 1}}
+      {{program: train, ranks: 2, transport: tcp, collective: ring, strategy: sync_overlap,
+       workload: cd_dnn, width: 0.1, minibatch: 16, steps: 4, warmup: 1}}
     arms: {{tcp: {{}}}}
     sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [tcp], sweep: {{learning_rate: {rates}}}}}]}}}}
   collective:
     summary: a quarter
-    base: {{program: collective, ranks: 2, transport: shm, collective: ring, iterations: 8, warmup: 2, sizes: [1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB]}}
+    base:
+      {{program: collective, ranks: 2, transport: shm, collective: ring, iterations: 8, warmup: 2,
+       sizes: [1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB]}}
     arms: {{shm: {{}}}}
     sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [shm], sweep: {{budget_mib: {budgets}}}}}]}}}}
   transfer:
     summary: a quarter
-    base: {{program: transfer, transport: shm, iterations: 16, warmup: 4, sizes: [1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB]}}
+    base:
+      {{program: transfer, transport: shm, iterations: 16, warmup: 4,
+       sizes: [1 KiB, 4 KiB, 16 KiB, 64 KiB, 256 KiB]}}
     arms: {{shm: {{}}}}
     sizes: {{full: {{launches: {repetitions}, matrix: [{{arms: [shm], sweep: {{budget_mib: {budgets}}}}}]}}}}
 """
 CLAIMS = """
-- {id: many.throughput, kind: context, origin: own, statement: throughput, experiment: training, metric: throughput, unit: samples/s, direction: higher,
-   rule: {name: ratio, low: 0, one_sided: true}}
-- {id: many.algbw, kind: context, origin: own, statement: rate, experiment: collective, metric: algbw, nbytes: 65536, unit: GB/s, direction: higher,
-   rule: {name: ratio, low: 0, one_sided: true}}
+- {id: many.throughput, kind: context, origin: own, statement: throughput, experiment: training,
+   metric: throughput, unit: samples/s, direction: higher, rule: {name: ratio, low: 0, one_sided: true}}
+- {id: many.algbw, kind: context, origin: own, statement: rate, experiment: collective,
+   metric: algbw, nbytes: 65536, unit: GB/s, direction: higher, rule: {name: ratio, low: 0, one_sided: true}}
 """
 PER_CASE = """
-SELECT experiment, case_id, count(*) AS launches, median(samples) AS samples FROM launches WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"""
+SELECT experiment, case_id, count(*) AS launches, median(samples) AS samples FROM launches
+WHERE status = 'ok' GROUP BY ALL ORDER BY ALL"""
 PER_STEP = """
 SELECT l.case_id, s.event, count(*), median(s.end_ns - s.start_ns) AS ns FROM samples s JOIN launches l USING (launch)
 WHERE NOT s.warmup GROUP BY ALL ORDER BY ALL"""

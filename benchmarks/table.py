@@ -89,8 +89,10 @@ def markdown(found: dict[str, Any]) -> str:
     """The tables of docs and README."""
     machine = found["machine"]
     lines = [
-        f"Measured on {found['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['memory_mib'] / 1024:.0f} GiB, Linux {machine['kernel']}, "
-        f"Python {machine['python']}. Medians over {found['launches']} launches of an arm, all arms in one interleaved run; GB/s.",
+        f"Measured on {found['date']}: {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_mib'] / 1024:.0f} GiB, Linux {machine['kernel']}, "
+        f"Python {machine['python']}. Medians over {found['launches']} launches of an arm, "
+        "all arms in one interleaved run; GB/s.",
         "",
         *(line for operation, title in TITLES.items() for line in _table(found, operation, title)),
         "| target | ratio | 95 % interval | wanted | |",
@@ -172,15 +174,19 @@ def _target_line(target: dict[str, Any]) -> str:
     if target["ratio"] is None:
         return f"| {what} | not measured | | {target['wanted']:g} | |"
     interval = "needs 6 launches" if target["low"] is None else f"{target['low']:.2f} to {target['high']:.2f}"
-    return f"| {what} | {target['ratio']:.2f} | {interval} | {target['wanted']:g} | {'met' if target['met'] else 'missed'} |"
+    outcome = "met" if target["met"] else "missed"
+    return f"| {what} | {target['ratio']:.2f} | {interval} | {target['wanted']:g} | {outcome} |"
 
 
 def _recording_lines(recording: dict[str, Any]) -> list[str]:
     if not recording:
         return []
     return [
-        f"Recording: {recording['event_us']:.2f} us an event, {recording['events_per_step']:g} events a step of {recording['step_ms']:.1f} ms: "
-        f"{100 * recording['share']:.3f} % of a step. With and without recording, in turns: ratio {recording['ab_ratio']:.4f} "
-        f"({recording['ab_low']:.4f} to {recording['ab_high']:.4f}); noise floor from the same without any difference: {recording['aa_low']:.4f} to "
+        f"Recording: {recording['event_us']:.2f} us an event, "
+        f"{recording['events_per_step']:g} events a step of {recording['step_ms']:.1f} ms: "
+        f"{100 * recording['share']:.3f} % of a step. "
+        f"With and without recording, in turns: ratio {recording['ab_ratio']:.4f} "
+        f"({recording['ab_low']:.4f} to {recording['ab_high']:.4f}); "
+        f"noise floor from the same without any difference: {recording['aa_low']:.4f} to "
         f"{recording['aa_high']:.4f}."
     ]

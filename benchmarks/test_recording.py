@@ -64,7 +64,8 @@ def test_recording(recording: dict[str, Any], benchmark: BenchmarkFixture) -> No
 
 
 def events_of_a_step() -> tuple[float, float]:
-    """Events per timed step of one rank and the median step in seconds, from a launch with small buckets (many events)."""
+    """Events per timed step of one rank and the median step in seconds, from a launch with small buckets (many
+    events)."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = run_plan([PlannedLaunch(parse_case(CASE), 0, 0, 0)], Path(folder), size="full", deadline_s=120)
         store = Store(Path(folder))

@@ -77,7 +77,8 @@ def test_a_transfer_beside_the_memory_copy_bound(
         }
         with capfd.disabled():
             print(
-                f"\n{format_bytes(size)} {arm}: {microseconds:.1f} us, {found:.2f} of the bound ({interval.low:.2f} to {interval.high:.2f})"
+                f"\n{format_bytes(size)} {arm}: {microseconds:.1f} us, "
+                f"{found:.2f} of the bound ({interval.low:.2f} to {interval.high:.2f})"
                 f"{VERDICTS[met(size, found, microseconds)]}"
             )
     REPLAY.run(benchmark, times["placement"])

@@ -1,4 +1,5 @@
-"""What has to exist outside Python. Set-up runs before the package is installed, so its source is made importable here."""
+"""Commands beside the package: set-up, builds, small clusters, reference results. Set-up runs before the package is
+installed, so its source is made importable here."""
 
 import sys
 from pathlib import Path

@@ -38,7 +38,8 @@ def send_reduce_gbs(record: Record, samples: pd.DataFrame, nbytes: int) -> float
 
 def per_tensor(record: Record, samples: pd.DataFrame, nbytes: int, what: str) -> float | None:
     """What moving one tensor took at both ends together: a counter of remote/tensor_channel.py's TransferCounts over
-    the tensors that were sent. None for the copies of a transport's own messages, which are made below what is counted."""
+    the tensors that were sent. None for the copies of a transport's own messages, which are made below what is
+    counted."""
     if what == "copies" and getattr(record.case, "options", {}).get("mechanism") == "messages":
         return None
     found = [

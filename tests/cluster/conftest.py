@@ -14,7 +14,7 @@ from tools.small_cluster import cluster as small
 
 
 def made(nodes: int, name: str) -> Iterator[SmallCluster]:
-    if why := small.hindrance():
+    if why := small.obstacle():
         if os.environ.get("SCALEPROOF_CI"):
             pytest.fail(f"tests of clusters must run in continuous integration: {why}")
         pytest.skip(f"no small cluster can be made here: {why}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from scaleproof.core.record_schema import Record
 from scaleproof.fabric.small_clusters import SmallCluster
 from scaleproof.record.store import Store
-from tools.small_cluster.cluster import ask, environment
+from tools.small_cluster.cluster import environment, slurm_output
 
 ROOT = Path(__file__).parents[2]
 SUITE = Path(__file__).parent / "disturbed"
@@ -93,16 +93,16 @@ class Project:
 
     def state(self, job: str) -> str:
         """As Slurm has it."""
-        return ask(self.cluster, "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
+        return slurm_output(self.cluster, "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
 
     def nodes(self, job: str) -> list[str]:
         """Of a job, the one where its script runs first."""
-        return ask(
+        return slurm_output(
             self.cluster,
             "scontrol",
             "show",
             "hostnames",
-            ask(self.cluster, "squeue", "-h", "-j", job, "-o", "%N").strip(),
+            slurm_output(self.cluster, "squeue", "-h", "-j", job, "-o", "%N").strip(),
         ).split()
 
     def records(self) -> list[Record]:

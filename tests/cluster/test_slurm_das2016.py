@@ -10,7 +10,7 @@ import pytest
 from scaleproof.fabric.small_clusters import SmallCluster
 from scaleproof.spec.suite import load_suite
 from tests.cluster.on_slurm import ROOT, Project
-from tools.small_cluster.cluster import ask
+from tools.small_cluster.cluster import slurm_output
 
 EXPERIMENTS = [
     name for name, found in load_suite(ROOT / "suites" / "das2016").experiments.items() if "ci" in found.sizes
@@ -29,7 +29,7 @@ def das2016(cluster: SmallCluster, limited: Project, tmp_path_factory: pytest.Te
 @pytest.mark.timeout(600)
 def test_each_experiment_is_one_job_of_as_many_nodes_as_it_asks_for(das2016: Project) -> None:
     assert len(das2016.jobs) == len(EXPERIMENTS)
-    told = ask(das2016.cluster, "squeue", "-h", "-t", "all", "-o", "%i %k %D %T").splitlines()
+    told = slurm_output(das2016.cluster, "squeue", "-h", "-t", "all", "-o", "%i %k %D %T").splitlines()
     found = {words[1]: (int(words[2]), words[3]) for line in told if (words := line.split())[0] in das2016.jobs}
     sizes = {
         name: load_suite(ROOT / "suites" / "das2016").experiment(name).size("ci").request.nodes for name in EXPERIMENTS
@@ -66,7 +66,7 @@ def test_a_launch_of_four_ranks_stands_on_four_nodes_whose_links_carry_its_bytes
 
 
 def test_nothing_of_a_job_stays_on_its_nodes(das2016: Project) -> None:
-    left = ask(
+    left = slurm_output(
         das2016.cluster,
         "srun",
         "--nodes=4",

@@ -10,7 +10,7 @@ import pytest
 
 from scaleproof.fabric.small_clusters import SmallCluster
 from tests.cluster.on_slurm import SUITE, Project, each_once
-from tools.small_cluster.cluster import ask, change
+from tools.small_cluster.cluster import change, slurm_output
 
 EDITS = {
     "# slurm_partition: compute": "slurm_partition: main",
@@ -31,7 +31,7 @@ def project(cluster: SmallCluster, limited: Project, tmp_path: Path) -> Iterator
 def soon(project: Project, job: str) -> None:
     """A requeued job begins in three seconds; by itself Slurm waits two minutes, so that nothing of it is left on its
     nodes."""
-    ask(project.cluster, "scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
+    slurm_output(project.cluster, "scontrol", "update", f"JobId={job}", "StartTime=now+3seconds")
 
 
 @pytest.mark.timeout(600)
@@ -40,7 +40,7 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
     project.submit(f"results/tables/{SUITE.name}.often.ci.parquet")
     project.until("a first launch", lambda: len(project.finished()) >= 1)
     kept, first = project.finished(), project.jobs[0]
-    told = ask(project.cluster, "scontrol", "show", "job", "-o", first).split()
+    told = slurm_output(project.cluster, "scontrol", "show", "job", "-o", first).split()
     assert {
         "NumNodes=2",
         "NumTasks=4",
@@ -50,12 +50,12 @@ def test_a_job_that_is_requeued_and_one_that_is_cancelled_go_on_where_they_stopp
         "OverSubscribe=NO",
         "Partition=main",
     } <= set(told)
-    ask(project.cluster, "scontrol", "requeue", first)
+    slurm_output(project.cluster, "scontrol", "requeue", first)
     project.until("the job waits again", lambda: project.state(first) == "PENDING")
     soon(project, first)
     project.until("two more launches", lambda: len(project.finished()) >= len(kept) + 2)
     later = project.finished()
-    ask(project.cluster, "scancel", first)
+    slurm_output(project.cluster, "scancel", first)
     assert project.wait() == 0, project.said
     assert each_once(project, 5), project.said
     assert kept.items() <= later.items() <= project.finished().items()

@@ -57,20 +57,20 @@ def test_each_node_has_a_name_an_address_and_shared_memory_of_its_own(cluster, c
 
 
 def test_slurm_knows_its_switches_kinds_of_nodes_and_gpus(cluster):
-    assert small.ask(cluster, "sinfo", "-h", "-N", "-o", "%N %f %G").splitlines() == [
+    assert small.slurm_output(cluster, "sinfo", "-h", "-N", "-o", "%N %f %G").splitlines() == [
         "node1 leaf1 gpu:2",
         "node2 leaf1 gpu:2",
         "node3 leaf2 gpu:2",
         "node4 leaf2 gpu:2",
     ]
-    assert "SwitchName=spine Level=1 LinkSpeed=1 Nodes=node[1-4] Switches=leaf1,leaf2" in small.ask(
+    assert "SwitchName=spine Level=1 LinkSpeed=1 Nodes=node[1-4] Switches=leaf1,leaf2" in small.slurm_output(
         cluster, "scontrol", "show", "topology"
     )
 
 
 def test_clusters_side_by_side_have_networks_of_their_own(cluster, limited):
     assert cluster.network != limited.cluster.network
-    assert small.ask(limited.cluster, "sinfo", "-h", "-o", "%D").strip() == "2"
+    assert small.slurm_output(limited.cluster, "sinfo", "-h", "-o", "%D").strip() == "2"
 
 
 def test_a_cluster_that_is_up_is_not_started_again(cluster, capsys):

@@ -1,4 +1,4 @@
-"""`python3 -m tools.build_guest_kernel [--qemu]`: what `make env` does for the guests, alone."""
+"""`python3 -m tools.build_guest_kernel [--qemu]`: builds or fetches the guests' kernel, as `make env` does."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from scaleproof.fabric.guests import guest_kernels
 from tools.build_guest_kernel.stock import make_stock
 from tools.build_guest_kernel.uml import build_uml
-from tools.setup.console import Steps, told
+from tools.setup.console import Steps, exit_code_of
 
 
 def main() -> int:
     """Exit code 0 when the kernel is in the cache."""
     parser = argparse.ArgumentParser(prog="python3 -m tools.build_guest_kernel", description=__doc__)
     parser.add_argument("--qemu", action="store_true", help="the stock kernel for QEMU instead, which compiles nothing")
-    given = parser.parse_args()
-    return told(lambda: _build(given.qemu), "guests' kernel")
+    options = parser.parse_args()
+    return exit_code_of(lambda: _build(options.qemu), "guests' kernel")
 
 
 def _build(qemu: bool) -> None:

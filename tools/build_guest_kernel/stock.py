@@ -31,7 +31,7 @@ MODULES = (
     "rdma_ucm",
     "rdma_rxe",
 )
-"""In the order of loading. The first two are asked for by name when soft-RoCE starts, which no dependency says."""
+"""In the order of loading. soft-RoCE requests the first two by name when it starts; no dependency declares them."""
 _XZ = b"\xfd7zXZ\x00"
 _INIT = r"""#!/bin/busybox sh
 b=/bin/busybox
@@ -57,7 +57,8 @@ def make_stock(log: Path, steps: Steps) -> Path:
         name for name in ("qemu-system-x86_64", "busybox", "xz", "apt-get", "dpkg-deb") if shutil.which(name) is None
     ]:
         raise SetupError(
-            f"guests under QEMU need {', '.join(absent)}; type: apt-get install --no-install-recommends {' '.join(NEEDED)}"
+            f"guests under QEMU need {', '.join(absent)}; "
+            f"type: apt-get install --no-install-recommends {' '.join(NEEDED)}"
         )
     package = _package()
     target = (
@@ -70,8 +71,8 @@ def make_stock(log: Path, steps: Steps) -> Path:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:
-        steps.tell(package)
-        run(["apt-get", "-q", "download", package], log, cwd=part, line=lambda _: steps.tell("downloading"))
+        steps.progress(package)
+        run(["apt-get", "-q", "download", package], log, cwd=part, line=lambda _: steps.progress("downloading"))
         run(["dpkg-deb", "-x", str(next(part.glob("*.deb"))), str(part / "tree")], log)
         _uncompress(next((part / "tree" / "boot").glob("vmlinuz-*")), part / "vmlinux")
         (part / "initrd").write_bytes(archive(next((part / "tree" / "lib" / "modules").iterdir())))
@@ -85,11 +86,11 @@ def make_stock(log: Path, steps: Steps) -> Path:
 
 
 def _package() -> str:
-    said = subprocess.run(["apt-cache", "depends", META], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"linux-image-\d\S*", said)
-    if not found:
+    output = subprocess.run(["apt-cache", "depends", META], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"linux-image-\d\S*", output)
+    if not match:
         raise SetupError(f"apt knows no package {META}; type `apt-get update`")
-    return found.group(0)
+    return match.group(0)
 
 
 def _uncompress(image: Path, target: Path) -> None:

@@ -18,7 +18,10 @@ SOURCE = Path("/usr/src/linux-source-6.1.tar.xz")
 NEEDED = (PACKAGE, "flex", "bison", "bc", "gcc", "make", "xz-utils")
 FILES = 830
 """Compiled, about: for the progress line."""
-_OTHER_PROCESSORS = "alpha arc arm arm64 csky hexagon ia64 loongarch m68k microblaze mips nios2 openrisc parisc powerpc riscv s390 sh sparc xtensa"
+_OTHER_PROCESSORS = (
+    "alpha arc arm arm64 csky hexagon ia64 loongarch m68k microblaze mips nios2 openrisc parisc powerpc riscv s390 sh "
+    "sparc xtensa"
+)
 UNUSED = [
     "*/boot/dts",
     *(f"*/arch/{name}/*.[chS]" for name in _OTHER_PROCESSORS.split()),
@@ -81,12 +84,12 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
         source.mkdir(parents=True)
         out.mkdir()
         unused = [f"--exclude={pattern}" for pattern in UNUSED]
-        steps.tell("unpacking")
+        steps.progress("unpacking")
         run(
             ["tar", "xJf", str(SOURCE), "-C", str(source), "--strip-components=1", *unused],
             log,
             env=env,
-            line=lambda _: steps.tell("unpacking"),
+            line=lambda _: steps.progress("unpacking"),
         )
         # outside any repository, so that git takes the patch's paths as they are
         run(
@@ -98,7 +101,7 @@ def _compile(work: Path, log: Path, steps: Steps) -> Path:
         run([*make, f"KCONFIG_ALLCONFIG={guest_kernels.CONFIG}", "allnoconfig"], log, env=env)
         _check(out / ".config")
         (work / "configured").touch()
-    run([*make, f"-j{jobs()}", "linux"], log, env=env, line=counted(steps.tell))
+    run([*make, f"-j{jobs()}", "linux"], log, env=env, line=counted(steps.progress))
     run(["strip", str(out / "linux")], log, env=env)
     run([str(out / "linux"), "--version"], log, env=env)
     return out / "linux"

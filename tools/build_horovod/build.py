@@ -157,7 +157,7 @@ def jobs() -> int:
 def _compile(python: Path, source: Path, work: Path, log: Path, steps: Steps) -> Path:
     out = work / "wheel"
     argv = [str(python), "-m", "pip", "wheel", "-v", "--no-deps", "--no-build-isolation", "-w", str(out), str(source)]
-    run(argv, log, env=build_environment(python, work), line=percent_of(steps.tell))
+    run(argv, log, env=build_environment(python, work), line=percent_of(steps.progress))
     return next(out.glob("horovod-*.whl"))
 
 

@@ -3,8 +3,9 @@
 pilot    a few launches of several candidates: which has the lowest spread from launch to launch, and how long a launch
 takes
 run      all launches, in interleaved blocks; started again it goes on where it stopped
-pack     one value per launch -> results/reference/calibration.parquet, the outcome -> results/reference/calibration.json
-judge    what the comparisons said, from the kept values; exit code 1 when something was not shown
+pack     one value per launch -> results/reference/calibration.parquet, the outcome ->
+results/reference/calibration.json judge    what the comparisons said, from the kept values; exit code 1 when something
+was not shown
 """
 
 from __future__ import annotations
@@ -80,10 +81,12 @@ def judge(given: argparse.Namespace) -> int:
     values, _ = values_file.read(VALUES, kept["outcome"]["launches_per_arm"])
     found = design.outcome(values)
     print(
-        f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, spread of a launch {found['spread']:.2%}; {values.launches} launches an arm"
+        f"{kept['date']}, {kept['cpu']}: noise floor {found['noise_floor']:.2%}, "
+        f"spread of a launch {found['spread']:.2%}; {values.launches} launches an arm"
     )
     print(
-        f"find slowdowns from {found['detectable']:.2%} on; the injected {design.SLOWDOWN:.0%} was measured as {found['slowdown_measured']:.2%}"
+        f"find slowdowns from {found['detectable']:.2%} on; "
+        f"the injected {design.SLOWDOWN:.0%} was measured as {found['slowdown_measured']:.2%}"
     )
     rows = [
         _row(name.replace("_", " "), rate) for name, rate in found.items() if isinstance(rate, dict) and "rate" in rate

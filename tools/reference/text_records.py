@@ -1,5 +1,5 @@
-"""A few experiments of the reference run as text, enough to judge their claims again: per experiment the records as JSON
-lines (what differs from the first one), the samples as CSV and the decision when to stop."""
+"""A few experiments of the reference run as text, enough to judge their claims again: per experiment the records as
+JSON lines (what differs from the first one), the samples as CSV and the decision when to stop."""
 
 from __future__ import annotations
 

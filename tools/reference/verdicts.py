@@ -1,5 +1,5 @@
-"""Verdicts and launches of the reference run as CSV, two files a suite: rows change one by one, and a suite takes less than
-100 kB."""
+"""Verdicts and launches of the reference run as CSV, two files a suite: rows change one by one, and a suite takes less
+than 100 kB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ DIGITS = 6
 
 
 class Verdict(NamedTuple):
-    """A claim at one level of evidence; what the paper says of it stands in the suite's published.yaml and claims.yaml."""
+    """A claim at one level of evidence; what the paper says of it stands in the suite's published.yaml and
+    claims.yaml."""
 
     id: str
     kind: str

@@ -1,1 +1,2 @@
-"""Makes the environment of a clone: `python3 -m tools.setup`. Standard library only, since nothing else is there yet."""
+"""Makes the environment of a clone: `python3 -m tools.setup`. Standard library only, since nothing else is
+installed yet."""

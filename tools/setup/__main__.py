@@ -1,16 +1,16 @@
-"""Looks at the Python version before anything is imported that an older Python could not even read."""
+"""Checks the Python version before anything is imported that an older Python cannot read."""
 
 import sys
 
-WANTED = (3, 11)
+NEEDED = (3, 11)
 
 
 def python_problem(version):  # type: ignore[no-untyped-def]
     """One line if this Python cannot be used, else an empty string."""
-    if tuple(version[:2]) == WANTED:
+    if tuple(version[:2]) == NEEDED:
         return ""
-    found = ".".join(str(part) for part in version[:2])
-    return "Python 3.11 is needed and this is {}; if you have it, type: make env PYTHON=python3.11".format(found)  # noqa: UP032
+    version_text = ".".join(str(part) for part in version[:2])
+    return "Python 3.11 is needed and this is {}; if you have it, type: make env PYTHON=python3.11".format(version_text)  # noqa: UP032
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the person sees during set-up: a line per step with [n/m] and elapsed time, and a live line on the long ones."""
+"""Output of set-up: a line per step with [n/m] and elapsed time, and progress within the long ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SetupError(Exception):
 
 
 class CommandError(Exception):
-    """A command ended with an error; `output` is all it said."""
+    """A command ended with an error; `output` is all that it wrote."""
 
     def __init__(self, argv: Sequence[str], code: int, output: str) -> None:
         super().__init__(f"{' '.join(argv[:4])} ended with {code}")
@@ -33,8 +33,8 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
-def told(work: Callable[[], object], name: str) -> int:
-    """Exit code of some work; what stops it is told in words, SIGTERM stops it as Ctrl-C does."""
+def exit_code_of(work: Callable[[], object], name: str) -> int:
+    """Exit code of some work. Errors are printed as one line; SIGTERM stops the work as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         work()
@@ -45,13 +45,13 @@ def told(work: Callable[[], object], name: str) -> int:
         print(f"\n{name}: {error}; its last lines:\n{error.output[-2000:]}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"\n{name}: interrupted; the same command goes on from here", file=sys.stderr)
+        print(f"\n{name}: interrupted; type the same command again to continue from here", file=sys.stderr)
         return 130
     return 0
 
 
 class Steps:
-    """Prints `[2/6] title  detail  00:12`; rewrites the line on a terminal, prints a new one now and then elsewhere."""
+    """Prints `[2/6] title  detail  00:12`; rewrites the line on a terminal, prints a new line every 20 s elsewhere."""
 
     def __init__(self, total: int, out: IO[str] | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self.total, self.out, self.now = total, out or sys.stdout, now
@@ -67,8 +67,8 @@ class Steps:
         else:
             self._write(self._line("") + "\n")
 
-    def tell(self, detail: str) -> None:
-        """Show how far the step is, if it is time to."""
+    def progress(self, detail: str) -> None:
+        """Show how far the step is; most calls print nothing."""
         if self.now() - self.shown < (LIVE_EVERY_S if self.live else PLAIN_EVERY_S):
             return
         self.shown = self.now()

@@ -16,7 +16,7 @@ Debian's Python is used."""
 BUILD_GB, BUILD_MIN = 0.9, 5
 
 
-def lacking(with_tests: bool) -> bool:
+def missing_kernel(with_tests: bool) -> bool:
     """Whether a kernel is missing: the one for User-Mode Linux, for tests also the stock one for QEMU."""
     return guest_kernels.uml() is None or (with_tests and guest_kernels.qemu() is None)
 

@@ -15,12 +15,12 @@ from tools.setup.console import CommandError, SetupError, Steps, run
 
 GB = 10**9
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-"""Where the scripts of packages find programs."""
+"""PATH of the scripts of packages."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemPackage:
-    """A Debian package, how to see that it is there, and what it is for."""
+    """A Debian package, whether it is installed, and what it is for."""
 
     name: str
     present: Callable[[], bool]
@@ -46,7 +46,7 @@ def _python_venv() -> bool:
 ALWAYS = (
     SystemPackage("g++", _command("g++"), "builds Horovod"),
     SystemPackage("make", _command("make"), "builds Horovod"),
-    SystemPackage("git", _command("git"), "patches Horovod, tells which commit ran"),
+    SystemPackage("git", _command("git"), "patches Horovod, names the commit of a run"),
     SystemPackage("python3-venv", _python_venv, "makes .venv"),
     SystemPackage("python3-dev", _python_headers, "builds Horovod"),
 )
@@ -62,7 +62,7 @@ FOR_GUESTS = (
 )
 """Without them fabric `guests` and transport `rdma` are not runnable, and nothing else is missing."""
 FOR_TESTS = (
-    SystemPackage("perftest", _command("ib_write_bw"), "stands beside transport rdma"),
+    SystemPackage("perftest", _command("ib_write_bw"), "is compared with transport rdma"),
     SystemPackage("qemu-system-x86", _command("qemu-system-x86_64"), "guests without a kernel to build"),
     SystemPackage("busybox-static", Path("/usr/share/doc/busybox-static").is_dir, "guests without a kernel to build"),
     SystemPackage("chromium", _command("chromium"), "browser tests"),
@@ -80,7 +80,8 @@ FOR_COMPARISON = (
     SystemPackage("hyperfine", _command("hyperfine"), "suite crosscheck"),
     SystemPackage("time", _command("time"), "suite crosscheck"),
 )
-"""Tools of others that stand beside ours: without them their arms are not runnable, and nothing else is missing."""
+"""Other benchmarks' tools, which are compared with ours: without them their arms are not runnable, and nothing else is
+missing."""
 
 
 def check_processor(machine: str, system: str) -> None:
@@ -90,19 +91,19 @@ def check_processor(machine: str, system: str) -> None:
 
 
 def missing_packages(with_tests: bool) -> list[SystemPackage]:
-    """System packages that are not there."""
+    """Needed system packages that are not installed."""
     return [
         package for package in (*ALWAYS, *((*FOR_GUESTS, *FOR_TESTS) if with_tests else ())) if not package.present()
     ]
 
 
 def missing_tools() -> list[SystemPackage]:
-    """Packages that are not there and that set-up can do without."""
+    """Packages that are not installed and that set-up can do without."""
     return [package for package in (*FOR_COMPARISON, *FOR_GUESTS) if not package.present()]
 
 
 def missed(tools: list[SystemPackage]) -> str:
-    """What cannot be done without them."""
+    """What does not work without them."""
     return ", ".join(
         f"{why} ({' '.join(tool.name for tool in tools if tool.why == why)})"
         for why in dict.fromkeys(tool.why for tool in tools)
@@ -129,7 +130,7 @@ def need_packages(missing: list[SystemPackage], is_root: bool, has_apt: bool) ->
 
 
 def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> None:
-    """apt-get them. A dpkg that was interrupted earlier is put right first, and no daemon of a package is started."""
+    """By apt-get. An interrupted dpkg is repaired first, and no daemon of a package is started."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     wait = ["-o", "DPkg::Lock::Timeout=300"]
     with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +150,7 @@ def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> N
         ]
         for argv in commands:
             try:
-                run(argv, log, env=env, line=lambda text: steps.tell(text[:28]))
+                run(argv, log, env=env, line=lambda text: steps.progress(text[:28]))
             except CommandError as error:
                 raise SetupError(
                     f"`{' '.join(argv)}` failed (is the machine offline?); its output is in {log}"
@@ -157,7 +158,7 @@ def install_packages(missing: list[SystemPackage], log: Path, steps: Steps) -> N
 
 
 def starts_nothing(folder: Path) -> Path:
-    """The folder, now with programs of the names by which packages start their daemons; they do nothing."""
+    """The folder, now with programs that do nothing, by the names with which packages start their daemons."""
     for name in ("invoke-rc.d", "deb-systemd-invoke"):
         (folder / name).symlink_to("/bin/true")
     return folder
@@ -169,7 +170,8 @@ def check_disk(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise SetupError(
-            f"{needed / GB:.1f} GB are needed under {folder}, and {free / GB:.1f} GB are free; XDG_CACHE_HOME can name another disk"
+            f"{needed / GB:.1f} GB are needed under {folder}, and {free / GB:.1f} GB are free; "
+            "XDG_CACHE_HOME can name another disk"
         )
 
 

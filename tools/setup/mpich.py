@@ -8,7 +8,7 @@ import sys
 
 from tools.build_horovod import build
 from tools.setup import packages, run
-from tools.setup.console import CommandError, SetupError, Steps, told
+from tools.setup.console import CommandError, SetupError, Steps, exit_code_of
 
 VENV = run.ROOT / ".venv-mpich"
 STAMP = VENV / ".scaleproof"
@@ -40,19 +40,22 @@ FROM_LOCK = (
     "typing-inspection",
 )
 """What a rank imports, and what that needs: the versions of `.venv`, so that nothing but MPI differs."""
-TRIAL = "import torch, sklearn, pydantic, psutil, yaml; from mpi4py import MPI; assert MPI.COMM_WORLD.size == 2 and 'MPICH' in MPI.Get_library_version()"
+TRIAL = (
+    "import torch, sklearn, pydantic, psutil, yaml; from mpi4py import MPI; "
+    "assert MPI.COMM_WORLD.size == 2 and 'MPICH' in MPI.Get_library_version()"
+)
 
 
 def main(arguments: list[str]) -> int:
     """Entry point; the exit code."""
     if arguments:
-        print(f"set-up: mpich takes no further words, not {' '.join(arguments)!r}", file=sys.stderr)
+        print(f"set-up: mpich takes no arguments, got {' '.join(arguments)!r}", file=sys.stderr)
         return 2
-    return told(set_up, "set-up")
+    return exit_code_of(set_up, "set-up")
 
 
 def set_up() -> None:
-    """Make `.venv`, which shares its wheels with this one, then this one if it is not there as it should be."""
+    """Make `.venv`, which shares its wheels with this environment, then this one unless it is up to date."""
     run.set_up(False)
     locked = packages.read_lock(run.LOCK)
     pins = wanted(locked)
@@ -66,7 +69,7 @@ def set_up() -> None:
         steps.begin("download MPICH")
         packages.Wheels(cache.wheels, cache.python, cache.log).fetch(pins, steps, None)
         steps.end(str(MPICH))
-        steps.begin("lay out .venv-mpich")
+        steps.begin("make .venv-mpich")
         python = packages.make_venv(VENV, cache.log)
         uv = cache.python.parent / "uv"
         packages.install(uv, python, [str(pin) for pin in pins], [cache.wheels], cache.unpacked, cache.log)
@@ -76,14 +79,14 @@ def set_up() -> None:
                 [str(VENV / "bin" / "mpiexec"), "-launcher", "fork", "-n", "2", str(python), "-c", TRIAL], cache.log
             )
         except CommandError as error:
-            raise SetupError(f"two ranks of MPICH do not start here; {cache.log} says why") from error
+            raise SetupError(f"two ranks of MPICH do not start here; {cache.log} has the reason") from error
         STAMP.write_text(stamp)
         steps.end(str(VENV))
 
 
 def wanted(locked: list[packages.Pin]) -> list[packages.Pin]:
     """The pins of the small environment; SetupError when the lock lacks one."""
-    found = [pin for pin in locked if pin.name in FROM_LOCK]
-    if missing := set(FROM_LOCK) - {pin.name for pin in found}:
+    pins = [pin for pin in locked if pin.name in FROM_LOCK]
+    if missing := set(FROM_LOCK) - {pin.name for pin in pins}:
         raise SetupError(f"requirements.lock has no {', '.join(sorted(missing))}")
-    return [*found, MPICH]
+    return [*pins, MPICH]

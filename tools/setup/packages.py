@@ -1,4 +1,4 @@
-"""The pinned packages: read the lock, download wheels once into the user's cache, lay out environments from there."""
+"""The pinned packages: read the lock, download wheels once into the user's cache, install environments from there."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def missing_pins(pins: Sequence[Pin], folder: Path) -> list[Pin]:
     return [pin for pin in pins if (pin.name, pin.version) not in there and pin.name != FROM_SOURCE]
 
 
-def torch_places(given: str | None) -> list[str | None]:
-    """Where to look for the CPU build of torch, in turn: what TORCH_INDEX names, else pip's own settings, else
+def torch_indexes(requested: str | None) -> list[str | None]:
+    """Package indexes for the CPU build of torch, in turn: what TORCH_INDEX names, else pip's own settings, else
     PyTorch's index."""
-    return [given] if given else [None, DEFAULT_TORCH_INDEX]
+    return [requested] if requested else [None, DEFAULT_TORCH_INDEX]
 
 
 class Wheels:
-    """The folder of downloaded wheels. `execute` runs a command and raises CommandError; tests give their own."""
+    """The folder of downloaded wheels. `execute` runs a command and raises CommandError; tests pass their own."""
 
     def __init__(self, folder: Path, python: Path, log: Path, execute: Callable[..., str] = run) -> None:
         self.folder, self.python, self.log, self.execute = folder, python, log, execute
@@ -78,24 +78,24 @@ class Wheels:
         """Download every wheel that is missing, torch first; what was fetched before an interruption is not fetched
         again."""
         missing = missing_pins(pins, self.folder)
-        steps.tell(f"{len(missing)} packages")
+        steps.progress(f"{len(missing)} packages")
         torch = [pin for pin in missing if pin.name == "torch"]
         rest = [pin for pin in missing if pin.name != "torch"]
         chunks = ([torch] if torch else []) + [rest[at : at + CHUNK] for at in range(0, len(rest), CHUNK)]
         done = 0
         for chunk in chunks:
             text = f"{done} of {len(missing)} packages"
-            places = torch_places(torch_index) if chunk is torch else [None]
-            self._fetch_chunk(chunk, places, lambda _line, text=text: steps.tell(text))  # type: ignore[misc]
+            indexes = torch_indexes(torch_index) if chunk is torch else [None]
+            self._fetch_chunk(chunk, indexes, lambda _line, text=text: steps.progress(text))  # type: ignore[misc]
             done += len(chunk)
 
-    def _fetch_chunk(self, chunk: Sequence[Pin], places: Sequence[str | None], line: Callable[[str], None]) -> None:
+    def _fetch_chunk(self, chunk: Sequence[Pin], indexes: Sequence[str | None], line: Callable[[str], None]) -> None:
         part = self.folder / f".part-{os.getpid()}"
         self.folder.mkdir(parents=True, exist_ok=True)
         for old in self.folder.glob(".part-*"):
             shutil.rmtree(old)
-        for place in places:
-            extra = ["--extra-index-url", place] if place else []
+        for index in indexes:
+            extra = ["--extra-index-url", index] if index else []
             argv = [
                 str(self.python),
                 "-m",
@@ -113,7 +113,7 @@ class Wheels:
             try:
                 self.execute(argv, self.log, line=line)
             except CommandError as error:
-                if place == places[-1]:
+                if index == indexes[-1]:
                     raise SetupError(_download_problem(error.output, chunk, self.log)) from error
                 continue
             break
@@ -124,22 +124,29 @@ class Wheels:
 
 def _download_problem(output: str, chunk: Sequence[Pin], log: Path) -> str:
     unreachable = re.search(
-        r"Failed to establish|name resolution|Connection ?Error|NewConnectionError|Max retries|timed out|Network is unreachable",
+        r"Failed to establish|name resolution|Connection ?Error|NewConnectionError|Max retries|timed out|"
+        r"Network is unreachable",
         output,
     )
     if chunk[0].name == "torch" and "No matching distribution" in output:
-        return f"pip finds no CPU build {chunk[0]}; set TORCH_INDEX to an index that has it (default {DEFAULT_TORCH_INDEX}); see {log}"
+        return (
+            f"pip finds no CPU build {chunk[0]}; set TORCH_INDEX to an index that has it "
+            f"(default {DEFAULT_TORCH_INDEX}); see {log}"
+        )
     if unreachable:
-        return "pip cannot reach its package index (offline?); connect and type the same command again, what is downloaded is kept"
-    said = next(
+        return (
+            "pip cannot reach its package index (offline?); connect and type the same command again: "
+            "finished downloads are kept"
+        )
+    reason = next(
         (line for line in reversed(output.splitlines()) if "ERROR:" in line and "one or more wheels" not in line),
-        "no word of why",
+        "no reason given",
     ).strip()
-    return f"pip could not fetch the pinned packages: {said}; all it said is in {log}"
+    return f"pip could not fetch the pinned packages: {reason}; the whole output is in {log}"
 
 
 def base_python() -> str:
-    """The Python that the running one's environment was made from: `.venv` itself may be active, and is about to be
+    """The Python from which the running environment was made: `.venv` itself may be active, and is about to be
     replaced."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
@@ -162,10 +169,10 @@ def install(
     *options: str,
     line: Callable[[str], None] | None = None,
 ) -> None:
-    """Lay packages out with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file
-    system has them."""
+    """Install with uv from wheels alone: no index, no resolution, hard links into uv's cache where the file system has
+    them."""
     env = {**os.environ, "UV_CACHE_DIR": str(cache), "UV_LINK_MODE": "hardlink", "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"}
-    found = [word for folder in links for word in ("--find-links", str(folder))]
+    find_links = [word for folder in links for word in ("--find-links", str(folder))]
     argv = [
         str(uv),
         "pip",
@@ -174,7 +181,7 @@ def install(
         str(python),
         "--no-index",
         "--no-deps",
-        *found,
+        *find_links,
         *options,
         *requirements,
     ]

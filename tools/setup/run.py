@@ -1,4 +1,4 @@
-"""The story of a set-up: look at the machine, fetch, build Horovod once, lay out `.venv`."""
+"""The steps of a set-up: check the machine, download, build Horovod once, make `.venv`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ from pathlib import Path
 
 from tools.build_horovod import build
 from tools.setup import guests, machine, packages
-from tools.setup.console import CommandError, SetupError, Steps, clock, told
+from tools.setup.console import CommandError, SetupError, Steps, clock, exit_code_of
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 LOCK = ROOT / "requirements.lock"
 STAMP = VENV / ".scaleproof"
 STEPS = 6
-PACKAGES_GB, HOROVOD_GB, VENV_GB = (
-    5.5,
-    1.5,
-    0.3,
-)  # measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; build folder; the rest
+# Measured and rounded up: 0.9 wheels + 3.4 unpacked + 0.5 compiled; Horovod's build folder; the rest of `.venv`.
+PACKAGES_GB, HOROVOD_GB, VENV_GB = 5.5, 1.5, 0.3
 
 
 class Cache:
-    """Places in the user's cache folder."""
+    """Paths in the user's cache folder."""
 
     def __init__(self, key: str, horovod_key: str) -> None:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -43,28 +40,36 @@ class Cache:
 
     @property
     def python(self) -> Path:
-        """Python of the reference environment: what is in the lock, compiled, from which every clone's `.venv` is laid
-        out."""
+        """Python of the reference environment, which has the packages of the lock, compiled. Every clone's `.venv` is
+        made from it."""
         return self.reference / "bin" / "python"
 
 
 def main(arguments: list[str]) -> int:
     """Entry point; the exit code."""
-    parser = argparse.ArgumentParser(prog="python3 -m tools.setup", description="make .venv and all that it needs")
-    parser.add_argument("--with-tests", action="store_true", help="also what only the tests need (a browser)")
+    parser = argparse.ArgumentParser(
+        prog="python3 -m tools.setup",
+        description="Make the environment .venv: install system packages (as root), download the pinned packages, "
+        "build Horovod and the guests' kernel once. "
+        "Downloads and builds are kept in XDG_CACHE_HOME (default ~/.cache).",
+        epilog="`python3 -m tools.setup mpich` makes .venv-mpich, an environment with MPICH in place of Open MPI.",
+    )
+    parser.add_argument(
+        "--with-tests", action="store_true", help="also install what only tests need: a browser, Slurm, QEMU, perftest"
+    )
     options = parser.parse_args(arguments)
-    return told(lambda: set_up(options.with_tests), "set-up")
+    return exit_code_of(lambda: set_up(options.with_tests), "set-up")
 
 
 def set_up(with_tests: bool) -> None:
-    """Do what is not done yet."""
+    """Run the steps that are not done yet."""
     started = time.monotonic()
     machine.check_processor(*machine.machine_and_system())
     pins = packages.read_lock(LOCK)
     key = f"cp{sys.version_info.major}{sys.version_info.minor}-{packages.digest(LOCK)}"
     cache = Cache(key, build.wheel_key(pins, build.PATCH.read_bytes()))
     missing = machine.missing_packages(with_tests)
-    without_kernel = guests.lacking(with_tests) and (with_tests or _may_get_guests())
+    without_kernel = guests.missing_kernel(with_tests) and (with_tests or _may_get_guests())
     if not missing and not without_kernel and ready(cache):
         guests.link_pyverbs(VENV)
         packages.link_executors(ROOT, VENV)
@@ -72,9 +77,10 @@ def set_up(with_tests: bool) -> None:
     machine.need_packages(missing, *_may_install())
     if " " in f"{ROOT}{cache.root}":
         raise SetupError(
-            f"compilers and mpirun need paths without spaces: {ROOT} and {cache.root} (XDG_CACHE_HOME names another cache)"
+            f"compilers and mpirun need paths without spaces, not {ROOT} and {cache.root}; "
+            "XDG_CACHE_HOME sets another cache"
         )
-    _say_what_it_takes(cache, pins)
+    _print_estimate(cache, pins)
     cache.root.mkdir(parents=True, exist_ok=True)
     steps = Steps(STEPS)
     with alone(cache.root / "lock", steps):
@@ -85,7 +91,7 @@ def set_up(with_tests: bool) -> None:
         _horovod(cache, steps)
         _guests(with_tests, cache, steps)
         if not ready(cache):
-            _lay_out(pins, cache, steps)
+            _make_environment(pins, cache, steps)
         guests.link_pyverbs(VENV)
         packages.link_executors(ROOT, VENV)
     print(f"Environment ready in {clock(time.monotonic() - started)}: {VENV}")
@@ -110,21 +116,22 @@ def alone(path: Path, steps: Steps) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("Another set-up is at work in the same cache; waiting for it", file=steps.out, flush=True)
+            print("Another set-up uses the same cache; waiting for it", file=steps.out, flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _say_what_it_takes(cache: Cache, pins: list[packages.Pin]) -> None:
-    lacking = packages.missing_pins(pins, cache.wheels)
-    share = len(lacking) / len(pins)
+def _print_estimate(cache: Cache, pins: list[packages.Pin]) -> None:
+    missing = packages.missing_pins(pins, cache.wheels)
+    share = len(missing) / len(pins)
     horovod = build.cached_wheel(cache.horovod) is None
     unpacked = (cache.reference / "unpacked").exists()
-    kernel = guests.lacking(False)
+    kernel = guests.missing_kernel(False)
     needed = PACKAGES_GB * share + HOROVOD_GB * horovod + guests.BUILD_GB * kernel + VENV_GB
     minutes = 2 * share + 7 * horovod + guests.BUILD_MIN * kernel + 1 * (not unpacked) + 0.3
     print(
-        f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; log: {cache.log}",
+        f"Setting up {VENV}: about {needed:.1f} GB of disk in {cache.root} and, on two cores, up to {minutes:.0f} min; "
+        f"log: {cache.log}",
         flush=True,
     )
     machine.check_disk(cache.root, int(needed * machine.GB))
@@ -143,11 +150,11 @@ def _system_packages(missing: list[machine.SystemPackage], cache: Cache, steps: 
             names += [package.name for package in tools]
         except SetupError:  # set-up goes on without them
             without = f"; missing: {machine.missed(tools)}"
-    steps.end((", ".join(names) or "all there") + without)
+    steps.end((", ".join(names) or "all installed") + without)
 
 
 def _may_get_guests() -> bool:
-    """Whether the packages for guests are there, or can be."""
+    """Whether the packages for guests are installed, or can be."""
     return not any(tool in machine.FOR_GUESTS for tool in machine.missing_tools()) or all(_may_install())
 
 
@@ -159,9 +166,8 @@ def _may_install() -> tuple[bool, bool]:
 def _fetch(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     steps.begin("download pinned packages")
     count = len(packages.missing_pins(pins, cache.wheels))
-    if not (
-        cache.python.exists() and (cache.python.parent / "pip").exists()
-    ):  # new, half-made, or its Python was removed from the machine
+    # Missing where the cache is new or half-made, or where its Python was removed from the machine.
+    if not (cache.python.exists() and (cache.python.parent / "pip").exists()):
         packages.make_venv(cache.reference, cache.log)
     if count:
         packages.Wheels(cache.wheels, cache.python, cache.log).fetch(pins, steps, os.environ.get("TORCH_INDEX"))
@@ -173,7 +179,7 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
     done = cache.reference / "unpacked"
     if not done.exists():
         uv = next(pin for pin in pins if pin.name == "uv")
-        steps.tell("uv")
+        steps.progress("uv")
         python = packages.make_venv(cache.reference, cache.log)
         packages.run(
             [
@@ -189,23 +195,22 @@ def _reference(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
             ],
             cache.log,
         )
-        others = [str(pin) for pin in pins if pin.name != packages.FROM_SOURCE]
+        requirements = [str(pin) for pin in pins if pin.name != packages.FROM_SOURCE]
         packages.install(
             python.parent / "uv",
             python,
-            others,
+            requirements,
             [cache.wheels],
             cache.unpacked,
             cache.log,
             "--compile-bytecode",
-            line=lambda _: steps.tell("working"),
+            line=lambda _: steps.progress("working"),
         )
         done.touch()
-        for (
-            old
-        ) in cache.reference.parent.iterdir():  # of other locks: a compiled one takes 0.5 GB and is cheap to make again
-            if old != cache.reference:
-                shutil.rmtree(old)
+        # Those of other locks: a compiled environment takes 0.5 GB and is cheap to make again.
+        others = [folder for folder in cache.reference.parent.iterdir() if folder != cache.reference]
+        for folder in others:
+            shutil.rmtree(folder)
     steps.end()
 
 
@@ -218,18 +223,18 @@ def _horovod(cache: Cache, steps: Steps) -> None:
 
 
 def _guests(with_tests: bool, cache: Cache, steps: Steps) -> None:
-    """Tests need the guests; without them everything else goes on."""
+    """Tests need the guests; without tests set-up continues where there is no kernel."""
     steps.begin("kernel of the guests")
     try:
         steps.end(guests.kernel(with_tests, cache.log, steps))
     except (SetupError, CommandError) as error:
         if with_tests:
             raise
-        steps.end(f"not there, fabric guests is not runnable: {error}")
+        steps.end(f"missing, fabric guests is not runnable: {error}")
 
 
-def _lay_out(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
-    steps.begin("lay out .venv")
+def _make_environment(pins: list[packages.Pin], cache: Cache, steps: Steps) -> None:
+    steps.begin("make .venv")
     python = packages.make_venv(VENV, cache.log)
     uv = cache.python.parent / "uv"
     packages.install(uv, python, [str(pin) for pin in pins], [cache.wheels, cache.horovod], cache.unpacked, cache.log)

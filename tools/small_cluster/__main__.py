@@ -16,9 +16,9 @@ UNITS = {"kbit": 1e-3, "mbit": 1.0, "gbit": 1e3}
 
 def main(words: list[str]) -> int:
     """Exit code 1 with one line when something is wrong."""
-    given = _parser().parse_args(words)
+    options = _parser().parse_args(words)
     try:
-        return int(given.act(given) or 0)
+        return int(options.act(options) or 0)
     except small.ClusterError as error:
         print(f"small_cluster: {error}", file=sys.stderr)
         return 1
@@ -26,17 +26,15 @@ def main(words: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.small_cluster", description=__doc__)
-    parser.add_argument("--name", default="small", help="of the cluster, where there are several (default: small)")
+    parser.add_argument("--name", default="small", help="name of the cluster, where there are several (default: small)")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     up = actions.add_parser("up", help="start a cluster of N nodes")
     up.add_argument("nodes", type=int, metavar="N")
+    up.add_argument("--rate", type=_mbit, help="rate of every node's link, like 1gbit or 100mbit (default: unlimited)")
     up.add_argument(
-        "--rate", type=_mbit, help="of every node's link, like 1gbit or 100mbit (default: as fast as it goes)"
+        "--gpus", type=int, default=0, help="GPUs that each node reports to Slurm; there is no device behind them"
     )
-    up.add_argument(
-        "--gpus", type=int, default=0, help="that each node seems to have: counted by Slurm, no device behind them"
-    )
-    up.add_argument("--cpus", type=int, help="that each node seems to have (default: those of this machine)")
+    up.add_argument("--cpus", type=int, help="CPUs that each node reports to Slurm (default: those of this machine)")
     up.set_defaults(act=_up)
     actions.add_parser("down", help="end it and remove all of it").set_defaults(act=_down)
     actions.add_parser("status", help="nodes and jobs").set_defaults(act=_status)
@@ -46,10 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("command", nargs=argparse.REMAINDER)
     run.set_defaults(act=_exec)
     for word, what in {
-        "off": "cut a node's power",
-        "on": "give it back",
-        "cut": "pull a node's cable",
-        "mend": "put it back",
+        "off": "switch a node off",
+        "on": "switch it on again",
+        "cut": "unplug a node's cable",
+        "mend": "plug it in again",
     }.items():
         act = actions.add_parser(word, help=what)
         act.add_argument("node")
@@ -67,41 +65,42 @@ def _mbit(text: str) -> float:
     raise argparse.ArgumentTypeError(f"{text!r} is no rate; write it like 100mbit or 1gbit")
 
 
-def _up(given: argparse.Namespace) -> None:
+def _up(options: argparse.Namespace) -> None:
     started = time.monotonic()
-    cluster = small.up(given.nodes, given.name, rate_mbit=given.rate, gpus=given.gpus, cpus=given.cpus)
+    cluster = small.up(options.nodes, options.name, rate_mbit=options.rate, gpus=options.gpus, cpus=options.cpus)
     print(
-        f"{cluster.name}: {cluster.nodes} nodes are up after {time.monotonic() - started:.1f} s; a shell reaches them after"
+        f"{cluster.name}: {cluster.nodes} nodes are up after {time.monotonic() - started:.1f} s; "
+        "to use them in a shell, type"
     )
     print(f'eval "$(python -m tools.small_cluster --name {cluster.name} env)"')
 
 
-def _down(given: argparse.Namespace) -> None:
+def _down(options: argparse.Namespace) -> None:
     running = {cluster.name: cluster for cluster in clusters()}
-    if given.name in running:
-        small.down(running[given.name])
-    print(f"{given.name}: {'ended' if given.name in running else 'was not up'}")
+    if options.name in running:
+        small.down(running[options.name])
+    print(f"{options.name}: {'ended' if options.name in running else 'was not up'}")
 
 
-def _status(given: argparse.Namespace) -> None:
-    cluster = small.find(given.name)
-    print(small.ask(cluster, "sinfo", "-N", "-l") + small.ask(cluster, "squeue"), end="")
+def _status(options: argparse.Namespace) -> None:
+    cluster = small.find(options.name)
+    print(small.slurm_output(cluster, "sinfo", "-N", "-l") + small.slurm_output(cluster, "squeue"), end="")
 
 
-def _env(given: argparse.Namespace) -> None:
-    print(f"export SLURM_CONF={shlex.quote(str(small.find(given.name).configuration))}")
+def _env(options: argparse.Namespace) -> None:
+    print(f"export SLURM_CONF={shlex.quote(str(small.find(options.name).configuration))}")
 
 
-def _exec(given: argparse.Namespace) -> int:
-    if not given.command:
-        raise small.ClusterError("exec what? Name a node and a command")
-    return small.run_on(small.find(given.name), given.node, given.command)
+def _exec(options: argparse.Namespace) -> int:
+    if not options.command:
+        raise small.ClusterError("exec needs a node and a command")
+    return small.run_on(small.find(options.name), options.node, options.command)
 
 
-def _change(given: argparse.Namespace) -> None:
-    cluster, word = small.find(given.name), given.word
+def _change(options: argparse.Namespace) -> None:
+    cluster, word = small.find(options.name), options.word
     small.change(
-        cluster, given.node, **({"on": word == "on"} if word in ("on", "off") else {"plugged": word == "mend"})
+        cluster, options.node, **({"on": word == "on"} if word in ("on", "off") else {"plugged": word == "mend"})
     )
 
 

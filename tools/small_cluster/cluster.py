@@ -1,4 +1,4 @@
-"""Starts, looks at, and ends small clusters."""
+"""Starts, inspects and ends small clusters."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class ClusterError(Exception):
     """One line that says what is wrong and what to do."""
 
 
-def hindrance() -> str:
-    """Why no small cluster can be made here, in one line; empty when nothing is known to stand against it."""
+def obstacle() -> str:
+    """Why no small cluster can be made here, in one line; empty when no reason is known."""
     if os.geteuid() != 0:
         return "only root can make nodes out of namespaces; type the same with sudo"
     if missing := [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]:
@@ -49,15 +49,16 @@ def hindrance() -> str:
 def up(
     nodes: int, name: str, *, rate_mbit: float | None = None, gpus: int = 0, cpus: int | None = None, tied: bool = False
 ) -> SmallCluster:
-    """A cluster whose nodes are all idle. `tied`: it ends with this process. ClusterError when it cannot be."""
-    if why := hindrance():
+    """A cluster whose nodes are all idle. `tied`: it ends with this process. ClusterError when it cannot be made."""
+    if why := obstacle():
         raise ClusterError(why)
     if not 1 <= nodes <= MOST or not NAME.fullmatch(name):
         raise ClusterError(f"between 1 and {MOST} nodes, and a name of small letters and digits")
     with alone():
         if (known := read_cluster(HOME / name)) and known.alive():
             raise ClusterError(
-                f"cluster {name!r} is already up with {known.nodes} nodes; `python -m tools.small_cluster --name {name} down` ends it, another name another one"
+                f"cluster {name!r} is already up with {known.nodes} nodes; "
+                f"`python -m tools.small_cluster --name {name} down` ends it; --name starts another one beside it"
             )
         remove(HOME / name)
         cluster = SmallCluster(name, nodes, network.free_network(), cpus or os.cpu_count() or 1, rate_mbit, gpus)
@@ -94,7 +95,7 @@ def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
 
 
 def down(cluster: SmallCluster) -> None:
-    """All of it, at once, as by a power cut: the kernel ends what hangs on the coordinator."""
+    """End all of it at once, as by a power cut: the kernel ends everything with the coordinator."""
     if cluster.alive():
         with contextlib.suppress(ProcessLookupError):
             os.kill(cluster.pid, signal.SIGKILL)
@@ -107,13 +108,13 @@ def down(cluster: SmallCluster) -> None:
 
 
 def idle(cluster: SmallCluster) -> int:
-    """How many nodes wait for jobs."""
-    said = ask(cluster, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
-    return len(set(said.split()))
+    """Number of nodes that wait for jobs."""
+    names = slurm_output(cluster, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
+    return len(set(names.split()))
 
 
-def ask(cluster: SmallCluster, *command: str) -> str:
-    """What a command of Slurm says."""
+def slurm_output(cluster: SmallCluster, *command: str) -> str:
+    """Standard output of a command of Slurm."""
     ended = subprocess.run(command, env=environment(cluster), capture_output=True, text=True, check=False, timeout=30)
     return ended.stdout
 
@@ -135,7 +136,7 @@ def find(name: str) -> SmallCluster:
 
 
 def change(cluster: SmallCluster, name: str, *, on: bool | None = None, plugged: bool | None = None) -> None:
-    """Give a node power or its cable, or take them away; None: as before. Returns once it is so."""
+    """Switch a node on or off, plug or unplug its cable; None: as before. Returns once it is done."""
     _known(cluster, name)
     requests = read_json(cluster.folder / REQUESTS) or {"off": [], "unplugged": []}
     for key, wanted in (("off", on), ("unplugged", plugged)):
@@ -203,10 +204,10 @@ def _wait(what: str, cluster: SmallCluster, done: Callable[[], object]) -> None:
     until = time.monotonic() + UP_S
     while not done():
         if not cluster.alive() or time.monotonic() > until:
-            said = [
+            last_lines = [
                 line
                 for file in sorted((cluster.folder / "log").glob("*"))
                 for line in file.read_text(errors="replace").splitlines()[-1:]
             ]
-            raise ClusterError(f"{what}: {'; '.join(said)[-600:]}")
+            raise ClusterError(f"{what}: {'; '.join(last_lines)[-600:]}")
         time.sleep(0.05)

@@ -37,7 +37,8 @@ SlurmdParameters=config_overrides
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
-# Snakemake asks squeue for jobs that have ended; 300 s, Slurm's default, is too short for what waits long between two looks.
+# Snakemake asks squeue for jobs that have ended; 300 s, Slurm's default, is too short for what waits long between two
+# looks.
 MinJobAge=3600
 KillWait=10
 SlurmctldTimeout=30
@@ -91,7 +92,8 @@ def _nodes(cluster: SmallCluster) -> list[str]:
     for leaf, names in switches(cluster).items():
         for name in names:
             lines.append(
-                f"NodeName={name} NodeAddr={cluster.address(name)} CPUs={cluster.cpus} RealMemory={memory} Feature={leaf}{gpus} State=UNKNOWN"
+                f"NodeName={name} NodeAddr={cluster.address(name)} CPUs={cluster.cpus} RealMemory={memory} "
+                f"Feature={leaf}{gpus} State=UNKNOWN"
             )
     return [*lines, f"PartitionName=main Nodes={','.join(cluster.names)} Default=YES MaxTime=INFINITE State=UP"]
 

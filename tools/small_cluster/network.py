@@ -17,7 +17,8 @@ SPINE, UPLINK = "spine", "uplink"
 
 
 def free_network() -> int:
-    """A number N for which nothing on this machine has an address or a route in 10.78.N.*; OSError when there is none."""
+    """A number N for which nothing on this machine has an address or a route in 10.78.N.*; OSError when there is
+    none."""
     with IPRoute() as route:
         taken = [
             IPv4Interface(f"{found.get('address')}/{found['prefixlen']}").network for found in route.get_addr(family=2)
@@ -34,8 +35,8 @@ def free_network() -> int:
 
 
 def connect(cluster: SmallCluster, coordinator: int) -> None:
-    """This machine's end of its cable; `coordinator` is the coordinator's number as this machine sees it. The kernel takes it
-    away with the coordinator."""
+    """This machine's end of its cable; `coordinator` is the coordinator's number as this machine sees it. The kernel
+    takes it away with the coordinator."""
     name = f"small{cluster.network}"
     with IPRoute() as route:
         route.link(
@@ -70,7 +71,8 @@ def make_switches(cluster: SmallCluster) -> None:
 
 
 def plug(cluster: SmallCluster, name: str, pid: int) -> None:
-    """In the coordinator's namespace: the cable of a node whose first process is `pid`, the rate at the switch's end."""
+    """In the coordinator's namespace: the cable of a node whose first process is `pid`, the rate at the switch's
+    end."""
     leaf = next(leaf for leaf, names in switches(cluster).items() if name in names)
     with IPRoute() as route:
         if route.link_lookup(ifname=name):  # of a node that ended a moment ago

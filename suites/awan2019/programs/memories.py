@@ -64,7 +64,8 @@ class CudaMemory:
 
 
 def reduce_where_it_lies(transport: PointToPoint, memory: Memory, scratch: Array) -> None:
-    """Ring reduce-scatter, then ring all-gather; `scratch` takes what arrives, a block of ceil(size / ranks) float32."""
+    """Ring reduce-scatter, then ring all-gather; `scratch` takes what arrives, a block of ceil(size / ranks)
+    float32."""
     ranks, rank = transport.world_size, transport.rank
     edges = [memory.size * part // ranks for part in range(ranks + 1)]
     for turn in range(2 * (ranks - 1)):

@@ -23,7 +23,10 @@ from scaleproof.launch.launchers.mpirun import Mpirun, options
 from scaleproof.programs.common import mark
 
 TIMEOUT_S = 100.0
-OSU = "build the OSU micro-benchmarks (mvapich.cse.ohio-state.edu/benchmarks) against the mpirun of this environment and put them into PATH"
+OSU = (
+    "build the OSU micro-benchmarks (mvapich.cse.ohio-state.edu/benchmarks) against the mpirun of this environment "
+    "and add them to PATH"
+)
 MICRO, MEGA, GIGA = 1e-6, 1e6, 1e9
 
 

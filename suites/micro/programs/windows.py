@@ -34,7 +34,8 @@ def obstacle(case: OwnCase) -> tuple[str, str] | None:
     sets their pace itself."""
     if case.options.get("flows") == "incast" and case.transport in WAIT_ONLY:
         return (
-            f"a message over {case.transport} does not say that it has arrived before it is waited for, so nobody can serve several senders as they come",
+            f"over {case.transport} the arrival of a message shows only in a wait for it, "
+            "so a rank cannot serve several senders in the order of arrival",
             "take another transport",
         )
     return None

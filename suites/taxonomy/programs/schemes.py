@@ -151,7 +151,8 @@ def _ask(exchange: Exchange) -> None:
 
 
 def _serve(exchange: Exchange, turns: Sequence[int]) -> None:
-    """A word to the worker whose turn it is keeps gradients from sharing the link, which would make all wait for all."""
+    """A word to the worker whose turn it is keeps gradients from sharing the link, which would make all wait for
+    all."""
     transport, going = exchange.transport, dict[int, Handle]()
     for worker in turns:
         transport.send(exchange.token, worker).wait()

@@ -68,7 +68,10 @@ def web(nodes: int, hosts: int, degree: float, dangling: float, seed: int) -> We
     source, target = _distinct(nodes, np.concatenate(sources), np.concatenate(targets))
     mute = np.flatnonzero(~silent & (np.bincount(source, minlength=nodes) == 0))  # all their links were loops
     source, target = np.concatenate([source, mute]), np.concatenate([target, _next(np.flatnonzero(side == OUT), mute)])
-    recipe = f"synthetic web graph: {nodes} nodes, {hosts} hosts, degree {degree:g}, dangling {dangling:g}, in-degree exponent {EXPONENT}, seed {seed}"
+    recipe = (
+        f"synthetic web graph: {nodes} nodes, {hosts} hosts, degree {degree:g}, dangling {dangling:g}, "
+        f"in-degree exponent {EXPONENT}, seed {seed}"
+    )
     name = "web" if dangling else "no dangling nodes"
     return WebGraph(f"synthetic {name}{'' if hosts > 1 else ', one host'}", nodes, source, target, host, recipe)
 
@@ -136,7 +139,8 @@ def _targets(generator: np.random.Generator, source: np.ndarray, host: np.ndarra
 
 
 def _next(finders: np.ndarray, pages: np.ndarray) -> np.ndarray:
-    """For each page the nearest one behind it of those: a crawler has found every page by a link, mostly of its host."""
+    """For each page the nearest one behind it of those: a crawler has found every page by a link, mostly of its
+    host."""
     return finders[np.searchsorted(finders, pages, side="right") % len(finders)]
 
 

@@ -286,7 +286,7 @@ with alone(Path(sys.argv[1]), Steps(1)):
             [sys.executable, "-c", code, str(tmp_path / "lock")], stdout=subprocess.PIPE, text=True
         )
         assert second.stdout is not None
-        assert second.stdout.readline().startswith("Another set-up is at work")
+        assert second.stdout.readline().startswith("Another set-up uses the same cache")
     assert second.communicate(timeout=30)[0] == "in\n"
 
 

@@ -24,8 +24,8 @@ def test_a_lock_that_lacks_a_package_is_told() -> None:
         mpich.wanted([packages.Pin(name, "1") for name in mpich.FROM_LOCK if name not in ("numpy", "psutil")])
 
 
-def test_further_words_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert mpich.main(["now"]) == 2 and "no further words" in capsys.readouterr().err
+def test_further_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mpich.main(["now"]) == 2 and "no arguments" in capsys.readouterr().err
 
 
 def test_where_it_is_not_made_its_transport_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
