@@ -25,7 +25,7 @@ from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.core.context import RankContext
 from scaleproof.core.handshake import connect_all
 from scaleproof.fabric.guests.guest_plan import INTERFACE, address
-from scaleproof.rank.testing import run_some_ranks
+from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.transports._tcp_frames import Connection
 from scaleproof.transports.contract import Handle

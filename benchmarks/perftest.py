@@ -24,7 +24,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.fabric.guests.guest_plan import INTERFACE
 from scaleproof.fabric.verbs import choose
 from scaleproof.launch.start.on_guests import run_in_guests
-from scaleproof.rank.testing import run_some_ranks
+from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.stats.bootstrap import ratio, ratio_interval
 from scaleproof.transports.verbs.rdma import Rdma

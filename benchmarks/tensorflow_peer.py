@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arms import SIZES
-from scaleproof.rank.tie import die_with_creator
+from scaleproof.rank.process_lifetime import die_with_creator
 
 ITERATIONS = 6
 WARMUP = 2

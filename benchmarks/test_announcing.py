@@ -18,7 +18,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from scaleproof.collectives.group import Group
 from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.stats.bootstrap import ratio, ratio_interval

@@ -24,7 +24,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.replay import REPLAY
 from scaleproof.core.context import RankContext
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.remote.tensor_channel import Edge, open_channel
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.units import format_bytes

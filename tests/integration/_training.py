@@ -11,7 +11,7 @@ import numpy as np
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import train
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import TrainCase, parse_case
 
 BASE = {

@@ -20,8 +20,8 @@ from scaleproof.core.atomic_write import write_json
 from scaleproof.core.board import Board
 from scaleproof.core.record_schema import Record
 from scaleproof.fabric.guests.guest_plan import LINKS
-from scaleproof.launch.nodes.allocated_nodes import ground_of
-from scaleproof.launch.nodes.allocation import Asked, given
+from scaleproof.launch.nodes.allocated_nodes import discover_nodes
+from scaleproof.launch.nodes.requested_nodes import NodeOptions, given
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import Outcome, run_plan
 from scaleproof.record.store import Store
@@ -83,14 +83,14 @@ def small(arm: str, **fields: Any) -> dict[str, Any]:
 
 
 def _run(results: Path, cases: list[dict[str, Any]]) -> Outcome:
-    allocation = given(Asked(), os.environ)
+    allocation = given(NodeOptions(), os.environ)
     assert allocation is not None
     return run_plan(
         launches([parse_case(fields) for fields in cases]),
         results,
         size="ci",
         deadline_s=60.0,
-        ground=ground_of(allocation, results.absolute()),
+        allocated=discover_nodes(allocation, results.absolute()),
     )
 
 
@@ -99,8 +99,10 @@ def _launch(results: Path) -> Path:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         for path in (results / "staging").glob("*/launch.json"):
-            orders = json.loads(path.read_text())
-            board = Board(path.parent / "board", int(orders["case"]["ranks"])) if orders["size"] == "ci" else None
+            launch_spec = json.loads(path.read_text())
+            board = (
+                Board(path.parent / "board", int(launch_spec["case"]["ranks"])) if launch_spec["size"] == "ci" else None
+            )
             if board is not None and all(board.read(rank).calls > 20 for rank in range(board.world_size)):
                 return path.parent
         time.sleep(0.05)

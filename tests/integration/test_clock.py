@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.rank import clock
-from scaleproof.rank.clock import Reading, combined, compared, reading
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank import clock_offsets
+from scaleproof.rank.clock_offsets import Reading, combined, compared, reading
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.record.trace import chrome_trace
 from scaleproof.spec.case import parse_case
@@ -52,7 +52,7 @@ def test_a_shifted_clock_is_found_with_its_sign(monkeypatch: pytest.MonkeyPatch)
     shift = {0: 0, 1: 7_000_000_000, 2: -3_000_000}
 
     def body(context: RankContext) -> None:
-        monkeypatch.setattr(clock, "now", lambda: now() + shift[context.rank])
+        monkeypatch.setattr(clock_offsets, "now", lambda: now() + shift[context.rank])
         with compared(context):
             pass
         found = context.facts["clock"]
@@ -62,7 +62,7 @@ def test_a_shifted_clock_is_found_with_its_sign(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_rank_that_is_gone_leaves_the_first_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "LEAVE_S", 0.2)
+    monkeypatch.setattr(clock_offsets, "LEAVE_S", 0.2)
 
     def body(context: RankContext) -> None:
         try:

@@ -23,7 +23,7 @@ import pytest
 from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
 from scaleproof.launch.launchers import mpich
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import NATIVE, TrainCase, parse_case
 from scaleproof.transports.mpich import ON_ONE_MACHINE, home

@@ -192,7 +192,7 @@ def _ranks(results: Path) -> list[psutil.Process]:
     parents = [
         child
         for child in psutil.Process().children()
-        if "scaleproof.rank.parent" in child.cmdline() and str(results) in " ".join(child.cmdline())
+        if "scaleproof.rank.fork_ranks" in child.cmdline() and str(results) in " ".join(child.cmdline())
     ]
     return sorted((rank for parent in parents for rank in parent.children()), key=lambda rank: rank.pid)
 

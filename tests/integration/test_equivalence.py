@@ -13,7 +13,7 @@ import torch  # noqa: F401  imported before the ranks are forked, as their paren
 
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.fits import HIERARCHICAL
 from scaleproof.stats.equivalence import relative_difference

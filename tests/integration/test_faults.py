@@ -12,7 +12,7 @@ import pytest
 
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import Outcome, run_plan
-from scaleproof.launch.watch.ranks import SILENT_S
+from scaleproof.launch.watch.failure_signs import SILENT_S
 from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
 from tests.integration.launches import (

@@ -14,7 +14,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.record_schema import Record
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case

@@ -11,7 +11,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now, read_events
 from scaleproof.programs import collective, transfer
 from scaleproof.programs.handicap import finished
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import parse_case
 
 SLEEP_NS = 3_000_000

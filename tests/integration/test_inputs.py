@@ -14,7 +14,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.programs import train
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import plan

@@ -31,7 +31,7 @@ class Cluster(ThreadingHTTPServer):
     """An API server that keeps what it was sent; `run` says whether a job's command is carried out."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
+        super().__init__(("127.0.0.1", 0), NodeAnswer)
         self.jobs: dict[str, Any] = {}
         self.codes: dict[str, int] = {}
         self.secrets: list[Any] = []
@@ -39,7 +39,7 @@ class Cluster(ThreadingHTTPServer):
         self.path = ""
 
 
-class Answer(BaseHTTPRequestHandler):
+class NodeAnswer(BaseHTTPRequestHandler):
     """Four requests: make a secret, make a job, how is it, delete it."""
 
     server: Cluster

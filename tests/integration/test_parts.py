@@ -10,7 +10,7 @@ import torch  # noqa: F401  imported before the ranks are forked, as their paren
 from scaleproof.collectives.group import Group, open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import CollectiveCase, parse_case
 from scaleproof.transports.contract import Array
 

@@ -12,7 +12,7 @@ from scaleproof.collectives.group import open_group
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective, payload, transfer
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import CollectiveCase, TransferCase, parse_case
 from scaleproof.transports.contract import Done
 from scaleproof.transports.shm.shm import SharedMemory

@@ -20,7 +20,7 @@ import pytest
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.remote._one_sided_channel import OneSidedChannel
 from scaleproof.remote.tensor_channel import (
     Edge,

@@ -12,7 +12,7 @@ from scaleproof.fabric.netns import core_quota
 from scaleproof.fabric.netns.core_quota import Quota
 from scaleproof.launch.preflight import sniff_test as sniffing
 from scaleproof.launch.preflight.slow_nodes import check, slow
-from scaleproof.launch.watch.ranks import Sign
+from scaleproof.launch.watch.failure_signs import Sign
 from tests.integration.launches import assert_nothing_left
 from tests.integration.netns import need_netns
 

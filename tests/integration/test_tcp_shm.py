@@ -18,7 +18,7 @@ from scaleproof.collectives.group import Group, open_group
 from scaleproof.core import handshake
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost, TransportError
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase, parse_case
 from scaleproof.transports.shm import shm_messages

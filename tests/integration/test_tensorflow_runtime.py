@@ -16,7 +16,7 @@ import pytest
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost
 from scaleproof.programs import train
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.errors import FieldError
 from scaleproof.strategies.base import Strategy

@@ -11,7 +11,7 @@ import torch  # noqa: F401  imported before the ranks are forked, as their paren
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import collective
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec.case import parse_case
 from tests.integration._training import case_of, launch
 

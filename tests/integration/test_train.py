@@ -13,7 +13,7 @@ import torch  # noqa: F401  imported before the ranks are forked, as their paren
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import read_events
 from scaleproof.programs import train
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from tests.integration._training import case_of, launch
 
 TWO = {"ranks": 2, "transport": "shm", "collective": "ring", "strategy": "sync_overlap"}

@@ -11,7 +11,7 @@ import pytest
 from scaleproof.commands.show_stall import stall_lines
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.supervisor import run_plan
-from scaleproof.launch.watch.ranks import SILENT_S
+from scaleproof.launch.watch.failure_signs import SILENT_S
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from tests.integration.faulty.faulty_program import fault_of
@@ -102,7 +102,7 @@ def test_two_ranks_that_wait_for_each_other_are_a_deadlock(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("fault", ["compute", "child computes"])
 def test_a_step_that_only_takes_long_is_no_stall(tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaleproof.launch.watch.ranks.FAMILY_S", 0.3)
+    monkeypatch.setattr("scaleproof.launch.watch.failure_signs.FAMILY_S", 0.3)
     record, took = run(tmp_path, fault, TCP, stall_s=1.0)
     assert (record.status, record.failure, record.stall) == ("ok", None, None)
     assert took > 2

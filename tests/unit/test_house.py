@@ -108,7 +108,7 @@ def test_upper_rooms_import_lower_ones_never_the_reverse():
     [
         ("transports", "from scaleproof.strategies import base", False),
         ("transports", "from scaleproof.core.context import RankContext", True),
-        ("transports", "if TYPE_CHECKING:\n    from scaleproof.rank.main import run_rank", False),
+        ("transports", "if TYPE_CHECKING:\n    from scaleproof.rank.run_rank import run_rank", False),
         ("strategies", "from scaleproof.collectives import ring", True),
         ("spec", "def f():\n    import scaleproof.launch.supervisor", False),
     ],

@@ -81,7 +81,7 @@ def up(
 
 
 def _start(cluster: SmallCluster, tied: bool) -> SmallCluster:
-    tie = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid())] if tied else []
+    tie = [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid())] if tied else []
     paths = [str(ROOT), str(ROOT / "harness"), *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [*tie, *coordinator_command(cluster.folder, "tools.small_cluster.cluster_coordinator")]

@@ -12,7 +12,7 @@ import pandas as pd
 from scaleproof.claims.metrics import METRICS, by_size
 from scaleproof.claims.metrics_sizes import PER_SIZE
 from scaleproof.core.record_schema import Record
-from scaleproof.launch.nodes.allocated_nodes import Ground
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.machine import Floor
 from scaleproof.record.store import Store
@@ -43,15 +43,15 @@ Paired = dict[str, dict[int, float]]
 
 
 def noise_floors(
-    planned: Sequence[PlannedLaunch], store: Store, ground: Ground | None = None
+    planned: Sequence[PlannedLaunch], store: Store, allocated: AllocatedNodes | None = None
 ) -> tuple[list[Floor], list[str]]:
     """A floor per metric, program and message size, and the launches behind them: of this machine, or of the nodes of
-    `ground`. Of several transports the noisier one counts."""
+    `allocated`. Of several transports the noisier one counts."""
     found: dict[Key, dict[str, Paired]] = {}
     runs: list[str] = []
     counts = Counter(launch.case.case_id for launch in planned)
     for case in {launch.case.case_id: launch.case for launch in planned}.values():
-        for record in finished_launches(case.case_id, counts[case.case_id], store, ground):
+        for record in finished_launches(case.case_id, counts[case.case_id], store, allocated):
             runs.append(record.launch)
             for key, value in values_of(record, store.samples(record).to_pandas()):
                 found.setdefault(key, {}).setdefault(str(case.transport), {arm: {} for arm in ARMS})[case.arm][

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from scaleproof.rank.tie import die_with_creator
+from scaleproof.rank.process_lifetime import die_with_creator
 
 CHUNKS = (64 << 10, 256 << 10, 1 << 20)
 STREAM = 16 << 20

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from scaleproof.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
 from scaleproof.calibrate.bounds import Bounds
 from scaleproof.calibrate.floors import LAUNCHES, noise_floors
-from scaleproof.launch.nodes.allocated_nodes import Ground
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.progress import Progress
 from scaleproof.launch.supervisor import Outcome, run_plan
 from scaleproof.record.digest import code_digest, machine_id
@@ -56,29 +56,33 @@ def plans(comparisons: int = COMPARISONS) -> dict[str, list[PlannedLaunch]]:
 
 
 def calibrate(
-    results: Path, comparisons: int, progress: Progress, say: Callable[[str], None], ground: Ground | None = None
+    results: Path,
+    comparisons: int,
+    progress: Progress,
+    say: Callable[[str], None],
+    allocated: AllocatedNodes | None = None,
 ) -> tuple[MachineProfile, Outcome]:
-    """Measure and store the profile: of this machine, or of the nodes of `ground` together, of which there are floors
+    """Measure and store the profile: of this machine, or of the nodes `allocated` together, of which there are floors
     only. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the
     folder."""
-    machine = machine_id() if ground is None else ground.machine
+    machine = machine_id() if allocated is None else allocated.machine
     again = _measured_before(results, machine)
     launches = _interleaved(plans(comparisons))
     bounds = Bounds()
-    if ground is None:
+    if allocated is None:
         _measure(bounds, BOUND_LAUNCHES // 2, say)
     outcome = run_plan(
-        launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, ground=ground
+        launches, results, size=SIZE, deadline_s=DEADLINE_S, progress=progress, again=again, allocated=allocated
     )
-    if ground is None:
+    if allocated is None:
         _measure(bounds, BOUND_LAUNCHES - BOUND_LAUNCHES // 2, say)
-    floors, runs = noise_floors(launches, Store(results), ground)
+    floors, runs = noise_floors(launches, Store(results), allocated)
     profile = MachineProfile(
         machine=machine,
         code=code_digest(),
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         floors=tuple(floors),
-        bounds=bounds.found() if ground is None else (),
+        bounds=bounds.found() if allocated is None else (),
         runs=tuple(runs),
     )
     write_profile(results, profile)

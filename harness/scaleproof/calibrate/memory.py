@@ -20,7 +20,7 @@ from itertools import islice
 
 import numpy as np
 
-from scaleproof.rank.tie import die_with_creator
+from scaleproof.rank.process_lifetime import die_with_creator
 
 BLOCKS = (32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10)
 LINE = 8

@@ -7,7 +7,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import allocation_arguments, ground_of_run, print_table, profile_of, results_argument
+from scaleproof.commands.common import allocation_arguments, nodes_of_run, print_table, profile_of, results_argument
 
 if TYPE_CHECKING:
     from scaleproof.record.machine import Bound, Floor, MachineProfile
@@ -54,7 +54,7 @@ def _measure(given: argparse.Namespace, comparisons: int) -> int:
         print(f"calibrate: {text}", file=sys.stderr, flush=True)
 
     profile, outcome = calibrate(
-        given.results, comparisons, progress_on_terminal("calibrate"), say, ground_of_run(given)
+        given.results, comparisons, progress_on_terminal("calibrate"), say, nodes_of_run(given)
     )
     print_profile(profile)
     print(given.results / "machines" / profile.machine / "profile.json")
@@ -72,8 +72,8 @@ def _show(given: argparse.Namespace) -> int:
     """1 when this machine was never calibrated."""
     from scaleproof.record.digest import code_digest, machine_id
 
-    ground = ground_of_run(given)
-    machine = machine_id() if ground is None else ground.machine
+    allocated = nodes_of_run(given)
+    machine = machine_id() if allocated is None else allocated.machine
     profile = profile_of(machine, given.results)
     if profile is None:
         print(f"machine {machine} is not calibrated in {given.results}; type `scaleproof calibrate`", file=sys.stderr)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from scaleproof.launch.nodes.allocated_nodes import Ground
+    from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.record.machine import MachineProfile
     from scaleproof.record.store import Store
     from scaleproof.spec.suite import Suite
@@ -67,20 +67,22 @@ def allocation_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def ground_of_run(given: argparse.Namespace) -> Ground | None:
+def nodes_of_run(given: argparse.Namespace) -> AllocatedNodes | None:
     """The nodes that were given, after each has answered; None: this machine alone. SpecError for what cannot be."""
     import os
 
-    from scaleproof.launch.nodes.allocated_nodes import ground_of
-    from scaleproof.launch.nodes.allocation import Asked
-    from scaleproof.launch.nodes.allocation import given as allocation_given
+    from scaleproof.launch.nodes.allocated_nodes import discover_nodes
+    from scaleproof.launch.nodes.requested_nodes import NodeOptions
+    from scaleproof.launch.nodes.requested_nodes import given as allocation_given
 
-    allocation = allocation_given(Asked(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ)
+    allocation = allocation_given(
+        NodeOptions(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ
+    )
     if allocation is None:
         return None
-    ground = ground_of(allocation, given.results)
-    print(ground.words, flush=True)
-    return ground
+    allocated = discover_nodes(allocation, given.results)
+    print(allocated.words, flush=True)
+    return allocated
 
 
 def results_argument(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scaleproof.commands.common import allocation_arguments, ground_of_run, planned_arguments, print_table, size_of
+from scaleproof.commands.common import allocation_arguments, nodes_of_run, planned_arguments, print_table, size_of
 
 if TYPE_CHECKING:
     from scaleproof.core.record_schema import PreflightCheck
-    from scaleproof.launch.nodes.allocated_nodes import Ground
+    from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.spec.case import AnyCase
 
 HELP = "checks before an experiment: names, pairs of ranks, ports, memory, clocks, speed"
@@ -35,11 +35,11 @@ def main(given: argparse.Namespace) -> int:
 
     size = size_of(given)
     suite = load_suite(given.suite, given.suites)
-    ground = ground_of_run(given)
+    allocated = nodes_of_run(given)
     answers: dict[str, dict[str, list[PreflightCheck]]] = {}
     for name, launches in plan_experiments(suite, given.experiment, size).items():
-        runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs, ground) is None]
-        answers[name] = _experiment(runnable, given.results, ground)
+        runnable = [launch.case for launch in launches if obstacle(launch.case, launch.programs, allocated) is None]
+        answers[name] = _experiment(runnable, given.results, allocated)
         if not given.json:
             title = f"{suite.name} {name} {size}: {len(runnable)} of {len(launches)} launches can run here"
             print_table(["for", "check", "outcome", "what was found", "what to do"], _rows(answers[name]), title)
@@ -58,7 +58,9 @@ def main(given: argparse.Namespace) -> int:
     )
 
 
-def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> dict[str, list[PreflightCheck]]:
+def _experiment(
+    cases: list[AnyCase], results: Path, allocated: AllocatedNodes | None
+) -> dict[str, list[PreflightCheck]]:
     """Group of launches to its checks; of checks per case the worst of each kind stands for all."""
     from scaleproof.launch.preflight.experiment_preflight import Preflight
 
@@ -66,9 +68,9 @@ def _experiment(cases: list[AnyCase], results: Path, ground: Ground | None) -> d
     # Nodes of an allocation see the folder of results as they see a launch's; what is this machine's alone may be in
     # /tmp.
     with tempfile.TemporaryDirectory(
-        prefix=".scaleproof-preflight-", dir=results.resolve() if ground is not None else None
+        prefix=".scaleproof-preflight-", dir=results.resolve() if allocated is not None else None
     ) as staging:
-        preflight = Preflight(results, Path(staging), ground)
+        preflight = Preflight(results, Path(staging), allocated)
         preflight.expect(cases)
         for case in {case.case_id: case for case in cases}.values():
             group = found.setdefault(f"{case.launcher} on {case.interface}", {})

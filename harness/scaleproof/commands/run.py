@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from scaleproof.commands.common import (
     allocation_arguments,
-    ground_of_run,
+    nodes_of_run,
     open_store,
     planned_arguments,
     print_table,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from scaleproof.core.record_schema import Failure, Record
-    from scaleproof.launch.nodes.allocated_nodes import Ground
+    from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.launch.obstacle import Obstacle
     from scaleproof.launch.sequential_stopping import Sequential
     from scaleproof.launch.supervisor import Outcome
@@ -70,15 +70,15 @@ def main(given: argparse.Namespace) -> int:
     )
     if given.dry_run:
         return dry_run(suite, plans, size, given.results)
-    ground = ground_of_run(given)
+    allocated = nodes_of_run(given)
     if given.case is not None:
-        _must_be_runnable(plans, ground)
+        _must_be_runnable(plans, allocated)
     codes = []
     for name, launches in plans.items():
         if launches:
-            code, outcome = _run(suite, name, launches, size, given, rules.get(name), ground)
+            code, outcome = _run(suite, name, launches, size, given, rules.get(name), allocated)
             codes.append(code)
-            ground = outcome.ground
+            allocated = outcome.allocated
             if outcome.ended:
                 break
     return max(codes)
@@ -123,13 +123,13 @@ def _must_match(plans: Mapping[str, Sequence[PlannedLaunch]], given: argparse.Na
         raise SpecError(f"no launch fits {' '.join(asked)}; --dry-run lists the cases and how often each is launched")
 
 
-def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], ground: Ground | None) -> None:
+def _must_be_runnable(plans: Mapping[str, Sequence[PlannedLaunch]], allocated: AllocatedNodes | None) -> None:
     """A case that a person asks for by its id and that cannot run here is a mistake; in a whole experiment it is
     recorded as not runnable."""
     from scaleproof.launch.preflight.case_preflight import obstacle
     from scaleproof.spec.errors import SpecError
 
-    found = [obstacle(launch.case, launch.programs, ground) for launches in plans.values() for launch in launches]
+    found = [obstacle(launch.case, launch.programs, allocated) for launches in plans.values() for launch in launches]
     if found and found[0] is not None and all(found):
         why, advice = found[0]
         raise SpecError(f"not runnable here: {why}; {advice}")
@@ -248,7 +248,7 @@ def _run(
     size: str,
     given: argparse.Namespace,
     rule: Sequential | None,
-    ground: Ground | None,
+    allocated: AllocatedNodes | None,
 ) -> tuple[int, Outcome]:
     """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1."""
     from scaleproof.core.launch_spec import STALL_S
@@ -261,7 +261,7 @@ def _run(
     title = f"{suite.name} {experiment} {size}"
     limits = suite.experiment(experiment).size(size)
     if rule is not None:
-        rule.ground = ground
+        rule.allocated = allocated
     outcome = run_plan(
         list(launches),
         given.results,
@@ -274,14 +274,14 @@ def _run(
         stall_s=limits.stall_s or STALL_S,
         simulator=Predictor(given.results),
         refuse=_refusal(given.results),
-        ground=ground,
+        allocated=allocated,
         on_node_loss=suite.experiment(experiment).on_node_loss,
     )
     if rule is None and given.case is None and given.launch is None:
-        write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), ground))
+        write_stops(given.results, fixed_number(suite, experiment, size, open_store(given.results), allocated))
     counts = f"{outcome.skipped} finished before, {outcome.done} done, {outcome.failed} failed, {outcome.not_runnable} not runnable here"
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)
-    waits = outcome.taken or (outcome.ground is not None and outcome.ground.lost and outcome.stopped)
+    waits = outcome.taken or (outcome.allocated is not None and outcome.allocated.lost and outcome.stopped)
     return 0 if outcome.complete else NODES_LOST if waits else 1, outcome

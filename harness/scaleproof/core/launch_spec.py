@@ -1,4 +1,4 @@
-"""launch.json: what the supervisor orders and every process of the launch reads."""
+"""launch.json: the specification of one launch, written by the supervisor and read by every process of the launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PREFLIGHT = "preflight"
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class LaunchSpec:
     """One launch: `case` is the case's plain mapping, `address` the IP address that ranks bind, `deadline_s` counts
     from the start."""
 
@@ -44,7 +44,7 @@ class Orders:
     interface: str = ""
     """What the case's interface means on those nodes."""
 
-    def case_here(self) -> AnyCase:
+    def case_of_ranks(self) -> AnyCase:
         """The case as its ranks see it: on an allocation it has nodes and their interface, which are no part of its
         identity."""
         case = parse_case(self.case)
@@ -55,6 +55,6 @@ class Orders:
         (folder / FILE).write_text(json.dumps(asdict(self)))
 
 
-def read_orders(folder: Path) -> Orders:
+def read_launch_spec(folder: Path) -> LaunchSpec:
     """From the launch's folder."""
-    return Orders(**json.loads((folder / FILE).read_text()))
+    return LaunchSpec(**json.loads((folder / FILE).read_text()))

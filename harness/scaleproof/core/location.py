@@ -28,7 +28,7 @@ def has_own_kernel() -> bool:
 
 def mapped(folder: Path) -> Path:
     """Folder for files that processes of one kernel map: the launch's own, on a node with a kernel of its own one in
-    its memory, from which `rank/mirror.py` copies."""
+    its memory, from which `rank/status_publisher.py` copies."""
     return Path(os.environ["TMPDIR"]) / "mapped" if has_own_kernel() else folder
 
 

@@ -267,8 +267,8 @@ class Sniff(_Part):
 
 
 EXCLUDING = ("saturated",)
-"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it stands
-for."""
+"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it
+stands for."""
 LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 

@@ -12,7 +12,7 @@ import psutil
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.fabric import small_clusters
 from scaleproof.fabric.netns import core_quota
-from scaleproof.launch.launchers.base import SCRATCH
+from scaleproof.launch.launchers.launcher_contract import SCRATCH
 from scaleproof.launch.results_lock import locked
 from scaleproof.launch.teardown import clean, clean_leftovers
 

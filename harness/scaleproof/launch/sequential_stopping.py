@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from scaleproof.core.record_schema import Record
-from scaleproof.launch.nodes.allocated_nodes import Ground, machine_of
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, machine_of
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.stops import CaseStop, Decided, Stops, write_stops
 from scaleproof.record.store import Store
@@ -21,7 +21,9 @@ ValueOf = Callable[[Record, Store], float | None]
 """A launch's value of the metric that decides; metrics live in an upper room and are handed down."""
 
 
-def fixed_number(suite: Suite, experiment: str, size: str, store: Store, ground: Ground | None = None) -> Stops:
+def fixed_number(
+    suite: Suite, experiment: str, size: str, store: Store, allocated: AllocatedNodes | None = None
+) -> Stops:
     """What is recorded of a size without `stop`."""
     chosen = suite.experiment(experiment).size(size)
     cases = tuple(
@@ -29,7 +31,7 @@ def fixed_number(suite: Suite, experiment: str, size: str, store: Store, ground:
             case_id=case.case_id,
             arm=case.arm,
             repetitions=chosen.launches,
-            launches=len(finished_launches(case.case_id, chosen.launches, store, ground)),
+            launches=len(finished_launches(case.case_id, chosen.launches, store, allocated)),
             decided="fixed number",
             half_width_share=None,
         )
@@ -39,7 +41,7 @@ def fixed_number(suite: Suite, experiment: str, size: str, store: Store, ground:
         suite=suite.name,
         experiment=experiment,
         size=size,
-        machine=_machine(ground),
+        machine=_machine(allocated),
         code=code_digest(),
         minimum=chosen.launches,
         budget=chosen.launches,
@@ -67,7 +69,7 @@ class Sequential:
         self._decided: dict[str, Decided] = {}
         self._values: dict[tuple[str, int], tuple[str, float | None]] = {}
         self._next = chosen.launches
-        self.ground: Ground | None = None
+        self.allocated: AllocatedNodes | None = None
         """Nodes that the run was given."""
 
     def more(self, store: Store) -> list[PlannedLaunch]:
@@ -104,7 +106,7 @@ class Sequential:
     def _of_case(self, case_id: str, store: Store) -> list[float]:
         found = [
             self._value(record, store)
-            for record in finished_launches(case_id, self._repetitions[case_id], store, self.ground)
+            for record in finished_launches(case_id, self._repetitions[case_id], store, self.allocated)
         ]
         return [value for value in found if value is not None]
 
@@ -120,7 +122,7 @@ class Sequential:
             suite=suite,
             experiment=experiment,
             size=size,
-            machine=_machine(self.ground),
+            machine=_machine(self.allocated),
             code=code_digest(),
             metric=self.stop.metric,
             nbytes=self.stop.nbytes,
@@ -141,21 +143,23 @@ class Sequential:
         )
 
 
-def finished_launches(case_id: str, repetitions: int, store: Store, ground: Ground | None = None) -> list[Record]:
+def finished_launches(
+    case_id: str, repetitions: int, store: Store, allocated: AllocatedNodes | None = None
+) -> list[Record]:
     """Finished launches of this code on this machine or these nodes, by repetition; the latest of one that was made
     twice."""
     good = [record for record in store.records(case_id) if record.status == "ok"]
     good = [
         record
         for record in good
-        if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, ground))
+        if (record.code.digest, record.machine) == (code_digest(record.case.fabric), machine_of(record.case, allocated))
     ]
     latest = {record.plan_index: record for record in good if record.plan_index < repetitions}
     return [latest[index] for index in sorted(latest)]
 
 
-def _machine(ground: Ground | None) -> str:
-    return ground.machine if ground else machine_id()
+def _machine(allocated: AllocatedNodes | None) -> str:
+    return allocated.machine if allocated else machine_id()
 
 
 def _half_width(values: Sequence[float], stop: Stop) -> float | None:

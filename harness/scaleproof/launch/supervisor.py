@@ -16,22 +16,30 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from scaleproof.core.counters import read_counters
-from scaleproof.core.launch_spec import STALL_S, Orders
+from scaleproof.core.launch_spec import STALL_S, LaunchSpec
 from scaleproof.core.record_schema import Failure, PreflightCheck, Record
 from scaleproof.core.recorder import read_events
 from scaleproof.launch.finish.compose_record import Surroundings, compose, disk_full, not_started, refused
-from scaleproof.launch.nodes.allocated_nodes import Ground, Site, lost_node, machine_of, site_of, stands, taken_away
+from scaleproof.launch.nodes.allocated_nodes import (
+    AllocatedNodes,
+    NodePlacement,
+    lost_node,
+    machine_of,
+    node_fields,
+    placement_for,
+    taken_away,
+)
 from scaleproof.launch.preflight.case_preflight import Obstacle, obstacle
 from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.progress import Progress, Silent
 from scaleproof.launch.results_lock import locked
-from scaleproof.launch.start.execute import Ended, execute, launch_environment, new_watch, prepare
-from scaleproof.launch.start.on_guests import launcher_of
-from scaleproof.launch.start.replay_profile import described, hand_over, patience_s, profile_for, same_profile
-from scaleproof.launch.start.simulated_launch import FABRIC, Simulator, finished, foretold, unforeseen
+from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
+from scaleproof.launch.start.on_guests import launcher_for
+from scaleproof.launch.start.replay_profile import described, profile_for, same_profile, stall_limit_s, write_profile
+from scaleproof.launch.start.simulated_launch import FABRIC, Simulator, finished, not_predictable, predicted_record
 from scaleproof.launch.teardown import clean_leftovers
-from scaleproof.launch.watch.ranks import Sign
-from scaleproof.rank.tie import adopt_orphans
+from scaleproof.launch.watch.failure_signs import Sign
+from scaleproof.rank.process_lifetime import adopt_orphans
 from scaleproof.record.difference import keep_difference
 from scaleproof.record.digest import code_digest
 from scaleproof.record.environment import environment, load
@@ -62,7 +70,7 @@ class Outcome:
     not_runnable: int = 0
     launches: list[str] = field(default_factory=list)
     stopped: str = ""
-    ground: Ground | None = None
+    allocated: AllocatedNodes | None = None
     """Nodes as they are at the end: some may be lost."""
     waiting: int = 0
     """Launches that were not tried, since too few nodes were left for them."""
@@ -93,14 +101,14 @@ def run_plan(
     verify: Callable[[Record, pa.Table], Failure | None] | None = None,
     stall_s: float = STALL_S,
     simulator: Simulator | None = None,
-    refuse: Callable[[AnyCase], Obstacle | None] = lambda case: None,
-    ground: Ground | None = None,
+    refuse: Callable[[AnyCase], tuple[str, str] | None] = lambda case: None,
+    allocated: AllocatedNodes | None = None,
     on_node_loss: str = "continue",
 ) -> Outcome:
     """Run the launches of a plan in its order, skipping finished ones unless `again`. `more` is asked for further
     launches when all are done, until it has none. `verify` looks at a good record and its samples before they are kept,
     and may say why they cannot be true. `simulator` foretells the launches of fabric `simulated`. `refuse` may say why
-    a case is too much for this machine. `ground`: nodes on which cases of fabric `host` stand. `on_node_loss`:
+    a case is too much for this machine. `allocated`: nodes on which cases of fabric `host` stand. `on_node_loss`:
     `continue` with what the nodes that are left can hold, or `stop`.
 
     SpecError when another supervisor holds the folder; KeyboardInterrupt, also on SIGTERM and SIGHUP, after the current
@@ -111,9 +119,9 @@ def run_plan(
         store = Store(results, watcher.note)
         for left in clean_leftovers(store.staging):
             watcher.note(f"removed what a dead supervisor left: {left}")
-        return _Run(store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, (ground, on_node_loss)).all(
-            plan, again, more
-        )
+        return _Run(
+            store, size, (deadline_s, stall_s), watcher, verify, simulator, refuse, (allocated, on_node_loss)
+        ).all(plan, again, more)
 
 
 class _Run:
@@ -127,15 +135,15 @@ class _Run:
         progress: Progress,
         verify: Callable[[Record, pa.Table], Failure | None] | None,
         simulator: Simulator | None,
-        refuse: Callable[[AnyCase], Obstacle | None],
-        nodes: tuple[Ground | None, str],
+        refuse: Callable[[AnyCase], tuple[str, str] | None],
+        nodes: tuple[AllocatedNodes | None, str],
     ) -> None:
         self.store, self.size, self.progress, self.verify, self.simulator = store, size, progress, verify, simulator
         self.deadline_s, self.stall_s = limits_s
         self.refuse = refuse
-        self.ground, self.on_node_loss = nodes
+        self.allocated, self.on_node_loss = nodes
         self.outcome = Outcome()
-        self.preflight = Preflight(store.results, store.staging, self.ground, progress.note)
+        self.preflight = Preflight(store.results, store.staging, self.allocated, progress.note)
 
     def all(
         self, plan: list[PlannedLaunch], again: bool, more: Callable[[Store], list[PlannedLaunch]] | None
@@ -153,7 +161,7 @@ class _Run:
             )
         finally:
             self.progress.finish()
-        self.outcome.ground = self.ground
+        self.outcome.allocated = self.allocated
         return self.outcome
 
     def _several(self, launches: list[PlannedLaunch], again: bool) -> None:
@@ -167,11 +175,11 @@ class _Run:
         self.outcome.skipped += len(launches) - len(todo)
         self.progress.begin(self.outcome.planned, self.outcome.planned - len(todo))
         for launch in todo:  # it grows
-            if self.ground is not None and self.ground.waits(launch.case):
+            if self.allocated is not None and self.allocated.waits(launch.case):
                 self.outcome.waiting += 1
                 continue
             record = self._one(launch)
-            if why := taken_away(record, self.ground):
+            if why := taken_away(record, self.allocated):
                 self._count(record)
                 self.outcome.taken, self.outcome.stopped = True, f"{why}; {AGAIN}"
             elif lost := lost_node(record):
@@ -181,24 +189,24 @@ class _Run:
                 self._count(record)
             if self.outcome.stopped:
                 break
-        if self.outcome.waiting and self.ground is not None and not self.outcome.stopped:
+        if self.outcome.waiting and self.allocated is not None and not self.outcome.stopped:
             self.outcome.stopped = (
-                f"{self.ground.loss}: {self.outcome.waiting} launches need as many nodes as before; {AGAIN}"
+                f"{self.allocated.loss}: {self.outcome.waiting} launches need as many nodes as before; {AGAIN}"
             )
 
     def _lose(self, record: Record, name: str) -> None:
         """A node went in the midst of a launch: the launch is tried again, on nodes that are left where they are
         enough."""
-        assert self.ground is not None
-        self.ground = self.ground.without(name)
-        self.preflight.lose(self.ground)
+        assert self.allocated is not None
+        self.allocated = self.allocated.without(name)
+        self.preflight.lose(self.allocated)
         self.outcome.launches.append(record.launch)
-        left = len(self.ground.nodes) - len(self.ground.lost)
+        left = len(self.allocated.nodes) - len(self.allocated.lost)
         self.progress.note(
             f"node_lost: {record.failure.message if record.failure else name} [{record.launch}]; {left} nodes are left"
         )
         if self.on_node_loss == "stop":
-            self.outcome.stopped = f"{self.ground.loss}, and the experiment says on_node_loss: stop; {AGAIN}"
+            self.outcome.stopped = f"{self.allocated.loss}, and the experiment says on_node_loss: stop; {AGAIN}"
 
     def _finished(self, launch: PlannedLaunch) -> bool:
         if launch.case.fabric == FABRIC:
@@ -225,45 +233,47 @@ class _Run:
         self.progress.ended(record)
 
     def _one(self, planned: PlannedLaunch) -> Record:
-        hindrance = obstacle(planned.case, planned.programs, self.ground) or self.refuse(planned.case)
+        hindrance = obstacle(planned.case, planned.programs, self.allocated) or _obstacle(self.refuse(planned.case))
         profile = profile_for(planned.case, self.store.results)
         if hindrance is None and planned.case.fabric == FABRIC:
-            hindrance = unforeseen(planned, self.simulator)
+            hindrance = not_predictable(planned, self.simulator)
         if hindrance is not None:
             return self._not_runnable(planned, *hindrance)
         if planned.case.fabric == FABRIC:
-            return self._foretold(planned)
+            return self._predicted(planned)
         if isinstance(profile, tuple):
             return self._not_runnable(planned, *profile)
         checks = self.preflight.of(planned.case)
         if failed(checks) is not None:
             return self._refused(planned, checks)
-        site = site_of(planned.case, self.ground)
+        placement = placement_for(planned.case, self.allocated)
         fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
-        orders = self._orders(planned, site.addresses[0] if site else fabric.address(), profile, site)
-        folder = self.store.staging / orders.launch
-        evidence = "emulated" if profile else (site or fabric).evidence
+        launch_spec = self._launch_spec(
+            planned, placement.addresses[0] if placement else fabric.address(), profile, placement
+        )
+        folder = self.store.staging / launch_spec.launch
+        evidence = "emulated" if profile else (placement or fabric).evidence
         try:
-            return self._launch(planned, orders, folder, evidence, checks, profile, site)
+            return self._launch(planned, launch_spec, folder, evidence, checks, profile, placement)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _launch(
         self,
         planned: PlannedLaunch,
-        orders: Orders,
+        launch_spec: LaunchSpec,
         folder: Path,
         evidence: str,
         checks: list[PreflightCheck],
         profile: Profile | None,
-        site: Site | None,
+        placement: NodePlacement | None,
     ) -> Record:
-        prepare(folder, orders)
+        prepare(folder, launch_spec)
         if profile is not None:
-            hand_over(profile, folder)
-        launcher = launcher_of(planned.case.fabric, planned.case.launcher, site)
-        variables = launch_environment(orders, launcher, folder)
-        watch = new_watch(folder, orders)
+            write_profile(profile, folder)
+        launcher = launcher_for(planned.case.fabric, planned.case.launcher, placement)
+        variables = launch_environment(launch_spec, launcher, folder)
+        watch = new_watch(folder, launch_spec)
         around = Surroundings(
             environment(variables)
             | {"difference": keep_difference(self.store.results)}
@@ -272,19 +282,19 @@ class _Run:
             {"before": load()},
             read_counters(),
             preflight=checks,
-            sniff=self.preflight.sniff if site else None,
+            sniff=self.preflight.sniff if placement else None,
             idle=self.preflight.idle,
-            site=site,
+            placement=placement,
             machine=self._machine(planned),
         )
         interrupted = False
         try:
-            ended = execute(folder, orders, launcher, variables, watch)
+            ended = execute(folder, launch_spec, launcher, variables, watch)
         except KeyboardInterrupt:
-            ended, interrupted = Ended(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
+            ended, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
         around.load["after"], around.counters_after = load(), read_counters()
         events = {rank: read_events(folder / f"rank-{rank}.events") for rank in watch.ranks}
-        record = compose(planned.case, orders, ended, watch, events, around, evidence)
+        record = compose(planned.case, launch_spec, ended, watch, events, around, evidence)
         watch.board.close()
         samples = samples_table(events)
         if self.verify is not None and record.status == "ok" and (untrue := self.verify(record, samples)) is not None:
@@ -294,24 +304,26 @@ class _Run:
             raise KeyboardInterrupt
         return record
 
-    def _foretold(self, planned: PlannedLaunch) -> Record:
+    def _predicted(self, planned: PlannedLaunch) -> Record:
         """A launch that nothing is started for."""
         assert self.simulator is not None
-        orders = self._orders(planned, "")
-        folder = self.store.staging / orders.launch
+        launch_spec = self._launch_spec(planned, "")
+        folder = self.store.staging / launch_spec.launch
         folder.mkdir(parents=True)
-        record, samples = foretold(planned, orders, self.simulator, Surroundings(environment(dict(os.environ)), _utc()))
+        record, samples = predicted_record(
+            planned, launch_spec, self.simulator, Surroundings(environment(dict(os.environ)), _utc())
+        )
         self.store.commit(folder, record, samples)
         return record
 
     def _refused(self, planned: PlannedLaunch, checks: list[PreflightCheck]) -> Record:
         """A launch that a check before it forbids: recorded as failed, nothing of it starts."""
-        orders = self._orders(planned, "")
-        folder = self.store.staging / orders.launch
+        launch_spec = self._launch_spec(planned, "")
+        folder = self.store.staging / launch_spec.launch
         folder.mkdir(parents=True)
         record = refused(
             planned.case,
-            orders,
+            launch_spec,
             Surroundings(environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned)),
         )
         self.store.commit(folder, record, samples_table({}))
@@ -333,23 +345,31 @@ class _Run:
                 and known.failure.message == reason
             ):
                 return known
-        orders = self._orders(planned, "")
-        folder = self.store.staging / orders.launch
+        launch_spec = self._launch_spec(planned, "")
+        folder = self.store.staging / launch_spec.launch
         folder.mkdir(parents=True)
         record = not_started(
-            planned.case, orders, reason, advice, Surroundings(environment(dict(os.environ)), _utc(), machine=machine)
+            planned.case,
+            launch_spec,
+            reason,
+            advice,
+            Surroundings(environment(dict(os.environ)), _utc(), machine=machine),
         )
         self.store.commit(folder, record, samples_table({}))
         return record
 
     def _machine(self, planned: PlannedLaunch) -> str:
-        return machine_of(planned.case, self.ground)
+        return machine_of(planned.case, self.allocated)
 
-    def _orders(
-        self, planned: PlannedLaunch, address: str, profile: Profile | None = None, site: Site | None = None
-    ) -> Orders:
+    def _launch_spec(
+        self,
+        planned: PlannedLaunch,
+        address: str,
+        profile: Profile | None = None,
+        placement: NodePlacement | None = None,
+    ) -> LaunchSpec:
         case = planned.case
-        return Orders(
+        return LaunchSpec(
             launch=secrets.token_hex(8),
             case=case.model_dump(mode="json"),
             case_id=case.case_id,
@@ -359,10 +379,14 @@ class _Run:
             token=secrets.token_hex(16),
             address=address,
             deadline_s=self.deadline_s,
-            stall_s=patience_s(case, profile, self.stall_s),
+            stall_s=stall_limit_s(case, profile, self.stall_s),
             programs=planned.programs,
-            **stands(site),
+            **node_fields(placement),
         )
+
+
+def _obstacle(reason_and_advice: tuple[str, str] | None) -> Obstacle | None:
+    return None if reason_and_advice is None else Obstacle(*reason_and_advice)
 
 
 def _utc() -> str:

@@ -14,7 +14,7 @@ import psutil
 
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.fabric.netns import core_quota
-from scaleproof.launch.launchers.base import SCRATCH, SHARED, node_scratch, scratch
+from scaleproof.launch.launchers.launcher_contract import SCRATCH, SHARED, node_scratch, scratch
 
 AGENT = "SCALEPROOF_AGENT"
 """In the environment of what an agent started on its node: the launch and the node's number."""

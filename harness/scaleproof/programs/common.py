@@ -12,7 +12,7 @@ import numpy as np
 from scaleproof.core.context import RankContext
 from scaleproof.core.counters import read_counters
 from scaleproof.core.recorder import now
-from scaleproof.rank.facts import bound_sockets
+from scaleproof.rank.process_facts import bound_sockets
 from scaleproof.record.pace import pace
 from scaleproof.spec.case import CollectiveCase, OwnCase, TransferCase
 from scaleproof.transports.contract import Collectives, Transport

@@ -19,7 +19,7 @@ import numpy as np
 
 from scaleproof.core.context import RankContext
 from scaleproof.core.handshake import Refused, answer, prove
-from scaleproof.rank.clock import compared
+from scaleproof.rank.clock_offsets import compared
 
 PAIR_S = 2.0
 """How long one connection may take."""

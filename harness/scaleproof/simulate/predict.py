@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from scaleproof.core.missing_input import MissingInput
-from scaleproof.launch.start.simulated_launch import Foretold
+from scaleproof.launch.start.simulated_launch import Predicted
 from scaleproof.record.digest import machine_id
 from scaleproof.simulate.costing import cost_model
 from scaleproof.simulate.engine import simulate
@@ -96,7 +96,7 @@ class Predictor:
         """Digest of all that a prediction of the case follows from; SpecError where something is missing."""
         return self._inputs(case).digest
 
-    def foretell(self, launch: PlannedLaunch) -> Foretold:
+    def predict(self, launch: PlannedLaunch) -> Predicted:
         """Repetition 0 is the prediction itself; each further one is a draw from the uncertainty of costs and profile,
         the same in all cases of a block.
 
@@ -105,7 +105,7 @@ class Predictor:
         seed = launch.seed if launch.plan_index else None
         prediction = predict(inputs, seed)
         facts = _facts(inputs, seed) | {"took_s": round(perf_counter() - started, 6)}
-        return Foretold(prediction.samples(), facts)
+        return Predicted(prediction.samples(), facts)
 
     def _inputs(self, case: AnyCase) -> Inputs:
         if case.case_id not in self._known:

@@ -16,9 +16,9 @@ from typing import Any
 from suite_programs import tools
 
 from scaleproof.core.context import RankContext
-from scaleproof.core.launch_spec import read_orders
+from scaleproof.core.launch_spec import read_launch_spec
 from scaleproof.core.recorder import now
-from scaleproof.launch.launchers.base import scratch
+from scaleproof.launch.launchers.launcher_contract import scratch
 from scaleproof.launch.launchers.mpirun import Mpirun, options
 from scaleproof.programs.common import mark
 
@@ -38,13 +38,17 @@ def obstacle(case: Any) -> tuple[str, str] | None:
 
 def run(context: RankContext) -> None:
     """Run the tool on two processes of its own and record what it printed."""
-    case, orders = context.case, read_orders(context.folder)
+    case, launch_spec = context.case, read_launch_spec(context.folder)
     launcher = Mpirun()
     tool = str(case.options["tool"])
-    command = [str(Path(sys.executable).parent / "mpirun"), *options(2, scratch(orders.launch)), *_command(tool, case)]
+    command = [
+        str(Path(sys.executable).parent / "mpirun"),
+        *options(2, scratch(launch_spec.launch)),
+        *_command(tool, case),
+    ]
     context.at(0, tool)
     mark(context, "start", 0)
-    printed = tools.run_tool(command, TIMEOUT_S, launcher.environment(context.folder, orders))
+    printed = tools.run_tool(command, TIMEOUT_S, launcher.environment(context.folder, launch_spec))
     found = 0
     for nbytes, value in rows(tool, printed):
         moment = now()

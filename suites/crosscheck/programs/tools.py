@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from scaleproof.rank import tie
+from scaleproof.rank import process_lifetime
 
 SAID = 400
 """Characters of a tool's last words that an error repeats."""
@@ -31,7 +31,7 @@ def debian(package: str) -> str:
 def tied(command: Sequence[str]) -> list[str]:
     """The command as a process that the kernel kills with this one. Without site packages: the tie itself takes a
     hundredth of a second."""
-    return [sys.executable, "-I", "-S", str(tie.__file__), str(os.getpid()), *command]
+    return [sys.executable, "-I", "-S", str(process_lifetime.__file__), str(os.getpid()), *command]
 
 
 def start(command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:

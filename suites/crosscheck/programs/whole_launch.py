@@ -16,10 +16,10 @@ from typing import Any
 from suite_programs import tools
 
 from scaleproof.core.context import RankContext
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.record_schema import Record
 from scaleproof.core.recorder import now
-from scaleproof.launch.launchers.base import Launcher
+from scaleproof.launch.launchers.launcher_contract import Launcher
 from scaleproof.launch.launchers.local import Local
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.programs.common import mark
@@ -62,17 +62,17 @@ class Measured:
         """The registry calls what it loads."""
         return self
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """The tool, tied to this process, and below it the parent, tied to the tool."""
-        inner = self.local.command(folder, orders)
+        inner = self.local.command(folder, launch_spec)
         inner = inner[: inner.index("--creator")]
         if self.tool == "gnu_time":
             return tools.tied(["time", "--format", "%e %U %S", "--output", str(self.output), *inner])
         return tools.tied(["hyperfine", *SHELL_LESS, str(self.output), shlex.join(inner)])
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Nothing of its own."""
-        return self.local.environment(folder, orders)
+        return self.local.environment(folder, launch_spec)
 
 
 MEASURED: dict[str, Measured] = {}

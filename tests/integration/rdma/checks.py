@@ -19,7 +19,7 @@ from typing import Any
 from scaleproof.core.context import RankContext
 from scaleproof.core.location import ADDRESS, NODE
 from scaleproof.fabric.guests.guest_plan import INTERFACE
-from scaleproof.rank.testing import run_some_ranks
+from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.spec.case import parse_case
 from scaleproof.transports.verbs.rdma import Rdma
 

@@ -13,7 +13,7 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import Recorder, read_events
 from scaleproof.core.rendezvous import Rendezvous
 from scaleproof.programs import train
-from scaleproof.rank.testing import run_some_ranks
+from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.remote.tensor_channel import Edge, TransferCounts, open_channel
 from scaleproof.spec.case import Mechanism, TrainCase, parse_case
 from scaleproof.stats.equivalence import relative_difference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scaleproof.calibrate.sniffing import sniff
 from scaleproof.core.context import RankContext
 from scaleproof.fabric.netns.core_quota import Quota
-from scaleproof.launch.launchers.base import SCRATCH
+from scaleproof.launch.launchers.launcher_contract import SCRATCH
 
 NODE, CORES = 2, 0.1
 

@@ -189,7 +189,9 @@ def test_floors_of_several_nodes_come_from_launches_on_those_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(floors, "finished_launches", lambda case_id, count, store, ground: asked.append(ground) or [])
+    monkeypatch.setattr(
+        floors, "finished_launches", lambda case_id, count, store, allocated: asked.append(allocated) or []
+    )
     nodes: Any = object()
     assert floors.noise_floors(plans(1)["messages"][:2], Store(tmp_path), nodes) == ([], [])
     assert asked and all(one is nodes for one in asked)

@@ -17,10 +17,10 @@ from scaleproof.fabric.guests.guest_node import shaping
 from scaleproof.fabric.guests.guest_plan import GuestPlan, address, read_plan
 from scaleproof.fabric.guests.guests import Guests
 from scaleproof.launch.finish.disturbances import link_warnings
-from scaleproof.launch.launchers.base import ranks_of
+from scaleproof.launch.launchers.launcher_contract import ranks_of
+from scaleproof.launch.watch.failure_signs import ended_badly
 from scaleproof.launch.watch.rank_processes import OnNodes
-from scaleproof.launch.watch.ranks import ended_badly
-from scaleproof.rank.mirror import processes_file
+from scaleproof.rank.status_publisher import processes_file
 from scaleproof.spec.case import parse_case
 
 TRANSFER = {"program": "transfer", "suite": "s", "experiment": "e", "arm": "a", "transport": "tcp", "sizes": [8]}

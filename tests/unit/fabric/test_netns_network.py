@@ -26,7 +26,7 @@ from scaleproof.fabric.node_coordinator import Node
 from scaleproof.fabric.topology import PORTS, EmulatedNetwork, emulated_network
 from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.launchers.mpirun import options_over
-from scaleproof.launch.start.on_namespaces import InNamespaces
+from scaleproof.launch.start.on_namespaces import NamespacesLauncher
 from scaleproof.record.wire import carried, past_the_links
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, ready_clusters, slowed, star
@@ -248,7 +248,7 @@ def test_a_nodes_share_of_processor_time_is_dilated_as_its_compute_is(tmp_path):
         "sizes": [8],
     }
     case = parse_case({**fields, "fabric": "netns", "node_cores": 0.5, "link_mbit": 100, "dilation": 4})
-    InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
+    NamespacesLauncher("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).cores == 0.125
 
 
@@ -276,7 +276,7 @@ def test_sockets_hold_as_large_a_part_of_a_shrunken_message(tmp_path):
         "sizes": [4096],
     }
     case = parse_case({**fields, "fabric": "netns", "link_mbit": 100, "shrink": 8})
-    InNamespaces("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
+    NamespacesLauncher("local").command(tmp_path, SimpleNamespace(case=case.model_dump(mode="json")))
     assert read_plan(tmp_path).shrink == 8
 
 

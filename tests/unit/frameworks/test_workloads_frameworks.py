@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from scaleproof.core.context import RankContext
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import SpecError

@@ -297,7 +297,7 @@ def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(
     asked: list[Any] = []
     answers: list[Any] = [machine_preflight.checked("ranks", False, "start_failed", "a"), {0: told(), 1: told()}]
 
-    def ask(group: Any, staging: Any, ground: Any = None) -> Any:
+    def ask(group: Any, staging: Any, allocated: Any = None) -> Any:
         asked.append(group)
         return answers[min(len(asked), 2) - 1]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from scaleproof.launch.nodes.allocated_nodes import Ground, Node
-from scaleproof.launch.nodes.allocation import Allocation
-from scaleproof.launch.nodes.discovery import Answer
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, Node
+from scaleproof.launch.nodes.discovery import NodeAnswer
 from scaleproof.launch.nodes.host_list import Host
+from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.spec.case import AnyCase, parse_case
 
 
-def ground(slots: int) -> Ground:
+def allocated(slots: int) -> AllocatedNodes:
     answers = {
-        name: Answer(name, name, "m", [0, 1], {"lo": "127.0.0.1", "eth0": f"10.0.0.{name}"}, "eth0", "c", True)
+        name: NodeAnswer(name, name, "m", [0, 1], {"lo": "127.0.0.1", "eth0": f"10.0.0.{name}"}, "eth0", "c", True)
         for name in ("1", "2", "3")
     }
     hosts = tuple(Host(name, slots) for name in answers)
-    return Ground(
+    return AllocatedNodes(
         Allocation("hosts", "", hosts, "ssh"),
         tuple(Node(name, slots, "", answer) for name, answer in answers.items()),
         "eth0",
@@ -28,7 +28,7 @@ def case(transport: str, ranks: int) -> AnyCase:
     return parse_case(
         {
             "suite": "tests",
-            "experiment": "ground",
+            "experiment": "allocated",
             "arm": transport,
             "program": "collective",
             "operation": "all_reduce",
@@ -45,12 +45,12 @@ def case(transport: str, ranks: int) -> AnyCase:
     [("shm", [(0, 1)], "lo"), ("grpc+shm", [(0, 1)], "lo"), ("tcp", [(0,), (1,)], "eth0")],
 )
 def test_memory_that_ends_at_the_node_has_its_ranks_on_one(transport, nodes, interface):
-    site = ground(slots=2).site(case(transport, 2))
-    assert not isinstance(site, tuple)
-    assert (list(site.ranks), site.interface) == (nodes, interface)
+    placement = allocated(slots=2).placement_for(case(transport, 2))
+    assert not isinstance(placement, tuple)
+    assert (list(placement.ranks), placement.interface) == (nodes, interface)
 
 
 def test_more_ranks_than_a_node_takes_are_not_spread():
-    why, advice = ground(slots=2).site(case("shm", 3))
+    why, advice = allocated(slots=2).placement_for(case("shm", 3))
     assert why.startswith("3 ranks are 3 a node on 1 nodes, more than slots there are (1:2, 2:2, 3:2)")
-    assert not isinstance(ground(slots=2).site(case("tcp", 3)), tuple)
+    assert not isinstance(allocated(slots=2).placement_for(case("tcp", 3)), tuple)

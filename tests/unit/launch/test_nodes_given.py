@@ -13,11 +13,18 @@ import pytest
 
 from scaleproof.launch.launchers.torchrun import torchrun
 from scaleproof.launch.nodes import host_list, slurm, ssh
-from scaleproof.launch.nodes.allocated_nodes import Ground, Node, Site, ground_of, lost_node, machine_of
-from scaleproof.launch.nodes.allocation import Allocation, Asked, given, options
-from scaleproof.launch.nodes.discovery import Answer, answers_in, told
+from scaleproof.launch.nodes.allocated_nodes import (
+    AllocatedNodes,
+    Node,
+    NodePlacement,
+    discover_nodes,
+    lost_node,
+    machine_of,
+)
+from scaleproof.launch.nodes.discovery import NodeAnswer, answers_in, told
 from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
 from scaleproof.launch.nodes.host_list import Host
+from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, given, options
 from scaleproof.launch.nodes.srun import commands
 from scaleproof.launch.nodes.start_ranks import command
 from scaleproof.spec.case import parse_case
@@ -51,7 +58,7 @@ def case(**fields: Any) -> Any:
     return parse_case({**base, "ranks": 4, **fields})
 
 
-def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> Answer:
+def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> NodeAnswer:
     own = {
         "host": name,
         "boot": boot or name,
@@ -59,12 +66,12 @@ def answer(name: str, boot: str = "", cores: int = 2, **more: Any) -> Answer:
         "cores": [*range(cores)],
         "interfaces": {"lo": "127.0.0.1", "eth0": f"10.0.0.{name[1:]}"},
     }
-    return Answer(**{**own, "own": "eth0", "code": "", "shared": True, **more})
+    return NodeAnswer(**{**own, "own": "eth0", "code": "", "shared": True, **more})
 
 
-def ground(*answers: Answer, slots: int = 2, **more: Any) -> Ground:
+def allocated(*answers: NodeAnswer, slots: int = 2, **more: Any) -> AllocatedNodes:
     allocation = Allocation("hosts", "", tuple(Host(one.host, slots) for one in answers), "ssh", **more)
-    return Ground(allocation, tuple(Node(one.host, slots, "", one) for one in answers), "eth0")
+    return AllocatedNodes(allocation, tuple(Node(one.host, slots, "", one) for one in answers), "eth0")
 
 
 @pytest.mark.parametrize(
@@ -113,13 +120,13 @@ def test_a_wrong_host_is_one_line_that_names_it(text, said):
 @pytest.mark.parametrize(
     ("asked", "variables", "said"),
     [
-        (Asked(launcher="srunn"), {}, "unknown launcher 'srunn'; did you mean 'srun'?"),
-        (Asked(launcher="srun"), {}, "outside of a Slurm job"),
-        (Asked(launcher="ssh"), {}, "without nodes: neither --hosts nor a Slurm job"),
-        (Asked(hosts="a:1", launcher="local"), {}, "starts ranks on this machine alone"),
-        (Asked(hosts="a:1", launcher="srun"), {}, "launcher 'srun' takes the nodes of the Slurm job"),
-        (Asked(hosts="a:1", rendezvous="etcd"), {}, "unknown rendezvous of torchrun 'etcd'"),
-        (Asked(hosts="a:1"), {"PATH": ""}, "no program 'ssh'"),
+        (NodeOptions(launcher="srunn"), {}, "unknown launcher 'srunn'; did you mean 'srun'?"),
+        (NodeOptions(launcher="srun"), {}, "outside of a Slurm job"),
+        (NodeOptions(launcher="ssh"), {}, "without nodes: neither --hosts nor a Slurm job"),
+        (NodeOptions(hosts="a:1", launcher="local"), {}, "starts ranks on this machine alone"),
+        (NodeOptions(hosts="a:1", launcher="srun"), {}, "launcher 'srun' takes the nodes of the Slurm job"),
+        (NodeOptions(hosts="a:1", rendezvous="etcd"), {}, "unknown rendezvous of torchrun 'etcd'"),
+        (NodeOptions(hosts="a:1"), {"PATH": ""}, "no program 'ssh'"),
     ],
 )
 def test_what_cannot_be_given_is_one_line(asked, variables, said, monkeypatch):
@@ -132,13 +139,13 @@ def test_what_cannot_be_given_is_one_line(asked, variables, said, monkeypatch):
 
 
 def test_without_hosts_and_without_a_job_there_is_this_machine_alone():
-    assert given(Asked(), {}) is None
+    assert given(NodeOptions(), {}) is None
 
 
 def test_variables_stand_for_options_and_options_go_first(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
     found = given(
-        Asked(interface="ib0"),
+        NodeOptions(interface="ib0"),
         {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"},
     )
     assert found is not None and (found.starter, found.launcher, found.interface, len(found.hosts)) == (
@@ -152,7 +159,7 @@ def test_variables_stand_for_options_and_options_go_first(monkeypatch):
 def test_what_was_given_can_be_typed_again(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
     words = ["--hosts", "a:1,b", "--launcher", "torchrun", "--interface", "ib0", "--rendezvous", "c10d"]
-    found = given(Asked(hosts="a:1,b", launcher="torchrun", interface="ib0", rendezvous="c10d"), {})
+    found = given(NodeOptions(hosts="a:1,b", launcher="torchrun", interface="ib0", rendezvous="c10d"), {})
     assert found is not None and options(found) == words
     assert options(Allocation("slurm", "lab", (Host("n1"),), "srun")) == []
 
@@ -167,7 +174,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
-    found = given(Asked(), {"SLURM_JOB_ID": "17"})
+    found = given(NodeOptions(), {"SLURM_JOB_ID": "17"})
     assert found is not None and (found.kind, found.launcher, found.cluster) == ("slurm", "srun", "lab")
     assert found.job is not None and (found.job.id, found.job.partition, found.job.restarts) == ("17", "long", 2)
     assert [(host.name, host.slots, host.switch) for host in found.hosts] == [
@@ -182,7 +189,7 @@ def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(sc
     """The shell of `salloc -N1` may stay on the login node."""
     one = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
     (tmp_path / "scontrol").write_text(SCONTROL.format(job=one))
-    found = given(Asked(), {"SLURM_JOB_ID": "17", **around})
+    found = given(NodeOptions(), {"SLURM_JOB_ID": "17", **around})
     assert (found is None) == alone and (
         alone or (found is not None and found.launcher == "srun" and len(found.hosts) == 1)
     )
@@ -234,51 +241,58 @@ def test_answers_that_run_into_each_other_are_told_apart_and_half_ones_waited_fo
 
 
 def test_ranks_stand_in_blocks_on_as_many_nodes_as_there_are_ranks_at_most():
-    nodes = ground(answer("n1"), answer("n2"), answer("n3"))
-    assert _ranks(nodes.site(case(ranks=4))) == [("n1", (0, 1)), ("n2", (2,)), ("n3", (3,))]
-    assert _ranks(nodes.site(case(ranks=2))) == [("n1", (0,)), ("n2", (1,))]
+    nodes = allocated(answer("n1"), answer("n2"), answer("n3"))
+    assert _ranks(nodes.placement_for(case(ranks=4))) == [("n1", (0, 1)), ("n2", (2,)), ("n3", (3,))]
+    assert _ranks(nodes.placement_for(case(ranks=2))) == [("n1", (0,)), ("n2", (1,))]
 
 
-def _ranks(site: Any) -> list[tuple[str, tuple[int, ...]]]:
-    assert isinstance(site, Site)
-    return [(node.name, ranks) for node, ranks in zip(site.nodes, site.ranks, strict=True)]
+def _ranks(placement: Any) -> list[tuple[str, tuple[int, ...]]]:
+    assert isinstance(placement, NodePlacement)
+    return [(node.name, ranks) for node, ranks in zip(placement.nodes, placement.ranks, strict=True)]
 
 
 def test_more_ranks_than_slots_and_an_interface_that_a_node_lacks_are_said():
-    nodes = ground(answer("n1"), answer("n2"))
-    assert "more than slots there are (n1:2, n2:2)" in nodes.site(case(ranks=6))[0]
-    assert "has no interface 'ib0'" in nodes.site(case(interface="ib0"))[0]
+    nodes = allocated(answer("n1"), answer("n2"))
+    assert "more than slots there are (n1:2, n2:2)" in nodes.placement_for(case(ranks=6))[0]
+    assert "has no interface 'ib0'" in nodes.placement_for(case(interface="ib0"))[0]
 
 
 def test_loopback_means_the_interface_between_nodes_and_nothing_of_the_case_changes():
-    site = ground(answer("n1"), answer("n2")).site(case())
-    assert isinstance(site, Site) and (site.interface, site.addresses) == ("eth0", ["10.0.0.1", "10.0.0.2"])
-    assert site.placement().nodes[1].ranks == [2, 3] and case().interface == "lo"
+    placement = allocated(answer("n1"), answer("n2")).placement_for(case())
+    assert isinstance(placement, NodePlacement) and (placement.interface, placement.addresses) == (
+        "eth0",
+        ["10.0.0.1", "10.0.0.2"],
+    )
+    assert placement.as_record().nodes[1].ranks == [2, 3] and case().interface == "lo"
 
 
 def test_nodes_of_one_boot_share_its_cores_and_are_evidence_of_an_emulated_network():
-    apart, together = ground(answer("n1"), answer("n2")), ground(answer("n1", "b"), answer("n2", "b"))
-    sites = [found.site(case(ranks=4)) for found in (apart, together)]
-    assert [(site.evidence, site.cores, site.oversubscribed(1)) for site in sites if isinstance(site, Site)] == [
+    apart, together = allocated(answer("n1"), answer("n2")), allocated(answer("n1", "b"), answer("n2", "b"))
+    placements = [found.placement_for(case(ranks=4)) for found in (apart, together)]
+    assert [
+        (placement.evidence, placement.cores, placement.oversubscribed(1))
+        for placement in placements
+        if isinstance(placement, NodePlacement)
+    ] == [
         ("measured", 4, False),
         ("emulated", 2, True),
     ]
 
 
 def test_after_a_loss_cases_go_on_that_keep_their_number_of_nodes_and_others_wait():
-    nodes = ground(answer("n1"), answer("n2"), answer("n3")).without("n2")
-    assert _ranks(nodes.site(case(ranks=2))) == [("n1", (0,)), ("n3", (1,))]
+    nodes = allocated(answer("n1"), answer("n2"), answer("n3")).without("n2")
+    assert _ranks(nodes.placement_for(case(ranks=2))) == [("n1", (0,)), ("n3", (1,))]
     assert nodes.waits(case(ranks=3)) and not nodes.waits(case(ranks=2))
     assert not nodes.waits(case(ranks=8)), "what never had room does not wait for it"
 
 
 def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
-    first, later = ground(answer("n1"), answer("n2")), ground(answer("n7"), answer("n5"))
+    first, later = allocated(answer("n1"), answer("n2")), allocated(answer("n7"), answer("n5"))
     assert first.machine == later.machine == first.without("n1").machine
     assert (
         first.machine
-        != ground(answer("n1"), answer("n2"), answer("n3")).machine
-        != ground(answer("n1"), answer("n2", machine="x")).machine
+        != allocated(answer("n1"), answer("n2"), answer("n3")).machine
+        != allocated(answer("n1"), answer("n2", machine="x")).machine
     )
     assert (
         machine_of(case(), first)
@@ -293,7 +307,7 @@ def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
     monkeypatch.setattr("scaleproof.launch.nodes.allocated_nodes.call", lambda allocation, results: answers)
     allocation = Allocation("hosts", "", (Host("n1"), Host("n2")), "ssh")
     with pytest.raises(SpecError, match=r"n1: eth0, n2: ens3.*--interface"):
-        ground_of(allocation, tmp_path)
+        discover_nodes(allocation, tmp_path)
 
 
 def test_a_record_names_the_node_whose_loss_ended_it():

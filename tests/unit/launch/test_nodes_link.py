@@ -25,7 +25,7 @@ from scaleproof.launch.nodes.coordinator_link import (
 )
 from scaleproof.launch.nodes.file_transfer import FileTransfer
 from scaleproof.launch.nodes.received_files import ReceivedFiles, artifact_name, is_key, is_plain
-from scaleproof.launch.watch.ranks import Watch
+from scaleproof.launch.watch.failure_signs import Watch
 
 WHOLE = {"first": True, "last": True}
 

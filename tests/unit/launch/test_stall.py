@@ -15,9 +15,9 @@ import pytest
 
 from scaleproof.core.board import Board, Line
 from scaleproof.launch.watch import stacks
+from scaleproof.launch.watch.failure_signs import Sign, Watch
 from scaleproof.launch.watch.flight_recorder import Seen, first_silent, sentence, stall_of
 from scaleproof.launch.watch.rank_processes import Here
-from scaleproof.launch.watch.ranks import Sign, Watch
 from scaleproof.record.process import process_state
 
 FREE = Line(0, 0, 4, -1, "running", "forward", "all_reduce", 9, 9, 0, None, None)

@@ -12,8 +12,8 @@ import pytest
 from scaleproof.core.board import Board
 from scaleproof.core.record_schema import FailureCode
 from scaleproof.launch.finish.failure_advice import ADVICE
-from scaleproof.launch.watch.ranks import Sign, Watch, ended_badly, root_cause
-from scaleproof.rank.main import RankFailure, failure_of
+from scaleproof.launch.watch.failure_signs import Sign, Watch, ended_badly, root_cause
+from scaleproof.rank.run_rank import RankFailure, failure_of
 
 
 def killed(rank: int, at: int, number: int) -> Sign:
@@ -56,7 +56,7 @@ def test_exit_and_report_of_a_rank_decide_together(end: dict, report: dict | Non
 
 
 def test_a_silent_rank_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaleproof.launch.watch.ranks.SILENT_S", -1.0)
+    monkeypatch.setattr("scaleproof.launch.watch.failure_signs.SILENT_S", -1.0)
     board = Board(tmp_path / "board", 2)
     board.write(1, step=7, operation="forward")
     board.enrol(1)

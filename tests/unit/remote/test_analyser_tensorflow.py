@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scaleproof.core.context import RankContext
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.remote.graph_analyser import Decision, PlacementError, decide
 from scaleproof.spec.case import parse_case
 

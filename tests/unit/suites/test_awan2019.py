@@ -18,7 +18,7 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.metrics import suite_metrics
 from scaleproof.core.context import RankContext
 from scaleproof.programs.own import load_entry
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.suite import load_suite

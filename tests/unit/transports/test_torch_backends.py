@@ -13,7 +13,7 @@ import torch
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.launch.preflight.case_preflight import obstacle
-from scaleproof.rank.testing import run_ranks
+from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.transports.gloo import Gloo

@@ -154,7 +154,7 @@ def test_shrunk_tensors_keep_an_element_and_empty_ones_stay_empty() -> None:
 def test_ranks_that_replay_have_no_framework_in_memory(transport: str) -> None:
     case = parse_case({**CASE, "transport": transport, "launcher": "mpirun" if transport == "mpi" else "local"})
     script = (
-        "import json, sys; from scaleproof.rank.parent import preload; preload(json.loads(sys.argv[1]));"
+        "import json, sys; from scaleproof.rank.fork_ranks import preload; preload(json.loads(sys.argv[1]));"
         "print(sorted(set(sys.modules) & {'torch', 'tensorflow', 'keras'}),"
         "sorted({line.split()[-1] for line in open('/proc/self/maps') if 'torch' in line or 'tensorflow' in line}))"
     )

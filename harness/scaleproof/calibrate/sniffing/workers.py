@@ -13,7 +13,7 @@ import numpy as np
 
 from scaleproof.calibrate.memory import copies
 from scaleproof.calibrate.multiply import FLOP, products
-from scaleproof.rank.tie import die_with_creator
+from scaleproof.rank.process_lifetime import die_with_creator
 
 WINDOW_S = 0.03
 """Seconds of one repetition. Where a quota of processor time has been used up, it lasts until there is some again."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scaleproof.fabric.capture import FILE as CAPTURED
 from scaleproof.launch.nodes.received_files import ARTIFACTS
-from scaleproof.launch.watch.ranks import Watch
+from scaleproof.launch.watch.failure_signs import Watch
 from scaleproof.record.write import RUN, SAMPLES_FILE
 from scaleproof.workloads.profile import FILE as PROFILE
 

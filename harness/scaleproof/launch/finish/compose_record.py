@@ -11,7 +11,7 @@ import numpy as np
 
 from scaleproof.core.atomic_write import read_json
 from scaleproof.core.counters import Counters
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.record_schema import (
     Check,
     Clock,
@@ -31,13 +31,13 @@ from scaleproof.launch.finish.disturbances import link_warnings
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.finish.rank_agreement import agreement, common, own, unequal_hosts
 from scaleproof.launch.finish.validity import disturbances, network_of, per_rank, silent_failure
-from scaleproof.launch.nodes.allocated_nodes import Site
-from scaleproof.launch.nodes.allocation import options
+from scaleproof.launch.nodes.allocated_nodes import NodePlacement
+from scaleproof.launch.nodes.requested_nodes import options
 from scaleproof.launch.preflight.experiment_preflight import failed, warnings
-from scaleproof.launch.start.execute import Ended
+from scaleproof.launch.start.execute import LaunchEnd
 from scaleproof.launch.start.replay_profile import sleeps
+from scaleproof.launch.watch.failure_signs import Sign, Watch, signal_name
 from scaleproof.launch.watch.idle_time import IdleTrace
-from scaleproof.launch.watch.ranks import Sign, Watch, signal_name
 from scaleproof.record.digest import code_version, machine_id
 from scaleproof.record.host import usable_cores
 from scaleproof.record.pace import power_w
@@ -66,15 +66,15 @@ class Surroundings:
     sniff: Sniff | None = None
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes per second that each interface sent before the experiment, when nothing of ours ran."""
-    site: Site | None = None
+    placement: NodePlacement | None = None
     """Nodes of an allocation; None: this machine, or nodes that the fabric made."""
     machine: str = field(default_factory=machine_id)
 
 
 def compose(
     case: AnyCase,
-    orders: Orders,
-    ended: Ended,
+    launch_spec: LaunchSpec,
+    ended: LaunchEnd,
     watch: Watch,
     events: Mapping[int, np.ndarray],
     around: Surroundings,
@@ -84,14 +84,14 @@ def compose(
     facts = {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
     shared = {name: common(facts, name) for name in SHARED_FACTS}
     preflight, network = [*around.preflight, *agreement(facts)], network_of(watch)
-    here = orders.case_here()
+    here = launch_spec.case_of_ranks()
     disturbed = disturbances(
-        here, orders.address, watch, events, around.load, around.idle, network, below=around.site is None
+        here, launch_spec.address, watch, events, around.load, around.idle, network, below=around.placement is None
     )
     failure = (
         failure_of(ended.cause)
         if ended.cause
-        else silent_failure(here, orders.address, watch, events, preflight, network)
+        else silent_failure(here, launch_spec.address, watch, events, preflight, network)
     )
     status: Any = "ok" if failure is None else "not_runnable" if failure.code == "not_runnable" else "failed"
     transport: dict[str, Any] = {
@@ -106,25 +106,25 @@ def compose(
     crowded = crowding(
         per_rank(watch, "pace"),
         per_rank(watch, "late"),
-        watch.idle if around.site is None and case.fabric != "guests" else IdleTrace(),
+        watch.idle if around.placement is None and case.fabric != "guests" else IdleTrace(),
     )
     if case.fabric == "guests":  # whose kernels tell of their own processors, not of this machine's
         crowded = replace(crowded, idle=None)
     if sleeps(case):
         disturbed += saturation(crowded)
     crowded_out = (
-        around.site.oversubscribed(case.threads_per_rank)
-        if around.site
+        around.placement.oversubscribed(case.threads_per_rank)
+        if around.placement
         else case.ranks * case.threads_per_rank > usable_cores()
     )
     changing = {**around.load, "power_w": power_w(before, after, ended.wall_s), "crowding": asdict(crowded)}
     return Record(
-        launch=orders.launch,
-        case_id=orders.case_id,
+        launch=launch_spec.launch,
+        case_id=launch_spec.case_id,
         case=case,
-        size=orders.size,
-        plan_index=orders.plan_index,
-        seed=orders.seed,
+        size=launch_spec.size,
+        plan_index=launch_spec.plan_index,
+        seed=launch_spec.seed,
         evidence=evidence,
         oversubscribed=not sleeps(case) and crowded_out,
         status=status,
@@ -152,24 +152,24 @@ def compose(
         transport=transport,
         started_at=around.started_at,
         wall_s=round(ended.wall_s, 4),
-        command=command(case, orders, around.site),
+        command=command(case, launch_spec, around.placement),
         artifacts=dict.fromkeys(collect_artifacts(watch), ""),
         stall=ended.stall,
-        placement=around.site.placement() if around.site else None,
+        placement=around.placement.as_record() if around.placement else None,
         sniff=around.sniff,
     )
 
 
-def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around: Surroundings) -> Record:
+def not_started(case: AnyCase, launch_spec: LaunchSpec, reason: str, advice: str, around: Surroundings) -> Record:
     """The record of a case that cannot run here."""
     failure = Failure(code="not_runnable", rank=-1, message=reason, step=-1, operation="", advice=advice)
     return Record(
-        launch=orders.launch,
-        case_id=orders.case_id,
+        launch=launch_spec.launch,
+        case_id=launch_spec.case_id,
         case=case,
-        size=orders.size,
-        plan_index=orders.plan_index,
-        seed=orders.seed,
+        size=launch_spec.size,
+        plan_index=launch_spec.plan_index,
+        seed=launch_spec.seed,
         evidence="simulated" if case.fabric == "simulated" else "measured",
         oversubscribed=False,
         status="not_runnable",
@@ -183,11 +183,11 @@ def not_started(case: AnyCase, orders: Orders, reason: str, advice: str, around:
         transport={},
         started_at=around.started_at,
         wall_s=0.0,
-        command=command(case, orders),
+        command=command(case, launch_spec),
     )
 
 
-def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
+def refused(case: AnyCase, launch_spec: LaunchSpec, around: Surroundings) -> Record:
     """The record of a launch that its preflight forbids."""
     wrong = failed(around.preflight)
     assert wrong is not None, "a launch is refused for a reason"
@@ -200,7 +200,7 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
         advice=wrong.advice,
         node=wrong.node,
     )
-    record = not_started(case, orders, "", "", around)
+    record = not_started(case, launch_spec, "", "", around)
     return record.model_copy(
         update={
             "status": "failed",
@@ -211,10 +211,25 @@ def refused(case: AnyCase, orders: Orders, around: Surroundings) -> Record:
     )
 
 
-def command(case: AnyCase, orders: Orders, site: Site | None = None) -> list[str]:
+def command(case: AnyCase, launch_spec: LaunchSpec, placement: NodePlacement | None = None) -> list[str]:
     """What a person types to run this launch again."""
-    chosen = ["--size", orders.size, "--case", orders.case_id, "--launch", str(orders.plan_index), "--again"]
-    return ["scaleproof", "run", case.suite, case.experiment, *chosen, *(options(site.allocation) if site else [])]
+    chosen = [
+        "--size",
+        launch_spec.size,
+        "--case",
+        launch_spec.case_id,
+        "--launch",
+        str(launch_spec.plan_index),
+        "--again",
+    ]
+    return [
+        "scaleproof",
+        "run",
+        case.suite,
+        case.experiment,
+        *chosen,
+        *(options(placement.allocation) if placement else []),
+    ]
 
 
 def failure_of(sign: Sign) -> Failure:
@@ -289,7 +304,7 @@ def _clocks(watch: Watch) -> list[dict[str, Any] | None]:
     ]
 
 
-def _warnings(ended: Ended) -> list[Warning]:
+def _warnings(ended: LaunchEnd) -> list[Warning]:
     found = []
     if ended.leftovers:
         message = f"the launch ended but left {', '.join(ended.leftovers)}; all was removed"

@@ -9,7 +9,7 @@ from typing import Any
 from scaleproof.core.record_schema import PreflightCheck, Warning
 
 Facts = Mapping[int, Mapping[str, Any]]
-"""Rank to its facts (rank/facts.py)."""
+"""Rank to its facts (rank/process_facts.py)."""
 _SAME_HOST = ("kernel", "cpu", "cpu_flags", "python", "clocksource", "governor")
 _EQUAL_SEEDS = ("launch", "hash")
 _DISTINCT_SEEDS = ("samples", "generator")

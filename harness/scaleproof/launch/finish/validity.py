@@ -12,7 +12,7 @@ from scaleproof.core.record_schema import Failure, FailureCode, PreflightCheck, 
 from scaleproof.launch.finish.disturbances import address_warnings, machine_warnings, network_warnings, rank_warnings
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.preflight.experiment_preflight import failed
-from scaleproof.launch.watch.ranks import Watch
+from scaleproof.launch.watch.failure_signs import Watch
 from scaleproof.record.wire import carried, misled, past_the_links
 from scaleproof.spec.case import NODES_OF_OWN, AnyCase
 from scaleproof.spec.units import format_bytes

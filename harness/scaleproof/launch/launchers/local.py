@@ -6,16 +6,16 @@ import os
 import sys
 from pathlib import Path
 
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 
 
 class Local:
     """One parent process forks all ranks."""
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """One parent for all ranks."""
-        return [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--creator", str(os.getpid())]
+        return [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--creator", str(os.getpid())]
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Nothing of its own."""
         return {}

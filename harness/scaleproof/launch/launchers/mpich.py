@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home
 
 EXTRA = "HYDRA_LAUNCHER_EXTRA_ARGS"
@@ -40,26 +40,26 @@ def started(options: list[str], words: list[str], agent: str = "") -> list[str]:
 def parent(folder: Path | str) -> list[str]:
     """What starts one rank, in the Python beside mpiexec. A folder's name that begins with $ is a variable, which
     differs between nodes."""
-    words = [str(home() / "bin" / "python"), "-m", "scaleproof.rank.parent", str(folder), "--rank-from", STARTED]
+    words = [str(home() / "bin" / "python"), "-m", "scaleproof.rank.fork_ranks", str(folder), "--rank-from", STARTED]
     return ["/bin/sh", "-c", " ".join(["exec", *words, "--attended"])] if isinstance(folder, str) else words
 
 
 class Mpich:
     """`mpiexec` of the environment with MPICH."""
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """mpiexec tied to the supervisor's life; each of its processes forks the rank whose number it got."""
         return [
             sys.executable,
             "-m",
-            "scaleproof.rank.tie",
+            "scaleproof.rank.process_lifetime",
             str(os.getpid()),
-            *started(options(int(orders.case["ranks"])), parent(folder)),
+            *started(options(int(launch_spec.case["ranks"])), parent(folder)),
         ]
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """The path of the bytes."""
-        case = orders.case
+        case = launch_spec.case
         return (
             between_nodes(case["interface"])
             if case["fabric"] == "netns" and case["nodes"] > 1

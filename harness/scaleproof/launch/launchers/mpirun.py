@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from scaleproof.core.launch_spec import Orders
-from scaleproof.launch.launchers.base import scratch
+from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.launch.launchers.launcher_contract import scratch
 
 
 def options(ranks: int, folder: Path) -> list[str]:
@@ -41,7 +41,7 @@ def started(options: list[str], folder: Path | str) -> list[str]:
     """mpirun, and what each of its processes runs. A folder's name that begins with $ is a variable, which differs
     between nodes."""
     program = Path(sys.executable).parent / "mpirun"
-    parent = [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
+    parent = [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--rank-from", "OMPI_COMM_WORLD_RANK"]
     if isinstance(folder, str):
         parent = ["/bin/sh", "-c", " ".join(["exec", *parent, "--attended"])]
     return [str(program), *options, *parent]
@@ -50,16 +50,16 @@ def started(options: list[str], folder: Path | str) -> list[str]:
 class Mpirun:
     """`mpirun` of this Python's environment. Its session and backing files lie in the scratch of the launch."""
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """mpirun tied to the supervisor's life; each of its processes forks the rank whose number it got."""
         return [
             sys.executable,
             "-m",
-            "scaleproof.rank.tie",
+            "scaleproof.rank.process_lifetime",
             str(os.getpid()),
-            *started(options(int(orders.case["ranks"]), scratch(orders.launch)), folder),
+            *started(options(int(launch_spec.case["ranks"]), scratch(launch_spec.launch)), folder),
         ]
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Root is allowed: containers and continuous integration run as root."""
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -11,10 +11,10 @@ from typing import Any
 
 from scaleproof.core.record_schema import PlacedNode, Placement, Record
 from scaleproof.fabric.verbs import netdev
-from scaleproof.launch.launchers.base import ranks_of
+from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.nodes import slurm
-from scaleproof.launch.nodes.allocation import Allocation
-from scaleproof.launch.nodes.discovery import Answer, call
+from scaleproof.launch.nodes.discovery import NodeAnswer, call
+from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.record.digest import machine_id
 from scaleproof.spec import registry
@@ -31,11 +31,11 @@ class Node:
     name: str
     slots: int
     switch: str
-    answer: Answer
+    answer: NodeAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class NodePlacement:
     """Where one launch stands: its nodes and the ranks on each, the interface that they bind and each node's address on
     it."""
 
@@ -79,7 +79,7 @@ class Site:
             cores[node.answer.boot] = cores.get(node.answer.boot, set()) | set(node.answer.cores)
         return cores
 
-    def placement(self) -> Placement:
+    def as_record(self) -> Placement:
         """For the record."""
         nodes = [
             PlacedNode(
@@ -106,7 +106,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class AllocatedNodes:
     """All nodes that a run has. `lost`: names of nodes that are gone since; their places stay empty."""
 
     allocation: Allocation
@@ -132,7 +132,7 @@ class Ground:
         files = "a shared folder" if shared else "files sent over the network"
         return f"{count} nodes{machines} of {job}, by {given.launcher} over {self.interface}, {files}: {', '.join(node.name for node in self.nodes)}"
 
-    def without(self, name: str) -> Ground:
+    def without(self, name: str) -> AllocatedNodes:
         """After a node was lost."""
         return replace(self, lost=self.lost | {name})
 
@@ -146,11 +146,11 @@ class Ground:
         return (
             bool(self.lost)
             and case.fabric == HOST
-            and isinstance(self.site(case), Obstacle)
-            and isinstance(replace(self, lost=frozenset()).site(case), Site)
+            and isinstance(self.placement_for(case), Obstacle)
+            and isinstance(replace(self, lost=frozenset()).placement_for(case), NodePlacement)
         )
 
-    def site(self, case: AnyCase) -> Site | Obstacle:
+    def placement_for(self, case: AnyCase) -> NodePlacement | Obstacle:
         """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one
         for memory that ends there: with another number its launches would not be alike."""
         on_one = case.transport is not None and registry.entry("transport", case.transport).one_node
@@ -176,23 +176,23 @@ class Ground:
                 f"node {', '.join(without)} has no interface {interface!r} with an IPv4 address",
                 "name another one with `interface:` or --interface",
             )
-        return Site(self.allocation, tuple(able[:count]), tuple(map(tuple, ranks)), interface, self.machine)
+        return NodePlacement(self.allocation, tuple(able[:count]), tuple(map(tuple, ranks)), interface, self.machine)
 
 
-def site_of(case: AnyCase, ground: Ground | None) -> Site | None:
+def placement_for(case: AnyCase, allocated: AllocatedNodes | None) -> NodePlacement | None:
     """Where a case that may run stands on an allocation; None: it has no use for one."""
-    found = ground.site(case) if ground is not None and case.fabric == HOST else None
-    return found if isinstance(found, Site) else None
+    found = allocated.placement_for(case) if allocated is not None and case.fabric == HOST else None
+    return found if isinstance(found, NodePlacement) else None
 
 
-def machine_of(case: AnyCase, ground: Ground | None) -> str:
+def machine_of(case: AnyCase, allocated: AllocatedNodes | None) -> str:
     """Which machine a case's records name: the allocation's nodes where it stands on them, else this one."""
-    return ground.machine if ground is not None and case.fabric == HOST else machine_id()
+    return allocated.machine if allocated is not None and case.fabric == HOST else machine_id()
 
 
-def fits(case: AnyCase, ground: Ground | None) -> bool:
+def fits(case: AnyCase, allocated: AllocatedNodes | None) -> bool:
     """Whether there is room for a case."""
-    return ground is None or case.fabric != HOST or isinstance(ground.site(case), Site)
+    return allocated is None or case.fabric != HOST or isinstance(allocated.placement_for(case), NodePlacement)
 
 
 def lost_node(record: Record) -> str:
@@ -201,27 +201,27 @@ def lost_node(record: Record) -> str:
     return failure.node if failure is not None and failure.code == "node_lost" else ""
 
 
-def taken_away(record: Record, ground: Ground | None) -> str:
+def taken_away(record: Record, allocated: AllocatedNodes | None) -> str:
     """Why no launch can follow one that failed: Slurm is ending the job, so that its nodes are gone. Empty where that
     is not so."""
-    job = ground.allocation.job if ground is not None else None
-    state = slurm.taken_away(job.id) if job is not None and record.failure is not None else ""
+    job = allocated.allocation.job if allocated is not None else None
+    state = slurm.ending_state(job.id) if job is not None and record.failure is not None else ""
     return f"Slurm ends job {job.id} ({state})" if job is not None and state else ""
 
 
-def stands(site: Site | None) -> dict[str, Any]:
-    """Fields of a launch's orders."""
-    return {"nodes": len(site.nodes), "interface": site.interface} if site is not None else {}
+def node_fields(placement: NodePlacement | None) -> dict[str, Any]:
+    """The fields of a launch's specification that say where it runs."""
+    return {"nodes": len(placement.nodes), "interface": placement.interface} if placement is not None else {}
 
 
-def ground_of(allocation: Allocation, results: Path) -> Ground:
+def discover_nodes(allocation: Allocation, results: Path) -> AllocatedNodes:
     """Call the roll; SpecError when a node does not answer, or they have no interface in common."""
     answers = call(allocation, results)
     nodes = [
         Node(host.name, host.slots or len(answer.cores), host.switch, answer)
         for host, answer in zip(allocation.hosts, answers, strict=True)
     ]
-    return Ground(allocation, tuple(nodes), _interface(allocation.interface, nodes))
+    return AllocatedNodes(allocation, tuple(nodes), _interface(allocation.interface, nodes))
 
 
 def _interface(asked: str, nodes: Sequence[Node]) -> str:

@@ -23,14 +23,14 @@ from typing import Any
 
 from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.core.handshake import Refused, answer
-from scaleproof.core.launch_spec import read_orders
+from scaleproof.core.launch_spec import read_launch_spec
 from scaleproof.launch.nodes import slurm
 from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agents
 from scaleproof.launch.nodes.file_transfer import send_file
 from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
 from scaleproof.launch.nodes.received_files import ReceivedFiles, is_key
 from scaleproof.launch.nodes.start_ranks import BY_FIRST_NODE, plain
-from scaleproof.rank.mirror import STACKS
+from scaleproof.rank.status_publisher import STACKS
 
 FILE, LEFT = "nodes.json", "left.json"
 START_S = 60.0
@@ -43,7 +43,7 @@ ENDED_S = 1.0
 
 
 @dataclass(slots=True)
-class Station:
+class NodeState:
     """One node as the keeper sees it."""
 
     number: int
@@ -60,12 +60,12 @@ class Station:
 
 
 @dataclass(slots=True)
-class Keeper:
+class Coordinator:
     """All nodes of one launch."""
 
     folder: Path
     plan: dict[str, Any]
-    stations: list[Station] = field(default_factory=list)
+    nodes: list[NodeState] = field(default_factory=list)
     starters: list[subprocess.Popen[bytes]] = field(default_factory=list)
     ending: threading.Event = field(default_factory=threading.Event)
     left: list[str] = field(default_factory=list)
@@ -76,18 +76,20 @@ class Keeper:
 
     def run(self) -> int:
         """Until all nodes have ended, one is lost, or the supervisor wants the end; the worst exit code."""
-        orders = read_orders(self.folder)
+        launch_spec = read_launch_spec(self.folder)
         ranks = [tuple(some) for some in self.plan["ranks"]]
-        self.stations = [
-            Station(number, name, ReceivedFiles(self.folder, number, ranks[number]))
+        self.nodes = [
+            NodeState(number, name, ReceivedFiles(self.folder, number, ranks[number]))
             for number, name in enumerate(self.plan["hosts"])
         ]
-        with socket.create_server((self.plan["address"], 0), backlog=len(self.stations) + 8) as listener:
-            threading.Thread(target=self._accept, args=(listener, orders.token, orders.launch), daemon=True).start()
+        with socket.create_server((self.plan["address"], 0), backlog=len(self.nodes) + 8) as listener:
+            threading.Thread(
+                target=self._accept, args=(listener, launch_spec.token, launch_spec.launch), daemon=True
+            ).start()
             self._start(
                 {
-                    "launch": orders.launch,
-                    "token": orders.token,
+                    "launch": launch_spec.launch,
+                    "token": launch_spec.token,
                     "keeper": listener.getsockname()[:2],
                     "folder": str(self.folder),
                 }
@@ -95,7 +97,7 @@ class Keeper:
             self._watch()
             self._end()
         write_json(self.folder / LEFT, self.left)
-        return max((station.code if station.code is not None else 255) for station in self.stations)
+        return max((node.code if node.code is not None else 255) for node in self.nodes)
 
     def _start(self, told: dict[str, Any]) -> None:
         header = json.dumps({**self.plan["header"], **told, "environment": carried(os.environ)}).encode() + b"\n"
@@ -106,7 +108,7 @@ class Keeper:
             )
             self.starters.append(process)
             for number in numbers:
-                self.stations[number].starter = index
+                self.nodes[number].starter = index
             assert process.stdin is not None
             with suppress(BrokenPipeError):  # it has ended; _look_at_starters tells
                 process.stdin.write(header)
@@ -117,14 +119,14 @@ class Keeper:
         while not self.ending.wait(POLL_S):
             now = time.monotonic()
             self._look_at_starters(now)
-            for station in self.stations:
-                if station.link is None and not station.over and now - started > START_S:
+            for node in self.nodes:
+                if node.link is None and not node.over and now - started > START_S:
                     self._lost(
-                        station,
+                        node,
                         "start_failed",
                         f"its agent did not call within {START_S:g} s; does a firewall bar the way to {self.plan['address']}?",
                     )
-            if all(station.code is not None or station.over for station in self.stations):
+            if all(node.code is not None or node.over for node in self.nodes):
                 return
             if now - beaten > BEAT_S:
                 self._to_all("beat")
@@ -140,19 +142,14 @@ class Keeper:
             if process.poll() is None:
                 continue
             if now - self._ended_at.setdefault(index, now) > ENDED_S:
-                mine = [
-                    station
-                    for station in self.stations
-                    if station.starter == index and station.code is None and not station.over
-                ]
-                if mine and process.returncode == UNABLE and all(station.link is None for station in mine):
+                mine = [node for node in self.nodes if node.starter == index and node.code is None and not node.over]
+                if mine and process.returncode == UNABLE and all(node.link is None for node in mine):
                     reasons = failed_agents(_text(self.folder / "launcher.log"))
-                    for station in mine:
+                    for node in mine:
                         self._lost(
-                            station,
+                            node,
                             "start_failed",
-                            reasons.get(station.number)
-                            or "its agent found no way to the launch; launcher.log says why",
+                            reasons.get(node.number) or "its agent found no way to the launch; launcher.log says why",
                         )
                 elif mine:
                     self._not_there(
@@ -160,28 +157,28 @@ class Keeper:
                         f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}",
                     )
 
-    def _not_there(self, stations: list[Station], how: str) -> None:
+    def _not_there(self, nodes: list[NodeState], how: str) -> None:
         """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows
         which of them are down."""
-        names = [station.name for station in stations]
+        names = [node.name for node in nodes]
         down = names if len(names) == 1 else {*slurm.down(names), *slurm.unreached(_text(self.folder / "launcher.log"))}
-        for station in stations:
-            if station.link is None and not down:
-                self._lost(station, "start_failed", f"no agent was started: {how}; launcher.log says why")
-            elif station.link is not None or station.name in down:
-                self._lost(station, "node_lost", f"{how}, and no agent was started" if station.link is None else how)
+        for node in nodes:
+            if node.link is None and not down:
+                self._lost(node, "start_failed", f"no agent was started: {how}; launcher.log says why")
+            elif node.link is not None or node.name in down:
+                self._lost(node, "node_lost", f"{how}, and no agent was started" if node.link is None else how)
             else:
-                station.over = True
+                node.over = True
 
-    def _lost(self, station: Station, code: str, how: str) -> None:
+    def _lost(self, node: NodeState, code: str, how: str) -> None:
         """Its ranks cannot tell how they ended."""
         with self._lock:
-            if station.over or self.ending.is_set():
+            if node.over or self.ending.is_set():
                 return
-            station.over = True
-        message = f"node {station.name}: {how}"
+            node.over = True
+        message = f"node {node.name}: {how}"
         print(message, flush=True)
-        for rank in station.files.ranks:
+        for rank in node.files.ranks:
             if not (self.folder / f"exit-{rank}.json").exists():
                 end = {
                     "pid": 0,
@@ -190,7 +187,7 @@ class Keeper:
                     "at_ns": time.monotonic_ns(),
                     "code": code,
                     "message": message,
-                    "node": station.name,
+                    "node": node.name,
                 }
                 write_json(self.folder / f"exit-{rank}.json", end)
 
@@ -210,22 +207,22 @@ class Keeper:
             connection.close()
             return
         with self._lock:
-            if number >= len(self.stations) or self.stations[number].link is not None or self.stations[number].over:
+            if number >= len(self.nodes) or self.nodes[number].link is not None or self.nodes[number].over:
                 connection.close()
                 return
-            station, link = self.stations[number], Link(connection)
-            station.link = link
+            node, link = self.nodes[number], Link(connection)
+            node.link = link
         try:
             self._prepare(link)
-            while not station.over:
-                self._take(station, *link.receive())
+            while not node.over:
+                self._take(node, *link.receive())
         except (LinkLost, ValueError, KeyError, TypeError) as why:
-            if station.code is None:
-                self._lost(station, "node_lost", str(why))
-            station.over = True
+            if node.code is None:
+                self._lost(node, "node_lost", str(why))
+            node.over = True
         except OSError as error:  # the results' disk is full
-            print(f"files of node {station.name}: {error}", flush=True)
-            station.over = True
+            print(f"files of node {node.name}: {error}", flush=True)
+            node.over = True
             self.ending.set()
         link.close()
 
@@ -235,22 +232,22 @@ class Keeper:
                 with (self.folder / name).open("rb") as file:
                     send_file(link, name, file.read)
 
-    def _take(self, station: Station, message: dict[str, Any], body: bytes) -> None:
-        kind, files = message["kind"], station.files
+    def _take(self, node: NodeState, message: dict[str, Any], body: bytes) -> None:
+        kind, files = message["kind"], node.files
         if kind == "clock":
-            assert station.link is not None
-            station.link.send("clock", now=time.monotonic_ns())
+            assert node.link is not None
+            node.link.send("clock", now=time.monotonic_ns())
         elif kind == "ready":
             with self._lock:  # ranks begin together, and find each other
-                station.ready = True
-                self._port = int(message["port"]) if station.number == 0 else self._port
-                all_ready = all(other.ready for other in self.stations)
+                node.ready = True
+                self._port = int(message["port"]) if node.number == 0 else self._port
+                all_ready = all(other.ready for other in self.nodes)
             if all_ready:
                 self._to_all("go", port=self._port)
         elif kind == "errand":
-            self._pass_on(station, message)
+            self._pass_on(node, message)
         elif kind == "errand_done":
-            asker = self.stations[int(message["asker"])].link
+            asker = self.nodes[int(message["asker"])].link
             if asker is not None:
                 with suppress(LinkLost):  # whoever receives from it tells
                     asker.send("errand_done", number=int(message["number"]), code=int(message["code"]))
@@ -262,53 +259,53 @@ class Keeper:
             with self._lock:
                 name = files.write(message, body)
             if is_key(name):
-                self._send_to_all(name, (self.folder / name).read_bytes(), but=station)
+                self._send_to_all(name, (self.folder / name).read_bytes(), but=node)
         elif kind == "done":
-            station.code = int(message["code"])
+            node.code = int(message["code"])
         elif kind == "gone":
-            self.left += [f"{left} on {station.name}" for left in message["left"]]
-            if station.code is None and message["told"]:  # by Slurm, whose job comes to its end
-                self._lost(station, "interrupted", f"its agent was ended by {message['told']}")
-            elif station.code is None:
-                self._lost(station, "start_failed", message["why"] or "its agent ended")
-            station.over = True
+            self.left += [f"{left} on {node.name}" for left in message["left"]]
+            if node.code is None and message["told"]:  # by Slurm, whose job comes to its end
+                self._lost(node, "interrupted", f"its agent was ended by {message['told']}")
+            elif node.code is None:
+                self._lost(node, "start_failed", message["why"] or "its agent ended")
+            node.over = True
 
-    def _pass_on(self, station: Station, message: dict[str, Any]) -> None:
+    def _pass_on(self, node: NodeState, message: dict[str, Any]) -> None:
         """An errand to the agent of the node that it names."""
         other = next(
-            (other for other in self.stations if plain(other.name) == message["host"] and other.link is not None), None
+            (other for other in self.nodes if plain(other.name) == message["host"] and other.link is not None), None
         )
         if other is not None and other.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
             with suppress(LinkLost):
-                other.link.send("errand", number=message["number"], asker=station.number, line=message["line"])
-        elif station.link is not None:
+                other.link.send("errand", number=message["number"], asker=node.number, line=message["line"])
+        elif node.link is not None:
             print(f"an errand to {message['host']!r}, which is no node of this launch", flush=True)
-            station.link.send("errand_done", number=message["number"], code=255)
+            node.link.send("errand_done", number=message["number"], code=255)
 
     def _to_all(self, kind: str, **told: Any) -> None:
-        for station in self.stations:
-            if station.link is not None and not station.over:
+        for node in self.nodes:
+            if node.link is not None and not node.over:
                 with suppress(LinkLost):  # whoever receives from it tells
-                    station.link.send(kind, **told)
+                    node.link.send(kind, **told)
 
-    def _send_to_all(self, name: str, content: bytes, but: Station | None = None) -> None:
-        for station in self.stations:
-            if station is but or station.link is None or station.over:
+    def _send_to_all(self, name: str, content: bytes, but: NodeState | None = None) -> None:
+        for node in self.nodes:
+            if node is but or node.link is None or node.over:
                 continue
             with suppress(LinkLost):
-                send_file(station.link, name, io.BytesIO(content).read)
+                send_file(node.link, name, io.BytesIO(content).read)
 
     def _end(self) -> None:
         """Agents end what is left on their nodes and say goodbye; those who started them end then."""
         self.ending.set()
         self._to_all("end")
         until = time.monotonic() + LEAVE_S
-        while time.monotonic() < until and not all(station.over or station.link is None for station in self.stations):
+        while time.monotonic() < until and not all(node.over or node.link is None for node in self.nodes):
             time.sleep(0.01)
         for process in self.starters:
             if process.stdin is not None:
                 process.stdin.close()
-        if any(station.code is None for station in self.stations):
+        if any(node.code is None for node in self.nodes):
             until = time.monotonic() + ENDED_S  # what reaches for a node that is gone would only wait
         for process in self.starters:
             try:
@@ -323,11 +320,11 @@ def _text(path: Path) -> str:
 
 
 def main() -> int:
-    """See Keeper.run."""
+    """See Coordinator.run."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder
-    keeper = Keeper(folder, read_json(folder / FILE))
+    keeper = Coordinator(folder, read_json(folder / FILE))
 
     def end(number: int, frame: FrameType | None) -> None:
         keeper.ending.set()

@@ -15,7 +15,7 @@ UNABLE = 3
 reach its host ends with 255."""
 BEAT_S, LOST_S = 1.0, 10.0
 """How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent
-(launch/watch/ranks.py): a node that is gone is the reason for its silent ranks."""
+(launch/watch/failure_signs.py): a node that is gone is the reason for its silent ranks."""
 FAILED_AGENT = "scaleproof-agent "
 """Begins the line in which an agent that has no connection says why, on its standard error: JSON with `node`, its
 number, and `why`. The launch's log keeps it."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.launch.nodes import srun, ssh
-from scaleproof.launch.nodes.allocation import Allocation
 from scaleproof.launch.nodes.forwarded_variables import for_starter
+from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.digest import code_digest
 from scaleproof.spec.errors import SpecError
@@ -35,7 +35,7 @@ STREAM = "SCALEPROOF_STREAM"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NodeAnswer:
     """What an agent told of its node."""
 
     host: str
@@ -60,7 +60,7 @@ def starters(allocation: Allocation, names: Sequence[str], launch: str) -> list[
         f"PYTHONPATH={paths}",
         sys.executable,
         "-m",
-        "scaleproof.launch.nodes.agent",
+        "scaleproof.launch.nodes.node_agent",
     ]
     if allocation.starter == "srun":
         assert allocation.job is not None
@@ -68,7 +68,7 @@ def starters(allocation: Allocation, names: Sequence[str], launch: str) -> list[
     return ssh.commands(names, words)
 
 
-def call(allocation: Allocation, results: Path) -> list[Answer]:
+def call(allocation: Allocation, results: Path) -> list[NodeAnswer]:
     """Every node's answer, in the allocation's order; SpecError names the first that gives none, or runs other code."""
     names = [host.name for host in allocation.hosts]
     results.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def call(allocation: Allocation, results: Path) -> list[Answer]:
     return [found[name] for name in names]
 
 
-def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path) -> dict[str, Answer]:
+def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path) -> dict[str, NodeAnswer]:
     launch = secrets.token_hex(8)
     running = []
     try:
@@ -115,8 +115,8 @@ def _tell(process: subprocess.Popen[bytes], asked: bytes) -> None:
 
 def _gathered(
     running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path]], names: list[str], folder: Path
-) -> dict[str, Answer]:
-    until, found = time.monotonic() + ANSWER_S, dict[str, Answer]()
+) -> dict[str, NodeAnswer]:
+    until, found = time.monotonic() + ANSWER_S, dict[str, NodeAnswer]()
     while True:
         for process, numbers, out, errors in running:
             ended = process.poll() is not None  # before its output is read
@@ -137,11 +137,11 @@ def _gathered(
         time.sleep(0.02)
 
 
-def _answers(out: Path, names: list[str]) -> dict[str, Answer]:
+def _answers(out: Path, names: list[str]) -> dict[str, NodeAnswer]:
     return answers_in(out.read_text(errors="replace"), names)
 
 
-def answers_in(text: str, names: list[str]) -> dict[str, Answer]:
+def answers_in(text: str, names: list[str]) -> dict[str, NodeAnswer]:
     """All answers that are whole, wherever in a line each begins: what starts agents may join their lines."""
     found = {}
     for part in text.split(MARK)[1:]:
@@ -150,7 +150,7 @@ def answers_in(text: str, names: list[str]) -> dict[str, Answer]:
         except ValueError:
             continue  # the rest of it is on its way
         name = names[said.pop("number")]
-        found[name] = Answer(**said)
+        found[name] = NodeAnswer(**said)
     return found
 
 
@@ -159,7 +159,7 @@ def _last(path: Path) -> str:
     return said[-1][:300] if said else ""
 
 
-def told(answer: Answer, number: int) -> str:
+def told(answer: NodeAnswer, number: int) -> str:
     """An agent's line."""
     return MARK + json.dumps({"number": number, **asdict(answer)})
 

@@ -14,7 +14,7 @@ from scaleproof.core.atomic_write import read_json
 from scaleproof.core.board import LINE
 from scaleproof.launch.nodes.coordinator_link import PIECE, Link, LinkLost
 from scaleproof.launch.nodes.received_files import KEYS, artifact_name, is_key, is_plain
-from scaleproof.rank.mirror import processes_file
+from scaleproof.rank.status_publisher import processes_file
 
 ROUNDS = 8
 """Comparisons of the clocks; the one with the shortest round trip counts."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from scaleproof.core.board import LINE
-from scaleproof.rank.mirror import processes_file
+from scaleproof.rank.status_publisher import processes_file
 
 KEYS = "rendezvous"
 """Folder of the keys of core/rendezvous.py. Any rank may publish any key, once."""

@@ -25,7 +25,7 @@ LONGEST = 1 << 15
 """Bytes of a command line."""
 
 
-class Errands:
+class RemoteCommands:
     """An agent's part: those that processes of its node ask for, and those that other nodes ask of it."""
 
     def __init__(self, link: Link, place: Path) -> None:

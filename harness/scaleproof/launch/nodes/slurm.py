@@ -97,7 +97,7 @@ def unreached(said: str) -> list[str]:
     return list(dict.fromkeys(_UNREACHED.findall(said)))
 
 
-def taken_away(number: str) -> str:
+def ending_state(number: str) -> str:
     """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is
     over Slurm starts no step any more, though it looks at time limits only every half minute and says RUNNING until
     then."""

@@ -16,7 +16,7 @@ FOLDER = "SCALEPROOF_FOLDER"
 """The launch's folder as a node has it: where files are sent every node has its own."""
 BY_FIRST_NODE = ("mpirun", "mpich")
 """What one node runs to start the ranks of all."""
-ERRAND = "scaleproof.launch.nodes.remote_command"
+REMOTE_COMMAND = "scaleproof.launch.nodes.remote_command"
 
 
 def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, port: int) -> list[str] | None:
@@ -31,7 +31,7 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
     if header["inner"] == "torchrun":
         # By the place on the node, not by torchrun's RANK: its elastic rendezvous numbers nodes as they come.
         worker = [
-            "scaleproof.rank.parent",
+            "scaleproof.rank.fork_ranks",
             str(folder),
             "--bind",
             "--attended",
@@ -44,7 +44,7 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
     return [
         sys.executable,
         "-m",
-        "scaleproof.rank.parent",
+        "scaleproof.rank.fork_ranks",
         str(folder),
         "--creator",
         str(os.getpid()),
@@ -59,9 +59,9 @@ def _by_mpi(library: str, hosts: Mapping[str, int], interface: str, scratch: Pat
     one = sum(hosts.values()) if len(hosts) == 1 else 0
     if library == "mpich":
         told = mpich.options(one) if one else mpich.options_over(hosts, interface)
-        return mpich.started(told, mpich.parent(f"${FOLDER}"), ERRAND)
+        return mpich.started(told, mpich.parent(f"${FOLDER}"), REMOTE_COMMAND)
     return mpirun.started(
-        mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, ERRAND), f"${FOLDER}"
+        mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, REMOTE_COMMAND), f"${FOLDER}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scaleproof.launch.nodes.allocated_nodes import Ground
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.programs.own import load_entry
 from scaleproof.spec import registry
@@ -13,7 +13,7 @@ from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
 from scaleproof.spec.cluster import cluster_of, slowed
 
 
-def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) -> Obstacle | None:
+def obstacle(case: AnyCase, programs: str = "", allocated: AllocatedNodes | None = None) -> Obstacle | None:
     """Why the case is not runnable on this machine, or on these nodes; None when nothing is known to stand against it."""
     if case.fabric == "simulated":
         return (
@@ -27,9 +27,9 @@ def obstacle(case: AnyCase, programs: str = "", ground: Ground | None = None) ->
         return Obstacle("launcher mpirun: no mpirun beside this Python", "type `make env`")
     of_kind: dict[str, object] = {"guest": case.guest} if case.fabric == "guests" else {}
     of_kind |= {"cluster": slowed(cluster_of(case), case.dilation, case.shrink)} if case.fabric == "netns" else {}
-    if ground is not None and case.fabric == "host":
-        site = ground.site(case)
-        hindrance: tuple[str, str] | None = site if isinstance(site, Obstacle) else None
+    if allocated is not None and case.fabric == "host":
+        placement = allocated.placement_for(case)
+        hindrance: tuple[str, str] | None = placement if isinstance(placement, Obstacle) else None
     else:
         hindrance = registry.load("fabric", case.fabric)(case.interface).obstacle(**of_kind)
     if hindrance is not None:

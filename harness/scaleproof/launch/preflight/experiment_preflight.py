@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaleproof.core.record_schema import PreflightCheck, Sniff, Warning
-from scaleproof.launch.nodes.allocated_nodes import Ground, fits, site_of
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, fits, placement_for
 from scaleproof.launch.preflight import machine_preflight as machine
-from scaleproof.launch.preflight.rank_preflight import Group, Told, ask, groups, judge
+from scaleproof.launch.preflight.rank_preflight import Group, RankAnswers, ask, groups, judge
 from scaleproof.launch.preflight.slow_nodes import check
 from scaleproof.launch.preflight.sniff_test import sniffed
 from scaleproof.spec.case import AnyCase
@@ -18,7 +18,7 @@ from scaleproof.spec.case import AnyCase
 VALID_S = 600.0
 """Seconds for which the answers of one group of ranks, when nothing was wrong, also stand for the next experiment of
 the same process."""
-_known: dict[tuple[Group, tuple[str, ...]], tuple[float, Told]] = {}
+_known: dict[tuple[Group, tuple[str, ...]], tuple[float, RankAnswers]] = {}
 
 
 @dataclass(slots=True)
@@ -27,32 +27,32 @@ class Preflight:
 
     results: Path
     staging: Path
-    ground: Ground | None = None
+    allocated: AllocatedNodes | None = None
     say: Callable[[str], None] = lambda line: None
-    """Told what the nodes of the ground gave."""
+    """Called with what the sniff test of the nodes measured."""
     idle: dict[str, float] = field(default_factory=dict)
     """Bytes a second that each interface sent before the first launch."""
     sniff: Sniff | None = None
-    """What the nodes of the ground gave, once that was looked at."""
+    """The sniff test of the nodes, once it was made."""
     _nodes: PreflightCheck | None = None
     _cases: list[AnyCase] = field(default_factory=list)
     _whole: list[PreflightCheck] = field(default_factory=list)
-    _told_here: dict[Group, Told | PreflightCheck] = field(default_factory=dict)
+    _told_here: dict[Group, RankAnswers | PreflightCheck] = field(default_factory=dict)
 
     def expect(self, cases: Sequence[AnyCase]) -> None:
         """The launches to come, one case each."""
         self._cases, self._whole = list(cases), []
 
-    def lose(self, ground: Ground) -> None:
+    def lose(self, allocated: AllocatedNodes) -> None:
         """A node is gone: what is left is looked at anew."""
-        self.ground, self._nodes, self._told_here = ground, None, {}
+        self.allocated, self._nodes, self._told_here = allocated, None, {}
 
     def of(self, case: AnyCase) -> list[PreflightCheck]:
         """All checks that concern a launch of this case; the first call does what is done once."""
         if not self._whole:
             quiet, self.idle = machine.idle_traffic()
             self._whole = [machine.disk(self.results, self._cases), quiet]
-        expected = [other for other in self._cases if fits(other, self.ground)]
+        expected = [other for other in self._cases if fits(other, self.allocated)]
         told = self._told(groups([*expected, case])[case.launcher, case.fabric, case.interface])
         own = self._machine(case)
         if isinstance(told, PreflightCheck):
@@ -66,34 +66,34 @@ class Preflight:
 
     def _machine(self, case: AnyCase) -> list[PreflightCheck]:
         """Memory and cores, of this machine or of the nodes that the case takes."""
-        site = site_of(case, self.ground)
-        return [machine.memory(case, site), machine.cores(case, site)]
+        placement = placement_for(case, self.allocated)
+        return [machine.memory(case, placement), machine.cores(case, placement)]
 
     def _look_at_nodes(self, case: AnyCase) -> list[PreflightCheck]:
         """The sniff test of the nodes of which the case takes some, once."""
-        if self.ground is None or site_of(case, self.ground) is None:
+        if self.allocated is None or placement_for(case, self.allocated) is None:
             return []
         if self._nodes is None:
-            found = sniffed(self.ground, self.results, self.staging)
+            found = sniffed(self.allocated, self.results, self.staging)
             self._nodes, self.sniff = (found, None) if isinstance(found, PreflightCheck) else (check(found), found)
             self.say(f"nodes: {self._nodes.message}" + (f"; {self._nodes.advice}" if self._nodes.advice else ""))
         return [self._nodes]
 
-    def _told(self, group: Group) -> Told | PreflightCheck:
+    def _told(self, group: Group) -> RankAnswers | PreflightCheck:
         if group not in self._told_here:
-            at, told = _known.get((group, self._ground()), (-VALID_S, {}))
+            at, told = _known.get((group, self._node_names()), (-VALID_S, {}))
             self._told_here[group] = told if told and time.monotonic() - at < VALID_S else self._ask(group)
         return self._told_here[group]
 
-    def _ask(self, group: Group) -> Told | PreflightCheck:
-        answer = ask(group, self.staging, self.ground)
+    def _ask(self, group: Group) -> RankAnswers | PreflightCheck:
+        answer = ask(group, self.staging, self.allocated)
         if not isinstance(answer, PreflightCheck) and failed(judge(answer)) is None:
-            _known[group, self._ground()] = time.monotonic(), answer
+            _known[group, self._node_names()] = time.monotonic(), answer
         return answer
 
-    def _ground(self) -> tuple[str, ...]:
+    def _node_names(self) -> tuple[str, ...]:
         """Names of the nodes."""
-        return tuple(node.name for node in self.ground.nodes) if self.ground else ()
+        return tuple(node.name for node in self.allocated.nodes) if self.allocated else ()
 
 
 def failed(checks: Sequence[PreflightCheck]) -> PreflightCheck | None:

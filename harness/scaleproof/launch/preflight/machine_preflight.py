@@ -11,7 +11,7 @@ from pathlib import Path
 from scaleproof.core.counters import read_counters, sent
 from scaleproof.core.record_schema import PreflightCheck
 from scaleproof.core.recorder import EVENT_DTYPE, GROW
-from scaleproof.launch.nodes.allocated_nodes import Site
+from scaleproof.launch.nodes.allocated_nodes import NodePlacement
 from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.record.cgroups import memory_left
 from scaleproof.record.host import available_mib, memory_mib, usable_cores
@@ -42,12 +42,12 @@ def disk(results: Path, cases: Sequence[AnyCase]) -> PreflightCheck:
     return checked("disk", free >= needed, message, "" if free >= needed else advice)
 
 
-def memory(case: AnyCase, site: Site | None = None) -> PreflightCheck:
+def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
     """The estimate of one launch against what the machine has (fails) and what is free (warns). On several nodes the
     part of the fullest one, as if it were this machine, which is one of them or like them."""
     needed, left = estimate(case, {}).nbytes, memory_left()
-    if site is not None:
-        needed = needed * max(map(len, site.ranks)) // case.ranks
+    if placement is not None:
+        needed = needed * max(map(len, placement.ranks)) // case.ranks
     everything, free = memory_mib() << 20, available_mib() << 20
     if left is not None:
         everything, free = min(everything, left), min(free, left)
@@ -61,14 +61,14 @@ def memory(case: AnyCase, site: Site | None = None) -> PreflightCheck:
     )
 
 
-def cores(case: AnyCase, site: Site | None = None) -> PreflightCheck:
+def cores(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
     """Ranks times threads against the cores that may be used; more warns, and bars every claim about scaling."""
     if sleeps(case):
         message = f"{case.ranks} ranks that sleep in place of computing on {usable_cores():g} cores; how idle these are is looked at meanwhile"
         return checked("oversubscribed", True, message)
-    if site is not None:
-        crowded = site.oversubscribed(case.threads_per_rank)
-        message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {len(site.nodes)} nodes with {site.cores} cores in all"
+    if placement is not None:
+        crowded = placement.oversubscribed(case.threads_per_rank)
+        message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {len(placement.nodes)} nodes with {placement.cores} cores in all"
         return checked(
             "oversubscribed",
             True,

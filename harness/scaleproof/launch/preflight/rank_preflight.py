@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scaleproof.core.launch_spec import PREFLIGHT, Orders
+from scaleproof.core.launch_spec import PREFLIGHT, LaunchSpec
 from scaleproof.core.record_schema import PreflightCheck
 from scaleproof.launch.finish.failure_advice import ADVICE
-from scaleproof.launch.nodes.allocated_nodes import Ground, Site, site_of, stands
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, NodePlacement, node_fields, placement_for
 from scaleproof.launch.preflight.machine_preflight import checked
 from scaleproof.launch.start.execute import execute, launch_environment, new_watch, prepare
-from scaleproof.launch.start.on_guests import launcher_of
-from scaleproof.launch.watch.ranks import Sign
+from scaleproof.launch.start.on_guests import launcher_for
+from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.paths import PACKAGE
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, parse_case
@@ -32,7 +32,7 @@ RANK_S = 1.0
 SLOW = 0.75
 """Share of the median core's speed below which a rank's core is called slow."""
 _PROGRAMS = PACKAGE / "rank"
-Told = Mapping[int, Mapping[str, Any]]
+RankAnswers = Mapping[int, Mapping[str, Any]]
 """Rank to what rank/preflight.py left, with the comparison of clocks as `clock`."""
 
 
@@ -70,7 +70,7 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
     return found
 
 
-def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | PreflightCheck:
+def ask(group: Group, staging: Path, allocated: AllocatedNodes | None = None) -> RankAnswers | PreflightCheck:
     """Start the ranks and let them look; a failed check when they did not come back."""
     values = {
         "program": "own",
@@ -91,7 +91,7 @@ def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | Pre
         }
     )
     deadline_s = DEADLINE_S[group.guest if group.fabric == "guests" else "host"] + RANK_S * group.ranks
-    facts = facts_of(case, _PROGRAMS, deadline_s, staging, site_of(case, ground))
+    facts = facts_of(case, _PROGRAMS, deadline_s, staging, placement_for(case, allocated))
     if isinstance(facts, Sign):
         return not_back(facts, "ranks", f"{group.words}: ")
     return {
@@ -101,12 +101,12 @@ def ask(group: Group, staging: Path, ground: Ground | None = None) -> Told | Pre
 
 
 def facts_of(
-    case: AnyCase, programs: Path, deadline_s: float, staging: Path, site: Site | None
+    case: AnyCase, programs: Path, deadline_s: float, staging: Path, placement: NodePlacement | None
 ) -> dict[int, dict[str, Any]] | Sign:
     """Start the ranks of one of our own programs as those of a launch; what they left in their facts, or what went
     wrong. Nothing is recorded."""
-    address = site.addresses[0] if site else registry.load("fabric", case.fabric)(case.interface).address()
-    orders = Orders(
+    address = placement.addresses[0] if placement else registry.load("fabric", case.fabric)(case.interface).address()
+    launch_spec = LaunchSpec(
         launch=secrets.token_hex(8),
         case=case.model_dump(mode="json"),
         case_id=case.case_id,
@@ -117,14 +117,14 @@ def facts_of(
         address=address,
         deadline_s=deadline_s,
         programs=str(programs),
-        **stands(site),
+        **node_fields(placement),
     )
-    folder = staging / orders.launch
+    folder = staging / launch_spec.launch
     try:
-        prepare(folder, orders)
-        launcher = launcher_of(case.fabric, case.launcher, site)
-        watch = new_watch(folder, orders)
-        ended = execute(folder, orders, launcher, launch_environment(orders, launcher, folder), watch)
+        prepare(folder, launch_spec)
+        launcher = launcher_for(case.fabric, case.launcher, placement)
+        watch = new_watch(folder, launch_spec)
+        ended = execute(folder, launch_spec, launcher, launch_environment(launch_spec, launcher, folder), watch)
         watch.board.close()
         return ended.cause or {rank: report["facts"] for rank, report in sorted(watch.reports.items())}
     finally:
@@ -139,12 +139,12 @@ def not_back(sign: Sign, code: str, words: str, passed: bool | None = False) -> 
     return checked(code, passed, f"{words}{sign.code}: {sign.message}", ADVICE.get(sign.code, "read the message"))
 
 
-def judge(told: Told) -> list[PreflightCheck]:
+def judge(told: RankAnswers) -> list[PreflightCheck]:
     """Names, ports, pairs, clocks, speed."""
     return [names(told), ports(told), pairs(told), clocks(told), speed(told)]
 
 
-def names(told: Told) -> PreflightCheck:
+def names(told: RankAnswers) -> PreflightCheck:
     """`localhost` must resolve. A host name that does not is a warning: every transport here is told its address, but a
     library that is not cannot start."""
     unresolved = {rank: answer["unresolved"] for rank, answer in told.items() if answer["unresolved"]}
@@ -163,7 +163,7 @@ def names(told: Told) -> PreflightCheck:
     return checked("names", True, f"localhost resolves, and the host's own name to {', '.join(own)}")
 
 
-def ports(told: Told) -> PreflightCheck:
+def ports(told: RankAnswers) -> PreflightCheck:
     """Every rank got the listening ports that a transport may want."""
     few = next(((rank, found) for rank, found in told.items() if found["port_error"]), None)
     if few is not None:
@@ -179,7 +179,7 @@ def ports(told: Told) -> PreflightCheck:
     )
 
 
-def pairs(told: Told) -> PreflightCheck:
+def pairs(told: RankAnswers) -> PreflightCheck:
     """Every pair connected on the requested interface's address."""
     lost = [(rank, int(peer), why) for rank, found in told.items() for peer, why in found["unreachable"].items()]
     if lost:
@@ -196,7 +196,7 @@ def pairs(told: Told) -> PreflightCheck:
     )
 
 
-def clocks(told: Told) -> PreflightCheck:
+def clocks(told: RankAnswers) -> PreflightCheck:
     """Ranks of one machine share a monotonic clock: their readings may not differ by more than the way between them.
     Other machines' offsets are measured."""
     home = told[min(told)]["host"] if told else ""
@@ -227,7 +227,7 @@ def clocks(told: Told) -> PreflightCheck:
     return checked("clock", True, f"one monotonic clock for {max(len(readings), 1)} ranks")
 
 
-def speed(told: Told) -> PreflightCheck:
+def speed(told: RankAnswers) -> PreflightCheck:
     """The sniff test: one core of each rank multiplies matrices; the slowest is named."""
     found = {rank: float(answer["gflops"]) for rank, answer in told.items() if answer["gflops"] is not None}
     if not found:

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 
 from scaleproof.core.atomic_write import write_form
 from scaleproof.core.record_schema import PreflightCheck, Sniff, Sniffed, SniffedNode
-from scaleproof.launch.nodes.allocated_nodes import Ground, Site, site_of
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, NodePlacement, placement_for
 from scaleproof.launch.preflight.machine_preflight import checked
 from scaleproof.launch.preflight.rank_preflight import facts_of, not_back
 from scaleproof.launch.preflight.slow_nodes import CODE
-from scaleproof.launch.watch.ranks import Sign
+from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.paths import PACKAGE
 from scaleproof.spec.case import AnyCase, parse_case
 from scaleproof.stats.intervals import median, median_interval
@@ -30,21 +30,21 @@ BASE_S, NODE_S = 60.0, 6.0
 """How long the test may take, and what each node may add, where all are one machine and take turns."""
 
 
-def sniffed(ground: Ground, results: Path, staging: Path) -> Sniff | PreflightCheck:
+def sniffed(allocated: AllocatedNodes, results: Path, staging: Path) -> Sniff | PreflightCheck:
     """Figures of all nodes that are left, kept ones where they are young enough; a check that says why there are none."""
-    site = site_of(one_rank_each(len(ground.nodes) - len(ground.lost)), ground)
-    if site is None:
+    placement = placement_for(one_rank_each(len(allocated.nodes) - len(allocated.lost)), allocated)
+    if placement is None:
         return checked(CODE, None, "the nodes were not looked at: one rank does not fit on each of them")
-    job = ground.allocation.job.id if ground.allocation.job else ""
-    names = [node.name for node in site.nodes]
-    path = kept_at(results, ground.allocation.cluster, job, names)
+    job = allocated.allocation.job.id if allocated.allocation.job else ""
+    names = [node.name for node in placement.nodes]
+    path = kept_at(results, allocated.allocation.cluster, job, names)
     if (known := young(path)) is not None:
         return known
-    found = measured(one_rank_each(len(names)), names, staging, site)
+    found = measured(one_rank_each(len(names)), names, staging, placement)
     if isinstance(found, Sign):
         return not_back(found, CODE, "the nodes were not looked at: ", None)
     sniff = Sniff(
-        cluster=ground.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found
+        cluster=allocated.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found
     )
     write_form(path, sniff)
     return sniff
@@ -69,9 +69,11 @@ def kept_at(results: Path, cluster: str, job: str, names: Sequence[str]) -> Path
     return results / FOLDER / f"{key}.json"
 
 
-def measured(case: AnyCase, names: Sequence[str], staging: Path, site: Site | None = None) -> list[SniffedNode] | Sign:
+def measured(
+    case: AnyCase, names: Sequence[str], staging: Path, placement: NodePlacement | None = None
+) -> list[SniffedNode] | Sign:
     """Start a rank on each of the named nodes and have them measure; what went wrong where they did not come back."""
-    facts = facts_of(case, PROGRAMS, BASE_S + NODE_S * len(names), staging, site)
+    facts = facts_of(case, PROGRAMS, BASE_S + NODE_S * len(names), staging, placement)
     return (
         facts if isinstance(facts, Sign) else [_node(names, rank, facts[rank]["sniff"]) for rank in range(len(names))]
     )

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from scaleproof.core.atomic_write import read_json
 from scaleproof.core.board import Board
-from scaleproof.core.launch_spec import ENVIRONMENT, Orders
+from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 from scaleproof.core.record_schema import Stall
-from scaleproof.launch.launchers.base import Launcher, scratch
+from scaleproof.launch.launchers.launcher_contract import Launcher, scratch
 from scaleproof.launch.nodes.coordinator import LEFT
 from scaleproof.launch.teardown import clean, end_processes, reap_session
+from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause, signal_name
 from scaleproof.launch.watch.flight_recorder import Seen, Silence, first_silent, look, look_again, sentence, stall_of
 from scaleproof.launch.watch.rank_processes import Here, OnNodes
-from scaleproof.launch.watch.ranks import Sign, Watch, root_cause, signal_name
 from scaleproof.paths import IMPORT_ROOT
 from scaleproof.record.environment import PADDING
 
@@ -48,7 +48,7 @@ THREAD_VARIABLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class LaunchEnd:
     """How a launch ended: the failed rank's sign (None: well), what its processes left behind, how long it took, and
     what all ranks did when it failed."""
 
@@ -58,20 +58,20 @@ class Ended:
     stall: Stall | None = None
 
 
-def launch_environment(orders: Orders, launcher: Launcher, folder: Path) -> dict[str, str]:
+def launch_environment(launch_spec: LaunchSpec, launcher: Launcher, folder: Path) -> dict[str, str]:
     """Variables of every process of the launch."""
-    threads = {name: str(orders.case["threads_per_rank"]) for name in THREAD_VARIABLES}
+    threads = {name: str(launch_spec.case["threads_per_rank"]) for name in THREAD_VARIABLES}
     paths = [str(IMPORT_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {
-        ENVIRONMENT: orders.launch,
-        "PYTHONHASHSEED": str(orders.seed % 2**32),
+        ENVIRONMENT: launch_spec.launch,
+        "PYTHONHASHSEED": str(launch_spec.seed % 2**32),
         "PYTHONPATH": os.pathsep.join(paths),
-        PADDING: padding(orders.seed),
+        PADDING: padding(launch_spec.seed),
     }
     own["TMPDIR"] = str(
-        scratch(orders.launch)
+        scratch(launch_spec.launch)
     )  # a rank ends without the exit handlers that would remove its libraries' files
-    return {**os.environ, **threads, **own, **launcher.environment(folder, orders)}
+    return {**os.environ, **threads, **own, **launcher.environment(folder, launch_spec)}
 
 
 def padding(seed: int) -> str:
@@ -79,18 +79,20 @@ def padding(seed: int) -> str:
     return "x" * random.Random(f"padding/{seed}").randrange(PADDING_MAX)
 
 
-def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[str, str], watch: Watch) -> Ended:
+def execute(
+    folder: Path, launch_spec: LaunchSpec, launcher: Launcher, variables: dict[str, str], watch: Watch
+) -> LaunchEnd:
     """Run the launch to its end. Whatever happens in here, also KeyboardInterrupt, none of its processes survives."""
     started = time.monotonic()
     process: subprocess.Popen[bytes] | None = None
     with (folder / "launcher.log").open("wb") as log:
         try:
-            scratch(orders.launch).mkdir(mode=0o700)
-            command = launcher.command(folder, orders)
+            scratch(launch_spec.launch).mkdir(mode=0o700)
+            command = launcher.command(folder, launch_spec)
             process = subprocess.Popen(
                 command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-            ending = _until_end(watch, process, started + orders.deadline_s, orders.stall_s)
+            ending = _until_end(watch, process, started + launch_spec.deadline_s, launch_spec.stall_s)
             cause = ending.cause
             if cause and any(watch.board.pid(rank) for rank in watch.ranks):
                 stall = stall_of(look_again(watch, ending.seen), cause, ending.silence)
@@ -99,34 +101,36 @@ def execute(folder: Path, orders: Orders, launcher: Launcher, variables: dict[st
             leftovers = (
                 []
                 if cause
-                else _leave(process, LEAVE_NODES_S if orders.nodes or orders.case["fabric"] == "guests" else LEAVE_S)
+                else _leave(
+                    process, LEAVE_NODES_S if launch_spec.nodes or launch_spec.case["fabric"] == "guests" else LEAVE_S
+                )
             )
         finally:
             with _uninterrupted():
-                if orders.nodes and process is not None:
+                if launch_spec.nodes and process is not None:
                     process.terminate()  # the coordinator has the agents end what runs on their nodes
                     _leave(process, LEAVE_NODES_S)
-                end_processes(orders.launch, TERM_S)
+                end_processes(launch_spec.launch, TERM_S)
                 if process is not None:
                     process.kill()
                     process.wait()
                     reap_session(process.pid)
-                left = [*clean(orders.launch), *(read_json(folder / LEFT) or [])]
-    return Ended(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
+                left = [*clean(launch_spec.launch), *(read_json(folder / LEFT) or [])]
+    return LaunchEnd(cause, leftovers or left if cause is None else [], time.monotonic() - started, stall)
 
 
-def prepare(folder: Path, orders: Orders) -> None:
+def prepare(folder: Path, launch_spec: LaunchSpec) -> None:
     """Make the launch's folder; it is private, since it holds the launch's token."""
     folder.mkdir(parents=True, mode=0o700)
     (folder / "rendezvous").mkdir()
-    Board(folder / "board", int(orders.case["ranks"])).close()
-    orders.write(folder)
+    Board(folder / "board", int(launch_spec.case["ranks"])).close()
+    launch_spec.write(folder)
 
 
-def new_watch(folder: Path, orders: Orders) -> Watch:
+def new_watch(folder: Path, launch_spec: LaunchSpec) -> Watch:
     """The watch over a folder that `prepare` made."""
-    ranks, nodes = int(orders.case["ranks"]), orders.nodes or int(orders.case["nodes"])
-    apart = orders.nodes or orders.case["fabric"] == "guests"
+    ranks, nodes = int(launch_spec.case["ranks"]), launch_spec.nodes or int(launch_spec.case["nodes"])
+    apart = launch_spec.nodes or launch_spec.case["fabric"] == "guests"
     processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if apart else Here()
     return Watch(folder, Board(folder / "board", ranks), processes)
 

@@ -17,13 +17,13 @@ from typing import Any
 from scaleproof.core.atomic_write import read_json
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.fabric.guests.guest_plan import REPORT
-from scaleproof.launch.launchers.base import scratch
+from scaleproof.launch.launchers.launcher_contract import scratch
 from scaleproof.launch.teardown import clean
 from scaleproof.paths import IMPORT_ROOT
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """What a command did on nodes: the worst exit code, each node's output, and the coordinator's report (None when it left
     none)."""
 
@@ -40,7 +40,7 @@ def run_on_nodes(
     coordinator: Callable[[Path], list[str]],
     timeout_s: float,
     keep: Path | None,
-) -> Ran:
+) -> CommandResult:
     """`prepare` writes the plan into the folder that nodes share (`keep`, else a temporary one), `coordinator` is the
     command that runs it. Exit code 124: out of time."""
     launch = secrets.token_hex(8)
@@ -55,7 +55,7 @@ def run_on_nodes(
             "PYTHONPATH": os.pathsep.join(paths),
             "SCALEPROOF_SHARED": str(folder),
         }
-        tied = [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *coordinator(folder)]
+        tied = [sys.executable, "-m", "scaleproof.rank.process_lifetime", str(os.getpid()), *coordinator(folder)]
         return _ran(folder, nodes, *_run(tied, {**os.environ, **own}, timeout_s))
     finally:
         clean(launch)
@@ -88,14 +88,14 @@ def _run(command: list[str], variables: dict[str, str], timeout_s: float) -> tup
         return code, log.read().decode(errors="replace")
 
 
-def _ran(folder: Path, nodes: int, code: int, log: str) -> Ran:
+def _ran(folder: Path, nodes: int, code: int, log: str) -> CommandResult:
     outputs = [_text(folder / f"node-{node}.out") for node in range(nodes)]
     consoles = [
         f"console of node {node}:\n{said}"
         for node in range(nodes)
         if (said := _text(folder / f"node-{node}.console").strip())
     ]
-    return Ran(code, outputs, read_json(folder / REPORT), "\n".join([log, *consoles]))
+    return CommandResult(code, outputs, read_json(folder / REPORT), "\n".join([log, *consoles]))
 
 
 def _text(path: Path) -> str:

@@ -8,54 +8,60 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.guests.guest_plan import GuestPlan
 from scaleproof.fabric.guests.guests import coordinator_command
-from scaleproof.launch.launchers.base import Launcher, ranks_of
-from scaleproof.launch.nodes.allocated_nodes import Site
-from scaleproof.launch.nodes.start_on_nodes import OverNodes
-from scaleproof.launch.start.node_command import Ran, one_per_node, run_on_nodes
-from scaleproof.launch.start.on_namespaces import InNamespaces
+from scaleproof.launch.launchers.launcher_contract import Launcher, ranks_of
+from scaleproof.launch.nodes.allocated_nodes import NodePlacement
+from scaleproof.launch.nodes.start_on_nodes import NodesLauncher
+from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
+from scaleproof.launch.start.on_namespaces import NamespacesLauncher
 from scaleproof.spec import registry
 
 
-def launcher_of(fabric: str, launcher: str, site: Site | None = None) -> Launcher:
-    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a site the coordinator, which starts
+def launcher_for(fabric: str, launcher: str, placement: NodePlacement | None = None) -> Launcher:
+    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a placement the coordinator, which starts
     them on every node."""
-    if site is not None:
-        return OverNodes(site, launcher)
-    on_nodes: dict[str, Launcher] = {"guests": InGuests(), "netns": InNamespaces(launcher)}
+    if placement is not None:
+        return NodesLauncher(placement, launcher)
+    on_nodes: dict[str, Launcher] = {"guests": GuestsLauncher(), "netns": NamespacesLauncher(launcher)}
     started: Launcher = on_nodes[fabric] if fabric in on_nodes else registry.load("launcher", launcher)()
     return started
 
 
-class InGuests:
+class GuestsLauncher:
     """One coordinator, which boots the nodes and starts a parent in each."""
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """Writes guests.json; the coordinator's life hangs on the supervisor's."""
-        nodes, ranks = int(orders.case.get("nodes", 1)), int(orders.case["ranks"])
+        nodes, ranks = int(launch_spec.case.get("nodes", 1)), int(launch_spec.case["ranks"])
         mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
-        parent = [sys.executable, "-m", "scaleproof.rank.parent", str(folder), "--ranks"]
+        parent = [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--ranks"]
         GuestPlan(
             nodes=nodes,
             commands=[[*parent, *map(str, some)] for some in mine],
             ranks=mine,
-            kind=str(orders.case.get("guest", "uml")),
-            link_mbit=orders.case.get("link_mbit"),
-            link_delay_ms=float(orders.case.get("link_delay_ms") or 0),
-            capture=orders.case.get("tracing") == "full",
+            kind=str(launch_spec.case.get("guest", "uml")),
+            link_mbit=launch_spec.case.get("link_mbit"),
+            link_delay_ms=float(launch_spec.case.get("link_delay_ms") or 0),
+            capture=launch_spec.case.get("tracing") == "full",
         ).write(folder)
-        return [sys.executable, "-m", "scaleproof.rank.tie", str(os.getpid()), *coordinator_command(folder)]
+        return [
+            sys.executable,
+            "-m",
+            "scaleproof.rank.process_lifetime",
+            str(os.getpid()),
+            *coordinator_command(folder),
+        ]
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Nothing of its own."""
         return {}
 
 
 def run_in_guests(
     command: Sequence[str] | Sequence[Sequence[str]], *, timeout_s: float = 120.0, keep: Path | None = None, **plan: Any
-) -> Ran:
+) -> CommandResult:
     """Run a command in every node of a network of guests (or one command per node), in this working directory with this
     environment.
 

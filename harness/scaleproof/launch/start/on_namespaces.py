@@ -8,31 +8,31 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.netns.netns import COORDINATOR, coordinator_command
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.topology import emulated_network
 from scaleproof.launch.launchers import mpich, mpirun
-from scaleproof.launch.launchers.base import Launcher, ranks_of
-from scaleproof.launch.start.node_command import Ran, one_per_node, run_on_nodes
+from scaleproof.launch.launchers.launcher_contract import Launcher, ranks_of
+from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
-class InNamespaces:
+class NamespacesLauncher:
     """One coordinator, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun`
     and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """Writes namespaces.json; the coordinator's life hangs on the supervisor's."""
-        case = parse_case(orders.case)
+        case = parse_case(launch_spec.case)
         cluster = slowed(cluster_of(case), case.dilation, case.shrink)
         ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]
-        commands, module = list[list[str]](), "scaleproof.rank.nodes"
+        commands, module = list[list[str]](), "scaleproof.rank.fork_in_namespaces"
         if self.launcher != "local":
             hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
             commands, module = (
@@ -45,15 +45,15 @@ class InNamespaces:
         return [
             sys.executable,
             "-m",
-            "scaleproof.rank.tie",
+            "scaleproof.rank.process_lifetime",
             str(os.getpid()),
             *coordinator_command(folder, module),
         ]
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """That of the launcher inside."""
         inner: Launcher = registry.load("launcher", self.launcher)()
-        return inner.environment(folder, orders)
+        return inner.environment(folder, launch_spec)
 
 
 def _started(launcher: str, hosts: dict[str, int], interface: str, folder: Path) -> list[str]:
@@ -70,7 +70,7 @@ def run_in_namespaces(
     cores: float | None = None,
     timeout_s: float = 120.0,
     keep: Path | None = None,
-) -> Ran:
+) -> CommandResult:
     """Run a command in every node of a cluster (or one command per node), in this working directory with this
     environment.
 

@@ -37,12 +37,12 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
         return obstacle_of(why, "see docs/replay.md")
 
 
-def patience_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
+def stall_limit_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
     """`stall_s`, and twice a whole step where compute is slept: a rank that sleeps moves no more than one that hangs."""
     return stall_s if profile is None else max(stall_s, 2 * profile.step_s * case.dilation)
 
 
-def hand_over(profile: Profile, folder: Path) -> None:
+def write_profile(profile: Profile, folder: Path) -> None:
     """To the ranks, through the launch's folder; compose keeps the file in the record."""
     (folder / FILE).write_text(profile.model_dump_json())
 

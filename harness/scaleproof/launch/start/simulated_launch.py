@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scaleproof.core.launch_spec import Orders
+from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.record_schema import Record
 from scaleproof.launch.finish.compose_record import Surroundings, command
 from scaleproof.launch.obstacle import Obstacle, obstacle_of
@@ -24,7 +24,7 @@ FABRIC = "simulated"
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Predicted:
     """Samples in the record's form, and what they follow from."""
 
     samples: pa.Table
@@ -37,11 +37,11 @@ class Simulator(Protocol):
     def inputs(self, case: AnyCase) -> str:
         """Digest of all that the case's prediction follows from besides the code."""
 
-    def foretell(self, launch: PlannedLaunch) -> Foretold:
+    def predict(self, launch: PlannedLaunch) -> Predicted:
         """The prediction of one planned launch."""
 
 
-def unforeseen(launch: PlannedLaunch, simulator: Simulator | None) -> Obstacle | None:
+def not_predictable(launch: PlannedLaunch, simulator: Simulator | None) -> Obstacle | None:
     """Why the launch cannot be predicted here, and what to do."""
     if simulator is None:
         return Obstacle("nothing here simulates", "use `scaleproof run`")
@@ -54,7 +54,7 @@ def unforeseen(launch: PlannedLaunch, simulator: Simulator | None) -> Obstacle |
 
 def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -> bool:
     """Whether there is a record of this launch by this code from the same costs, profile and cluster."""
-    if unforeseen(launch, simulator) is not None or simulator is None:
+    if not_predictable(launch, simulator) is not None or simulator is None:
         return False
     wanted = simulator.inputs(launch.case)
     version = (launch.plan_index, "ok", code_digest(FABRIC), machine_id())
@@ -65,19 +65,19 @@ def finished(launch: PlannedLaunch, simulator: Simulator | None, store: Store) -
     )
 
 
-def foretold(
-    launch: PlannedLaunch, orders: Orders, simulator: Simulator, around: Surroundings
+def predicted_record(
+    launch: PlannedLaunch, launch_spec: LaunchSpec, simulator: Simulator, around: Surroundings
 ) -> tuple[Record, pa.Table]:
     """The record of a prediction, with its samples."""
     started, case = time.monotonic(), launch.case
-    found = simulator.foretell(launch)
+    found = simulator.predict(launch)
     record = Record(
-        launch=orders.launch,
-        case_id=orders.case_id,
+        launch=launch_spec.launch,
+        case_id=launch_spec.case_id,
         case=case,
-        size=orders.size,
-        plan_index=orders.plan_index,
-        seed=orders.seed,
+        size=launch_spec.size,
+        plan_index=launch_spec.plan_index,
+        seed=launch_spec.seed,
         evidence="simulated",
         oversubscribed=False,
         status="ok",
@@ -91,6 +91,6 @@ def foretold(
         transport={"prediction": found.facts},
         started_at=around.started_at,
         wall_s=round(time.monotonic() - started, 4),
-        command=command(case, orders),
+        command=command(case, launch_spec),
     )
     return record, found.samples

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from scaleproof.core.board import Line
 from scaleproof.core.record_schema import RankDoing, SilenceReason, Stall
-from scaleproof.launch.watch.ranks import BLAMES_OTHERS, Sign, Watch
+from scaleproof.launch.watch.failure_signs import BLAMES_OTHERS, Sign, Watch
 from scaleproof.launch.watch.stacks import NO_STACK, Stack, read_stacks, traceback_in
 
 ENDED = Stack(missing="the process had ended")

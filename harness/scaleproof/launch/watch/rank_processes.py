@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scaleproof.core.atomic_write import read_json
-from scaleproof.rank.mirror import STACKS, processes_file
+from scaleproof.rank.status_publisher import STACKS, processes_file
 from scaleproof.record.process import disk_bytes, family_s, process_state
 
 
 class Processes(Protocol):
-    """Asked by rank, since a number of a process means nothing outside its kernel."""
+    """Requested by rank, since a number of a process means nothing outside its kernel."""
 
     def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
         """Letter of its state, and processor time in s, that of its polling threads left out; ('', 0) when it is gone
@@ -51,7 +51,7 @@ class Here:
 
 
 class OnNodes:
-    """Processes of guests: the parent on each node writes what it sees (rank/mirror.py)."""
+    """Processes of guests: the parent on each node writes what it sees (rank/status_publisher.py)."""
 
     def __init__(self, folder: Path, places: Sequence[int]) -> None:
         self.folder, self.places = folder, places

@@ -1,4 +1,4 @@
-"""Ties a process's life to its creator's. `python -m scaleproof.rank.tie CREATOR COMMAND...` does so for a program that
+"""Ties a process's life to its creator's. `python -m scaleproof.rank.process_lifetime CREATOR COMMAND...` does so for a program that
 is not ours."""
 
 from __future__ import annotations

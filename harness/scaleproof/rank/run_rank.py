@@ -20,11 +20,11 @@ from typing import Any
 from scaleproof.core import location
 from scaleproof.core.board import Board
 from scaleproof.core.context import RankContext
-from scaleproof.core.launch_spec import PREFLIGHT, Orders
+from scaleproof.core.launch_spec import PREFLIGHT, LaunchSpec
 from scaleproof.core.recorder import Recorder
 from scaleproof.core.rendezvous import Rendezvous
-from scaleproof.rank.clock import compared
-from scaleproof.rank.facts import open_sockets, rank_facts
+from scaleproof.rank.clock_offsets import compared
+from scaleproof.rank.process_facts import open_sockets, rank_facts
 from scaleproof.spec import registry
 
 BEAT_S = 0.2
@@ -39,7 +39,7 @@ class RankFailure:
     peer: int = -1
 
 
-def run_rank(folder: Path, rank: int, orders: Orders) -> int:
+def run_rank(folder: Path, rank: int, launch_spec: LaunchSpec) -> int:
     """Run the case's program and write rank-R.json; returns the exit code (0: the program ended and every check
     passed)."""
     _redirect(folder / f"rank-{rank}.log")
@@ -47,11 +47,11 @@ def run_rank(folder: Path, rank: int, orders: Orders) -> int:
     context: RankContext | None = None
     failure: RankFailure | None = None
     try:
-        board = Board(location.mapped(folder) / "board", int(orders.case["ranks"]))
+        board = Board(location.mapped(folder) / "board", int(launch_spec.case["ranks"]))
         _start_heartbeat(board, rank)
-        context = _context(folder, rank, orders, board)
+        context = _context(folder, rank, launch_spec, board)
         # A preflight finds out first whether ranks reach each other at all.
-        with compared(context) if orders.size != PREFLIGHT else nullcontext():
+        with compared(context) if launch_spec.size != PREFLIGHT else nullcontext():
             context.held_sockets = open_sockets()
             registry.load("program", context.case.program)(context)
         failure = _failed_check(context)
@@ -84,17 +84,17 @@ def failure_of(error: BaseException) -> RankFailure:
     )
 
 
-def _context(folder: Path, rank: int, orders: Orders, board: Board) -> RankContext:
+def _context(folder: Path, rank: int, launch_spec: LaunchSpec, board: Board) -> RankContext:
     return RankContext(
-        case=orders.case_here(),
+        case=launch_spec.case_of_ranks(),
         rank=rank,
         world_size=board.world_size,
-        launch_id=orders.launch,
-        token=orders.token,
-        seed=orders.seed,
+        launch_id=launch_spec.launch,
+        token=launch_spec.token,
+        seed=launch_spec.seed,
         folder=folder,
-        address=location.address(orders.address),
-        programs=orders.programs,
+        address=location.address(launch_spec.address),
+        programs=launch_spec.programs,
         rendezvous=Rendezvous(folder / "rendezvous"),
         recorder=Recorder(location.mapped(folder) / f"rank-{rank}.events"),
         board=board,

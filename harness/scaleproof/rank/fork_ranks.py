@@ -1,4 +1,4 @@
-"""`python -m scaleproof.rank.parent FOLDER`: imports what the case needs once, forks the ranks, tells how each ended."""
+"""`python -m scaleproof.rank.fork_ranks FOLDER`: imports what the case needs once, forks the ranks, tells how each ended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from scaleproof.core import location
-from scaleproof.core.launch_spec import Orders, read_orders
+from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
 from scaleproof.programs.own import preload_entry
-from scaleproof.rank.main import run_rank
-from scaleproof.rank.mirror import Mirror
-from scaleproof.rank.tie import die_with_creator
+from scaleproof.rank.process_lifetime import die_with_creator
+from scaleproof.rank.run_rank import run_rank
+from scaleproof.rank.status_publisher import StatusPublisher
 from scaleproof.spec import registry
 
 _FRAMEWORKS = ("torch", "tensorflow")
@@ -37,10 +37,10 @@ def preload(case: dict[str, Any], programs: str = "") -> None:
         preload_entry(Path(programs), case["entry"])
 
 
-def import_for(orders: Orders) -> None:
+def import_for(launch_spec: LaunchSpec) -> None:
     """`preload`, so that ranks share what it took."""
     gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
-    preload(orders.case, orders.programs)
+    preload(launch_spec.case, launch_spec.programs)
     gc.freeze()  # what was imported stays shared between the ranks
     gc.enable()
 
@@ -80,7 +80,7 @@ def _topology(core: int, name: str) -> int:
         return 0
 
 
-def fork_rank(folder: Path, rank: int, orders: Orders, cores: Sequence[int] = ()) -> int:
+def fork_rank(folder: Path, rank: int, launch_spec: LaunchSpec, cores: Sequence[int] = ()) -> int:
     """Start one rank, on some cores only where they are given; returns its pid. The child never returns."""
     creator = os.getpid()
     pid = os.fork()
@@ -92,12 +92,12 @@ def fork_rank(folder: Path, rank: int, orders: Orders, cores: Sequence[int] = ()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if cores:
             os.sched_setaffinity(0, cores)
-        code = run_rank(folder, rank, orders)
+        code = run_rank(folder, rank, launch_spec)
     finally:
         os._exit(code)
 
 
-def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> int:
+def reap(folder: Path, ranks: dict[int, int], publisher: StatusPublisher | None = None) -> int:
     """Write exit-R.json as each rank ends; returns 0 when all ended with 0."""
     worst = 0
     while ranks:
@@ -105,8 +105,8 @@ def reap(folder: Path, ranks: dict[int, int], mirror: Mirror | None = None) -> i
         if ended is None or ended.si_pid not in ranks:
             continue
         at, rank = time.monotonic_ns() + location.to_supervisor_ns(), ranks.pop(ended.si_pid)
-        if mirror is not None:
-            mirror.deliver(rank)
+        if publisher is not None:
+            publisher.deliver(rank)
         exited = ended.si_code == os.CLD_EXITED
         end = {
             "pid": ended.si_pid,
@@ -136,18 +136,18 @@ def main() -> int:
     die_with_creator(given.creator)
     # A launcher that tears its job down must not end this process before it has told how the rank ended.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    orders = read_orders(given.folder)
-    import_for(orders)
-    mine = list(given.ranks or range(int(orders.case["ranks"])))
+    launch_spec = read_launch_spec(given.folder)
+    import_for(launch_spec)
+    mine = list(given.ranks or range(int(launch_spec.case["ranks"])))
     cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if given.bind else [[] for _ in mine]
     if given.rank_from:
         own = int(os.environ[given.rank_from])
         mine, cores = [mine[own]], [cores[own]]
-    mirror = Mirror(given.folder, int(orders.case["ranks"])) if location.has_own_kernel() else None
-    ranks = {fork_rank(given.folder, rank, orders, some): rank for rank, some in zip(mine, cores, strict=True)}
-    if mirror is not None and not given.attended:
-        mirror.start({rank: pid for pid, rank in ranks.items()})
-    return reap(given.folder, ranks, mirror)
+    publisher = StatusPublisher(given.folder, int(launch_spec.case["ranks"])) if location.has_own_kernel() else None
+    ranks = {fork_rank(given.folder, rank, launch_spec, some): rank for rank, some in zip(mine, cores, strict=True)}
+    if publisher is not None and not given.attended:
+        publisher.start({rank: pid for pid, rank in ranks.items()})
+    return reap(given.folder, ranks, publisher)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ Inner = Literal["fork", "mpirun", "torchrun"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NodeOptions:
     """Options as a person or a profile gave them; empty: not given."""
 
     hosts: str = ""
@@ -74,7 +74,7 @@ def options(allocation: Allocation) -> list[str]:
     return [word for option, value in named.items() if value for word in (option, value)]
 
 
-def given(asked: Asked, variables: Mapping[str, str]) -> Allocation | None:
+def given(asked: NodeOptions, variables: Mapping[str, str]) -> Allocation | None:
     """The allocation; None: this machine alone. An option goes before its variable, hosts before Slurm. SpecError for
     what cannot be."""
     launcher = _one_of(asked.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")

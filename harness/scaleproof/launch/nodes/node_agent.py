@@ -1,5 +1,5 @@
-"""`python -m scaleproof.launch.nodes.agent`: on one node of an allocation, answers the roll call, or has the ranks of a
-launch run there.
+"""`python -m scaleproof.launch.nodes.node_agent`: on one node of an allocation, answers node discovery, or runs the
+ranks of a launch.
 
 What it is to do comes as one line of JSON on its input; when that ends, or the connection to the launch's keeper does,
 nobody is left to run ranks for."""
@@ -28,20 +28,20 @@ from scaleproof.core.atomic_write import write_json
 from scaleproof.core.handshake import Refused, prove
 from scaleproof.core.launch_spec import ENVIRONMENT
 from scaleproof.core.location import ADDRESS, CLOCK, NODE
-from scaleproof.launch.launchers.base import node_scratch
+from scaleproof.launch.launchers.launcher_contract import node_scratch
 from scaleproof.launch.nodes import start_ranks
 from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agent_line
-from scaleproof.launch.nodes.discovery import Answer, sees, told
+from scaleproof.launch.nodes.discovery import NodeAnswer, sees, told
 from scaleproof.launch.nodes.file_transfer import FileTransfer
 from scaleproof.launch.nodes.forwarded_variables import kept
-from scaleproof.launch.nodes.remote_command import PLACE, Errands
+from scaleproof.launch.nodes.remote_command import PLACE, RemoteCommands
 from scaleproof.launch.teardown import AGENT, clean_node, owned, sweep
-from scaleproof.rank.mirror import Mirror
-from scaleproof.rank.tie import adopt_orphans
+from scaleproof.rank.process_lifetime import adopt_orphans
+from scaleproof.rank.status_publisher import StatusPublisher
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.host import boot_id
 
-ERRANDS = "errands"
+REMOTE_COMMANDS = "errands"
 LEAVE_S = 2.0
 """After a launch that went well: time for what is left of it to end."""
 
@@ -62,7 +62,7 @@ class Agent:
     port: int = 0
     """Of the first node, on which processes of torchrun meet."""
     variables: dict[str, str] = field(default_factory=dict)
-    errands: Errands | None = None
+    errands: RemoteCommands | None = None
 
     def run(self) -> int:
         """From the connection to the keeper until the launch is over; whatever happens nothing of it stays on this
@@ -81,7 +81,7 @@ class Agent:
             threading.Thread(target=self._listen, args=(link, transfer), name="listen", daemon=True).start()
             self.variables = self._variables(scratch, folder, transfer.clock_offset_ns())
             if self.header["inner"] in start_ranks.BY_FIRST_NODE:
-                self.errands = Errands(link, scratch / ERRANDS)
+                self.errands = RemoteCommands(link, scratch / REMOTE_COMMANDS)
             link.send("ready", port=self._free_port())
             self._wait(link)
             self._work(folder, scratch, link, transfer)
@@ -152,7 +152,7 @@ class Agent:
         os.environ.update(self.variables)  # where MPICH is, and this node's place, stand there
         command = start_ranks.command(self.header, self.number, folder, scratch, self.port)
         if self.header["inner"] != "fork":
-            Mirror(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
+            StatusPublisher(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
         process = None if command is None else subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL)
         transfer.start()
         beaten = 0.0
@@ -199,7 +199,7 @@ class Agent:
             **kept(os.environ),
             **own,
             start_ranks.FOLDER: str(folder),
-            PLACE: str(scratch / ERRANDS),
+            PLACE: str(scratch / REMOTE_COMMANDS),
         }
 
     def _tell_for_ranks(self, folder: Path) -> None:
@@ -239,7 +239,7 @@ def answer(header: dict[str, Any], number: int) -> None:
         if entry.family == socket.AF_INET
     }
     cores = sorted(os.sched_getaffinity(0))
-    found = Answer(
+    found = NodeAnswer(
         header["hosts"][number],
         boot_id(),
         machine_id(),

@@ -31,7 +31,7 @@ def processes_file(folder: Path, node: int) -> Path:
     return folder / f"processes-{node}.json"
 
 
-class Mirror:
+class StatusPublisher:
     """Copies the board's lines of this node's ranks, tells how their processes fare, passes on the wish for stacks, and
     delivers their events."""
 
@@ -46,7 +46,7 @@ class Mirror:
     def start(self, ranks: dict[int, int]) -> None:
         """`ranks`: number to pid. Call after the last fork: a thread starts here."""
         self.ranks = dict(ranks)
-        threading.Thread(target=self._run, name="mirror", daemon=True).start()
+        threading.Thread(target=self._run, name="publisher", daemon=True).start()
 
     def attend(self, ranks: Sequence[int]) -> None:
         """The same for ranks that others start on this node, each known once it is on the board."""

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from scaleproof.core.launch_spec import ENVIRONMENT, Orders
+from scaleproof.core.launch_spec import ENVIRONMENT, LaunchSpec
 
 SHARED = Path("/dev/shm")
 """Where a launch may leave named things; the names carry its id."""
@@ -15,10 +15,10 @@ SHARED = Path("/dev/shm")
 class Launcher(Protocol):
     """Says what to start; the supervisor starts, watches and ends it."""
 
-    def command(self, folder: Path, orders: Orders) -> list[str]:
+    def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """The command that starts all ranks of the launch and ends when they have ended."""
 
-    def environment(self, folder: Path, orders: Orders) -> dict[str, str]:
+    def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Variables on top of those that every launch gets."""
 
 
