@@ -22,8 +22,9 @@ from scaleproof.core.record_schema import Record
 from scaleproof.fabric.guests.guest_plan import LINKS
 from scaleproof.launch.nodes.allocated_nodes import discover_nodes
 from scaleproof.launch.nodes.requested_nodes import NodeOptions, given
+from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
-from scaleproof.launch.supervisor import Outcome, run_plan
+from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import node_name, star
@@ -82,7 +83,7 @@ def small(arm: str, **fields: Any) -> dict[str, Any]:
     return {**base, "sizes": [65536], "iterations": 4, "warmup": 1, "arm": arm, **fields}
 
 
-def _run(results: Path, cases: list[dict[str, Any]]) -> Outcome:
+def _run(results: Path, cases: list[dict[str, Any]]) -> PlanOutcome:
     allocation = given(NodeOptions(), os.environ)
     assert allocation is not None
     return run_plan(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scaleproof.core.record_schema import Record
-from scaleproof.launch.supervisor import Outcome, run_plan
+from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.watch.failure_signs import SILENT_S
 from scaleproof.record.store import Store
 from tests.integration.faulty.faulty_program import fault_of
@@ -29,7 +29,7 @@ TIMES = 20
 
 def run(
     tmp_path: Path, fault: str, cases: list, repetitions: int, deadline_s: float = 30.0
-) -> tuple[Outcome, list[Record], dict[str, float]]:
+) -> tuple[PlanOutcome, list[Record], dict[str, float]]:
     """Run a plan in which one rank of each faulty launch fails; returns its records and the seconds from each fault to
     its record."""
     watch, results = Timekeeper(), tmp_path / "results"

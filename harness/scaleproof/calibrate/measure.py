@@ -15,8 +15,9 @@ from scaleproof.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
 from scaleproof.calibrate.bounds import Bounds
 from scaleproof.calibrate.floors import LAUNCHES, noise_floors
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
+from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.progress import Progress
-from scaleproof.launch.supervisor import Outcome, run_plan
+from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.machine import MachineProfile, read_profile, write_profile
 from scaleproof.record.store import Store
@@ -61,7 +62,7 @@ def calibrate(
     progress: Progress,
     say: Callable[[str], None],
     allocated: AllocatedNodes | None = None,
-) -> tuple[MachineProfile, Outcome]:
+) -> tuple[MachineProfile, PlanOutcome]:
     """Measure and store the profile: of this machine, or of the nodes `allocated` together, of which there are floors
     only. A calibration that was killed goes on; one that ended is made anew. SpecError when another run holds the
     folder."""

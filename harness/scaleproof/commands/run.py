@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from scaleproof.core.record_schema import Failure, Record
     from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
     from scaleproof.launch.obstacle import Obstacle
+    from scaleproof.launch.plan_outcome import PlanOutcome
     from scaleproof.launch.sequential_stopping import Sequential
-    from scaleproof.launch.supervisor import Outcome
     from scaleproof.spec.case import AnyCase
     from scaleproof.spec.plan import PlannedLaunch
     from scaleproof.spec.suite import Suite
 
-NODES_LOST = 75
-"""Exit code, that of a failure that passes (sysexits.h): started again with all nodes, the run goes on where it
-stopped."""
 HELP = "run an experiment, or list its launches with --dry-run"
 EXAMPLE = "scaleproof run das2016 throughput --size smoke --dry-run"
 
@@ -249,8 +246,8 @@ def _run(
     given: argparse.Namespace,
     rule: Sequential | None,
     allocated: AllocatedNodes | None,
-) -> tuple[int, Outcome]:
-    """0 when every launch of the plan has a good record, NODES_LOST where launches wait for nodes, else 1."""
+) -> tuple[int, PlanOutcome]:
+    """The exit code (see PlanOutcome.exit_code) and what became of the plan."""
     from scaleproof.core.launch_spec import STALL_S
     from scaleproof.launch.progress import progress_on_terminal
     from scaleproof.launch.sequential_stopping import fixed_number
@@ -283,5 +280,4 @@ def _run(
     print(f"{title}: {outcome.planned} launches: {counts}", flush=True)
     if outcome.stopped:
         print(outcome.stopped, file=sys.stderr)
-    waits = outcome.taken or (outcome.allocated is not None and outcome.allocated.lost and outcome.stopped)
-    return 0 if outcome.complete else NODES_LOST if waits else 1, outcome
+    return outcome.exit_code, outcome

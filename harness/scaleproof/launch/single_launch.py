@@ -1,0 +1,246 @@
+"""One planned launch, from the question whether it can run here to its record, whatever happens to it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scaleproof.core.counters import read_counters
+from scaleproof.core.launch_spec import STALL_S, LaunchSpec
+from scaleproof.core.record_schema import Failure, PreflightCheck, Record
+from scaleproof.core.recorder import read_events
+from scaleproof.launch.finish.compose_record import Surroundings, compose, not_started, refused
+from scaleproof.launch.nodes.allocated_nodes import (
+    AllocatedNodes,
+    NodePlacement,
+    machine_of,
+    node_fields,
+    placement_for,
+)
+from scaleproof.launch.obstacle import Obstacle
+from scaleproof.launch.preflight.case_preflight import obstacle
+from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
+from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
+from scaleproof.launch.start.on_guests import launcher_for
+from scaleproof.launch.start.replay_profile import described, profile_for, same_profile, stall_limit_s, write_profile
+from scaleproof.launch.start.simulated_launch import FABRIC, Simulator, finished, not_predictable, predicted_record
+from scaleproof.launch.watch.failure_signs import Sign
+from scaleproof.record.difference import keep_difference
+from scaleproof.record.digest import code_digest
+from scaleproof.record.environment import environment, load
+from scaleproof.record.store import Store
+from scaleproof.record.write import samples_table
+from scaleproof.spec import registry
+from scaleproof.workloads.profile import Profile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from scaleproof.spec.case import AnyCase
+    from scaleproof.spec.plan import PlannedLaunch
+
+Refusal = Callable[["AnyCase"], "tuple[str, str] | None"]
+"""Reason and advice where a case is too much for this machine."""
+Verification = Callable[[Record, "pa.Table"], "Failure | None"]
+"""Why a good record and its samples cannot be true."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRules:
+    """What holds for all launches of a plan. `size` of the suite; limits in s; the rest see run_plan."""
+
+    size: str
+    deadline_s: float
+    stall_s: float = STALL_S
+    verify: Verification | None = None
+    simulator: Simulator | None = None
+    refuse: Refusal = lambda case: None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLaunch:
+    """A launch that may start: nothing stands against it."""
+
+    planned: PlannedLaunch
+    launch_spec: LaunchSpec
+    checks: list[PreflightCheck]
+    profile: Profile | None
+    placement: NodePlacement | None
+    evidence: str
+
+
+class SingleLaunch:
+    """Runs launches of one plan, one at a time. `allocated` changes when a node is lost."""
+
+    def __init__(self, store: Store, rules: LaunchRules, preflight: Preflight) -> None:
+        self.store, self.rules, self.preflight = store, rules, preflight
+
+    @property
+    def allocated(self) -> AllocatedNodes | None:
+        """The nodes of the run, as the preflight knows them."""
+        return self.preflight.allocated
+
+    def has_finished(self, planned: PlannedLaunch) -> bool:
+        """Whether there is a good record of this launch by this code, on this machine, with this profile."""
+        if planned.case.fabric == FABRIC:
+            return finished(planned, self.rules.simulator, self.store)
+
+        def counts(record: Record) -> bool:
+            return same_profile(record, self.store.results)
+
+        known = self.store.find(planned.case.case_id, planned.plan_index, code_digest(), self._machine(planned), counts)
+        return known is not None
+
+    def run(self, planned: PlannedLaunch) -> Record:
+        """The record of one launch. KeyboardInterrupt once an interrupted launch is recorded."""
+        simulated = planned.case.fabric == FABRIC
+        hindrance = self._hindrance(planned)
+        if hindrance is not None:
+            return self._not_runnable(planned, hindrance)
+        if simulated:
+            return self._predicted(planned)
+        profile = profile_for(planned.case, self.store.results)
+        if isinstance(profile, Obstacle):
+            return self._not_runnable(planned, profile)
+        checks = self.preflight.of(planned.case)
+        if failed(checks) is not None:
+            return self._refused(planned, checks)
+        placement = placement_for(planned.case, self.allocated)
+        fabric = registry.load("fabric", planned.case.fabric)(planned.case.interface)
+        address = placement.addresses[0] if placement else fabric.address()
+        prepared = PreparedLaunch(
+            planned,
+            self._launch_spec(planned, address, profile, placement),
+            checks,
+            profile,
+            placement,
+            evidence="emulated" if profile else (placement or fabric).evidence,
+        )
+        folder = self.store.staging / prepared.launch_spec.launch
+        try:
+            return self._launch(prepared, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _hindrance(self, planned: PlannedLaunch) -> Obstacle | None:
+        hindrance = obstacle(planned.case, planned.programs, self.allocated) or self.rules.refuse(planned.case)
+        if hindrance is not None:
+            return Obstacle(*hindrance)
+        return not_predictable(planned, self.rules.simulator) if planned.case.fabric == FABRIC else None
+
+    def _launch(self, prepared: PreparedLaunch, folder: Path) -> Record:
+        planned, launch_spec = prepared.planned, prepared.launch_spec
+        prepare(folder, launch_spec)
+        if prepared.profile is not None:
+            write_profile(prepared.profile, folder)
+        launcher = launcher_for(planned.case.fabric, planned.case.launcher, prepared.placement)
+        variables = launch_environment(launch_spec, launcher, folder)
+        watch = new_watch(folder, launch_spec)
+        around = self._surroundings(prepared, variables)
+        interrupted = False
+        try:
+            ended = execute(folder, launch_spec, launcher, variables, watch)
+        except KeyboardInterrupt:
+            ended, interrupted = LaunchEnd(Sign("interrupted", -1, 0, "the user ended the run"), [], 0.0), True
+        around.load["after"], around.counters_after = load(), read_counters()
+        events = {rank: read_events(folder / f"rank-{rank}.events") for rank in watch.ranks}
+        record = compose(planned.case, launch_spec, ended, watch, events, around, prepared.evidence)
+        watch.board.close()
+        samples = samples_table(events)
+        record = self._verified(record, samples)
+        self.store.commit(folder, record, samples)
+        if interrupted or (record.failure is not None and record.failure.code == "interrupted"):
+            raise KeyboardInterrupt
+        return record
+
+    def _surroundings(self, prepared: PreparedLaunch, variables: dict[str, str]) -> Surroundings:
+        """The machine right before the launch."""
+        fixed = environment(variables) | {"difference": keep_difference(self.store.results)}
+        if prepared.profile is not None:
+            fixed |= {"replay": described(prepared.profile)}
+        return Surroundings(
+            fixed,
+            _utc(),
+            {"before": load()},
+            read_counters(),
+            preflight=prepared.checks,
+            sniff=self.preflight.sniff if prepared.placement else None,
+            idle=self.preflight.idle,
+            placement=prepared.placement,
+            machine=self._machine(prepared.planned),
+        )
+
+    def _verified(self, record: Record, samples: pa.Table) -> Record:
+        if self.rules.verify is None or record.status != "ok":
+            return record
+        untrue = self.rules.verify(record, samples)
+        return record if untrue is None else record.model_copy(update={"status": "failed", "failure": untrue})
+
+    def _predicted(self, planned: PlannedLaunch) -> Record:
+        """A launch for which nothing is started."""
+        assert self.rules.simulator is not None
+        launch_spec = self._launch_spec(planned, "")
+        record, samples = predicted_record(
+            planned, launch_spec, self.rules.simulator, Surroundings(environment(dict(os.environ)), _utc())
+        )
+        return self._commit(record, samples)
+
+    def _refused(self, planned: PlannedLaunch, checks: list[PreflightCheck]) -> Record:
+        """A launch that a check before it forbids: recorded as failed, nothing of it starts."""
+        around = Surroundings(environment(dict(os.environ)), _utc(), preflight=checks, machine=self._machine(planned))
+        return self._commit(refused(planned.case, self._launch_spec(planned, ""), around), samples_table({}))
+
+    def _not_runnable(self, planned: PlannedLaunch, why: Obstacle) -> Record:
+        """Recorded once per code and machine, not at every start."""
+        machine = self._machine(planned)
+        wanted = (planned.plan_index, "not_runnable", code_digest(planned.case.fabric), machine, why.reason)
+        for known in self.store.records(planned.case.case_id):
+            reason = known.failure.message if known.failure is not None else ""
+            if (known.plan_index, known.status, known.code.digest, known.machine, reason) == wanted:
+                return known
+        around = Surroundings(environment(dict(os.environ)), _utc(), machine=machine)
+        launch_spec = self._launch_spec(planned, "")
+        return self._commit(not_started(planned.case, launch_spec, why.reason, why.advice, around), samples_table({}))
+
+    def _commit(self, record: Record, samples: pa.Table) -> Record:
+        """The record of a launch of which nothing has started."""
+        folder = self.store.staging / record.launch
+        folder.mkdir(parents=True)
+        self.store.commit(folder, record, samples)
+        return record
+
+    def _machine(self, planned: PlannedLaunch) -> str:
+        return machine_of(planned.case, self.allocated)
+
+    def _launch_spec(
+        self,
+        planned: PlannedLaunch,
+        address: str,
+        profile: Profile | None = None,
+        placement: NodePlacement | None = None,
+    ) -> LaunchSpec:
+        case = planned.case
+        return LaunchSpec(
+            launch=secrets.token_hex(8),
+            case=case.model_dump(mode="json"),
+            case_id=case.case_id,
+            size=self.rules.size,
+            plan_index=planned.plan_index,
+            seed=planned.seed,
+            token=secrets.token_hex(16),
+            address=address,
+            deadline_s=self.rules.deadline_s,
+            stall_s=stall_limit_s(case, profile, self.rules.stall_s),
+            programs=planned.programs,
+            **node_fields(placement),
+        )
+
+
+def _utc() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
