@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scaleproof.core.record_schema import Record
+from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.launch.watch.failure_signs import SILENT_S
 from scaleproof.record.store import Store
