@@ -139,8 +139,8 @@ def test_shared_memory_ends_at_the_node(recorded: dict[str, tuple[Record, Path]]
     assert failure is not None
     assert failure.code == "transport_error"
     either = (
-        "rank 1 stands on node1, rank 0 on node0",
-        "rank 0 stands on node0, rank 1 on node1",
+        "rank 1 runs on node1, rank 0 on node0",
+        "rank 0 runs on node0, rank 1 on node1",
     )  # whoever looks first
     assert any(f"shared memory ends at the node: {words}" in failure.message for words in either)
 

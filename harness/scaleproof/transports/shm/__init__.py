@@ -1,1 +1,1 @@
-"""shm."""
+"""Transport `shm`: memory that all ranks of a machine map, and messages through it."""

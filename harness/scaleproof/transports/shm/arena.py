@@ -17,34 +17,37 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 HUGE_PAGE = 2 << 20
-ADDRESSES = 64 << 40
-"""Half of what a process can address: all ranks' memories are mapped in each."""
+ADDRESS_SPACE = 64 << 40
+"""Half of the address space of a process: the memories of all ranks are mapped in each."""
 
 
 class Arena:
-    """Every rank's memory, mapped here: `memory[r]` are rank r's bytes. Sparse: only what is touched takes memory, and
-    nothing has a name.
+    """Every rank's memory, mapped here: `memory[r]` holds rank r's bytes. It is sparse, so only touched pages take
+    memory, and it has no name in a file system.
 
-    The mapping comes from memfd_create and is reached through /proc/<pid>/fd, so the kernel frees it when the last rank
-    is gone, however it ends.
+    The mapping comes from memfd_create and is reached through /proc/<pid>/fd, so the kernel frees it when the last
+    rank has ended, in whatever way.
     """
 
     def __init__(self, context: RankContext) -> None:
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        self.nbytes = min(physical, ADDRESSES // context.world_size) // HUGE_PAGE * HUGE_PAGE
+        self.nbytes = min(physical, ADDRESS_SPACE // context.world_size) // HUGE_PAGE * HUGE_PAGE
         descriptor = os.memfd_create("scaleproof", os.MFD_CLOEXEC)
         try:
             os.ftruncate(descriptor, self.nbytes)
-            known = context.rendezvous.exchange(
-                "shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _place()]
+            processes = context.rendezvous.exchange(
+                "shm.arena", context.rank, context.world_size, [os.getpid(), descriptor, _pid_namespace()]
             )
-            self.pids = [pid for pid, _, _ in known]
-            far = [(rank, place.partition("/")[0]) for rank, (_, _, place) in enumerate(known) if place != _place()]
-            if far:
+            self.pids = [pid for pid, _, _ in processes]
+            for rank, (_, _, namespace) in enumerate(processes):
+                if namespace == _pid_namespace():
+                    continue
+                host = namespace.partition("/")[0]
                 raise TransportError(
-                    f"shared memory ends at the node: rank {far[0][0]} stands on {far[0][1]}, rank {context.rank} on {socket.gethostname()}"
+                    f"shared memory ends at the node: rank {rank} runs on {host}, "
+                    f"rank {context.rank} on {socket.gethostname()}"
                 )
-            self._maps = [self._open(pid, fd) for pid, fd, _ in known]
+            self._maps = [self._open(pid, fd) for pid, fd, _ in processes]
             context.rendezvous.exchange("shm.mapped", context.rank, context.world_size, True)
         finally:
             os.close(descriptor)
@@ -74,6 +77,6 @@ class Arena:
         return self._allocator.offset(array)
 
 
-def _place() -> str:
-    """Of processes that see each other's numbers."""
+def _pid_namespace() -> str:
+    """Host and process-id namespace: processes with an equal value see each other's process ids."""
     return f"{socket.gethostname()}/{os.stat('/proc/self/ns/pid').st_ino}"

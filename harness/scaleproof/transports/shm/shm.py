@@ -1,13 +1,13 @@
 """Our own shared memory: one-sided writes and reads into regions of other ranks, and flags to poll (the device
 interface of xue2019).
 
-Send and receive stand on it: the sender publishes descriptors (place, size) in its own memory, the receiver pulls the
-bytes and acknowledges. Bytes of a buffer from `allocate` are pulled where they lie; others go through staging slots,
-chunk by chunk.
+Send and receive are built on it: the sender publishes descriptors (offset, size) in its own memory, the receiver copies
+the bytes and acknowledges. Bytes of a buffer from `allocate` are copied from where they lie; others go through staging
+slots, chunk by chunk.
 
 Memory order: on x86-64 stores become visible in program order and loads are done in program order (TSO), an aligned
-8-byte store is atomic, and memcpy ends streaming stores with a fence. So bytes written before a counter is published
-are there for whoever has seen the counter.
+8-byte store is atomic, and memcpy ends streaming stores with a fence. So a rank that has seen a counter also sees all
+bytes that were written before the counter was published.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class SharedMemory:
         return self._receive(buffer, peer, None)
 
     def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
-        """Reduce what arrives into the buffer."""
+        """Like `recv`, but the bytes are reduced into the buffer as they arrive."""
         return self._receive(buffer, peer, UFUNCS[operation])
 
     def register(self, nbytes: int) -> Region:
@@ -131,7 +131,7 @@ class SharedMemory:
         )
 
     def deregister(self, region: Region) -> None:
-        """See OneSided.deregister; the memory goes with the last array in it."""
+        """See OneSided.deregister; the memory is freed with the last array in it."""
         del self._registered[region.offset]
         region.local = None
 
@@ -150,7 +150,7 @@ class SharedMemory:
         return Done()
 
     def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
-        """See OneSided.read; counts as traffic of the reader, who asked for it."""
+        """See OneSided.read; counts as traffic of the reader."""
         self.traffic.count(target.nbytes)
         np.copyto(as_bytes(target), self._part(source, offset, target.nbytes))
         return Done()
@@ -164,13 +164,13 @@ class SharedMemory:
         return self.arena.words[region.rank][self._flag(region, writer)]
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """See OneSided.write_flagged: memcpy promises no order within itself, so the value is a store of its own behind
+        """See OneSided.write_flagged: memcpy guarantees no order within itself, so the value is a separate store behind
         it."""
         nbytes = source.nbytes
         self.traffic.count(nbytes + 8)
-        place = self._part(target, offset, nbytes + 8)
+        part = self._part(target, offset, nbytes + 8)
         if nbytes:
-            place[:nbytes] = as_bytes(source)
+            part[:nbytes] = as_bytes(source)
         self.arena.words[target.rank][(target.offset + offset + nbytes) // 8] = value
         return Done()
 
@@ -183,13 +183,13 @@ class SharedMemory:
         dissemination(self)
 
     def close(self) -> None:
-        """See Transport.close; the memory goes with the last array in it."""
+        """See Transport.close; the memory is freed with the last array in it."""
         for descriptor in self._peers:
             os.close(descriptor)
         self._peers = []
 
     def advance(self) -> None:
-        """Move every message that can move."""
+        """Make progress with the oldest message of every peer and direction."""
         for queues in (self._sends, self._receives):
             for queue in queues:
                 while queue and queue[0].advance():

@@ -1,5 +1,5 @@
-"""Messages through shared memory: descriptors that the receiver follows, and staging slots for bytes that lie outside
-of the shared memory."""
+"""Messages through shared memory: a ring of descriptors for each direction, and staging slots for bytes that lie
+outside of the shared memory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ RING = 64
 """Descriptors that can be under way per ordered pair of ranks."""
 SLOTS = 8
 SLOT_BYTES = 256 << 10
+"""Of a staging slot."""
 REDUCE_BYTES = 256 << 10
-"""Bytes that a receiver reduces in one go."""
+"""Bytes that a receiver reduces in one call."""
 PIECE_BYTES = 128 << 20
-"""Bytes that a receiver copies before it tells that they move: on a machine that is short of memory 1 GiB can take
-longer than a rank may stand still."""
+"""Bytes that a receiver copies before it reports progress: on a machine that is short of memory, 1 GiB can take longer
+than the watchdog lets a rank stand still."""
 HALF_BYTES = 2 * CACHE_LINE + RING * 16 + SLOTS * SLOT_BYTES
-"""What one rank's memory holds for one peer: its head, its tail for the other direction, descriptors, slots."""
+"""Bytes of one rank's memory for one peer: its head, its tail for the other direction, descriptors, slots."""
 
 
 class Channel:
-    """One direction between two ranks. `here` is the sender's half (head, descriptors, slots), `there` the receiver's
-    (tail)."""
+    """One direction between two ranks. `here`: offset of the sender's half (head, descriptors, slots); `there`: of the
+    receiver's half (tail), both in the memory of their rank."""
 
     def __init__(self, arena: Arena, source: int, here: int, destination: int, there: int) -> None:
         self.source_words, self.destination_words = arena.words[source], arena.words[destination]
@@ -35,7 +36,7 @@ class Channel:
         self._head, self._tail, self._ring = here // 8, (there + CACHE_LINE) // 8, (here + 2 * CACHE_LINE) // 8
         self._slots = here + 2 * CACHE_LINE + RING * 16
         self.moved = 0
-        """Pieces published or taken by this rank."""
+        """Packets and pieces of packets that this rank has published or consumed."""
 
     @property
     def head(self) -> int:
@@ -66,12 +67,12 @@ class Channel:
         self.moved += 1
 
     def slot(self, head: int) -> int:
-        """Place of the staging slot of packet number `head`."""
+        """Offset of the staging slot of packet number `head` in the sender's memory."""
         return self._slots + head % SLOTS * SLOT_BYTES
 
 
 class Pending:
-    """A message under way; the transport drives it."""
+    """Handle of a message under way; the transport drives it."""
 
     def __init__(self, drive: Callable[[], None], block: Callable[[Callable[[], bool]], None]) -> None:
         self.done = False
@@ -89,8 +90,8 @@ class Pending:
 
 
 class Send(Pending):
-    """Publishes one packet when the bytes lie in the shared memory (done when pulled), else one per slot (done when
-    staged)."""
+    """Publishes one packet when the bytes lie in the shared memory (done when the receiver has copied it), else one per
+    slot (done when staged)."""
 
     def __init__(
         self,
@@ -126,9 +127,9 @@ class Send(Pending):
             if head - channel.tail >= SLOTS:
                 return False
             chunk = self._bytes[self._position : self._position + SLOT_BYTES]
-            place = channel.slot(head)
-            channel.memory[place : place + chunk.size] = chunk
-            channel.publish(head, place, chunk.size)
+            offset = channel.slot(head)
+            channel.memory[offset : offset + chunk.size] = chunk
+            channel.publish(head, offset, chunk.size)
             head += 1
             self._position += chunk.size
             if self._position == self._bytes.size:
@@ -151,8 +152,8 @@ class Receive(Pending):
         self._dtype = buffer.dtype
         self._bytes = as_bytes(buffer)
         self._ufunc = ufunc
-        self._position = self._taken = 0
-        """Bytes that are in place, and those of them that are of the packet at hand."""
+        self._position = self._packet_position = 0
+        """Bytes received, and those of them that belong to the current packet."""
 
     def advance(self) -> bool:
         """True when done; only the oldest receive of a channel is advanced."""
@@ -161,14 +162,14 @@ class Receive(Pending):
             packet = channel.packet(tail)
             if packet.size > PIECE_BYTES and not self._last_piece(packet):
                 return False
-            if self._taken:
-                packet, self._taken = packet[self._taken :], 0
+            if self._packet_position:
+                packet, self._packet_position = packet[self._packet_position :], 0
             target = self._bytes[self._position : self._position + packet.size]
             if target.size != packet.size:
                 raise TransportError(
                     f"a message holds more than the {self._bytes.size} bytes that its receiver expects"
                 )
-            self._take(target, packet)
+            self._copy(target, packet)
             channel.consume(tail)
             tail += 1
             self._position += packet.size
@@ -178,18 +179,18 @@ class Receive(Pending):
         return False
 
     def _last_piece(self, packet: Array) -> bool:
-        """Take a piece of a large packet; True when what is left is no more than one."""
-        left = packet.size - self._taken
+        """Copy a piece of a large packet; True, without a copy, when no more than one piece is left."""
+        left = packet.size - self._packet_position
         if left <= PIECE_BYTES or left > self._bytes.size - self._position:
             return True
-        piece = packet[self._taken : self._taken + PIECE_BYTES]
-        self._take(self._bytes[self._position : self._position + PIECE_BYTES], piece)
-        self._taken += PIECE_BYTES
+        piece = packet[self._packet_position : self._packet_position + PIECE_BYTES]
+        self._copy(self._bytes[self._position : self._position + PIECE_BYTES], piece)
+        self._packet_position += PIECE_BYTES
         self._position += PIECE_BYTES
         self._channel.moved += 1
         return False
 
-    def _take(self, target: Array, packet: Array) -> None:
+    def _copy(self, target: Array, packet: Array) -> None:
         if self._ufunc is None:
             np.copyto(target, packet)
             return

@@ -1,1 +1,1 @@
-"""tensorflow."""
+"""Transports `tensorflow-grpc` and `tensorflow-mirrored`, over TensorFlow's own gRPC servers."""

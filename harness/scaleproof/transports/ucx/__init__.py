@@ -1,1 +1,1 @@
-"""ucx."""
+"""Transport `ucx`: ctypes bindings of libucp, its objects and requests, and connections that show when a peer ends."""

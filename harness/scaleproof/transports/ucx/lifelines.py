@@ -1,5 +1,5 @@
-"""One plain connection to every peer, that nothing travels on: its end shows that the peer is gone, a last byte before
-it that the peer left in order."""
+"""One idle connection to every peer. Its end shows that the peer is gone; a last byte before the end shows that the
+peer closed its transport in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEFT = b"\1"
 
 
 class Lifelines:
-    """Made of connections whose peers have proved who they are."""
+    """Watches connections whose peers have proved that they know the launch's token."""
 
     def __init__(self, connections: dict[int, socket.socket]) -> None:
         self._connections = connections
@@ -31,7 +31,8 @@ class Lifelines:
         return bool(poll.poll(0))
 
     def died(self) -> int | None:
-        """A peer that ended without a last word; those that left in order are not looked at again."""
+        """A peer that ended without the last byte; None when there is none. Peers that closed in order are not polled
+        again."""
         for descriptor, _ in self._poll.poll(0):
             peer = self._ranks[descriptor]
             if not self._left(self._connections[peer]):
@@ -40,11 +41,11 @@ class Lifelines:
         return None
 
     def close(self) -> None:
-        """Leave in order."""
+        """Send the last byte to every peer and close."""
         for connection in self._connections.values():
             try:
                 connection.send(LEFT)
-            except OSError:  # the peer has left before
+            except OSError:  # the peer has closed before
                 connection.close()
             connection.close()
 

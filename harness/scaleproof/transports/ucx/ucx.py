@@ -1,9 +1,9 @@
 """UCX: its one-sided puts and gets as a device with a memory, its tagged messages as sends and receives. Without CUDA
-and verbs: shared memory, or TCP.
+and verbs, UCX moves bytes through shared memory or TCP.
 
 On interface `lo` ranks share a machine: UCX's posix and cma transports; on any other its tcp over that interface, which
-emulates puts and gets, so that the target has to make progress too. Peers prove the launch's token over plain
-connections, which then show, by their end, when a peer is gone.
+emulates puts and gets, so the target has to make progress too. Peers prove that they know the launch's token over plain
+connections, whose end later shows that a peer is gone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import socket
 import time
 from ctypes import addressof, byref, c_uint64, c_void_p
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +26,9 @@ from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
 from scaleproof.transports.contract import REAL_DTYPES, Array, Capabilities, Done, Handle, Region, Traffic
 from scaleproof.transports.ucx import ucp_library as ucp
 from scaleproof.transports.ucx.lifelines import Lifelines
-from scaleproof.transports.ucx.ucp_requests import Both, Request
+from scaleproof.transports.ucx.ucp_objects import UcpContext, UcpMemory, UcpWorker
+from scaleproof.transports.ucx.ucp_requests import PayloadAndFlag, Request, failure
+from scaleproof.transports.ucx.ucx_region import UcxRegion
 from scaleproof.transports.verbs.device_errors import DeviceMissing
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 
     from scaleproof.core.context import RankContext
 
-SHARED = Path("/dev/shm")
+SHARED_MEMORY = Path("/dev/shm")
 LEAVE_S = 1.0
-"""At most, for what a rank that leaves has sent to be on its way."""
-ALL = 2**64 - 1
+"""How long a rank that closes waits, at most, until its messages have left."""
+TAG_MASK = 2**64 - 1
 
 
 def transports_on(interface: str) -> str:
-    """UCX's names of the ways that bytes may take."""
+    """The transports of UCX that may carry bytes on an interface."""
     return "self,posix,cma" if interface == "lo" else "self,tcp"
 
 
@@ -53,36 +54,36 @@ class Ucx:
     def __init__(self, context: RankContext) -> None:
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
-        ways, interface = transports_on(context.case.interface), context.case.interface
+        ucx_transports, interface = transports_on(context.case.interface), context.case.interface
         self.capabilities = Capabilities(
             point_to_point=True,
             one_sided=True,
             collective=False,
             dtypes=REAL_DTYPES,
             progress="caller",
-            path="socket" if "tcp" in ways else "shared memory",
+            path="socket" if "tcp" in ucx_transports else "shared memory",
             library=f"UCX {ucp.version()}",
         )
-        context.facts["ucx"] = {"transports": ways, "device": interface}
+        context.facts["ucx"] = {"transports": ucx_transports, "device": interface}
         if interface not in (name for _, name in socket.if_nameindex()):
             raise DeviceMissing(
                 f"no interface {interface!r}; there are {', '.join(name for _, name in socket.if_nameindex())}"
             )
-        if SHARED in context.folder.parents:
+        if SHARED_MEMORY in context.folder.parents:
             # A rank that is killed while its memory is made would leave a file; the launch's scratch goes with the
             # launch.
             os.environ["UCX_POSIX_DIR"] = str(context.folder)
         self._post, self._rendezvous = context.post, context.rendezvous
         self._library = ucp.library()
         self._lifelines = Lifelines(connect_all(context, "ucx"))
-        self._context = ucp.Context(ways, interface)
-        self._worker = ucp.Worker(self._context)
+        self._context = UcpContext(ucx_transports, interface)
+        self._worker = UcpWorker(self._context)
         self._regions = 0
-        self._registered: dict[int, _Mapped] = {}
-        self._spent: list[c_void_p] = []
-        """Keys of regions that were given back while a put was under way; they go when nothing can be any more."""
+        self._registered: dict[int, UcxRegion] = {}
+        self._released_keys: list[c_void_p] = []
+        """Keys of regions that were deregistered while a put was under way; they are destroyed at the end."""
         self._under_way: set[Request] = set()
-        self._closed, self._over_tcp = False, "tcp" in ways
+        self._closed, self._over_tcp = False, "tcp" in ucx_transports
         self._spins = CROWDED_SPINS if context.world_size > len(os.sched_getaffinity(0)) else SPINS
 
     @classmethod
@@ -106,54 +107,56 @@ class Ucx:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
         data = as_bytes(buffer)
-        sent = self._library.ucp_tag_send_nbx(
-            self._worker.endpoints[peer], data.ctypes.data, data.size, self.rank, byref(ucp.PLAIN)
+        request = self._library.ucp_tag_send_nbx(
+            self._worker.endpoints[peer], data.ctypes.data, data.size, self.rank, byref(ucp.NO_OPTIONS)
         )
-        return self._request(sent, peer, data)
+        return self._request(request, peer, data)
 
     def recv(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.recv."""
-        data, received = as_bytes(buffer), ucp.Received()
-        parameters = ucp.RequestParam(mask=ucp.RECEIVED, received=addressof(received))
-        request = self._library.ucp_tag_recv_nbx(
-            self._worker.handle, data.ctypes.data, data.size, peer, ALL, byref(parameters)
+        data, info = as_bytes(buffer), ucp.ReceiveInfo()
+        parameters = ucp.RequestParameters(
+            op_attr_mask=ucp.RequestParameters.RECEIVE_INFO, receive_info=addressof(info)
         )
-        return self._request(request, peer, data, received)
+        request = self._library.ucp_tag_recv_nbx(
+            self._worker.handle, data.ctypes.data, data.size, peer, TAG_MASK, byref(parameters)
+        )
+        return self._request(request, peer, data, info)
 
     def register(self, nbytes: int) -> Region:
         """See OneSided.register; flags lie before the bytes, one cache line per writer."""
-        memory = ucp.Memory(self._context, self.world_size * CACHE_LINE + nbytes)
+        memory = UcpMemory(self._context, self.world_size * CACHE_LINE + nbytes)
         own = {"address": memory.address, "key": memory.key.hex()}
-        known = self._rendezvous.exchange(f"ucx.region-{self._regions}", self.rank, self.world_size, own)
+        everyone = self._rendezvous.exchange(f"ucx.region-{self._regions}", self.rank, self.world_size, own)
         self._regions += 1
         offset = self.world_size * CACHE_LINE
-        region = _Mapped(self.rank, memory.address + offset, nbytes, memory.array[offset:], known)
+        region = UcxRegion(self.rank, memory.address + offset, nbytes, memory.array[offset:], everyone)
         self._registered[region.offset] = region
         return region
 
     def deregister(self, region: Region) -> None:
-        """See OneSided.deregister; the memory goes with the last array in it. A put that is still under way needs its
-        key: all are waited for first."""
-        assert isinstance(region, _Mapped)
+        """See OneSided.deregister; the memory is freed with the last array in it. A put that is still under way needs
+        its key, so all puts are finished first."""
+        assert isinstance(region, UcxRegion)
         self._registered.pop(region.offset, None)
         region.local = None
         if self._closed or self._settled():
             self._destroy(region.keys.values())
         else:
-            self._spent += region.keys.values()
+            self._released_keys += region.keys.values()
         region.keys.clear()
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote."""
-        assert isinstance(region, _Mapped)
+        assert isinstance(region, UcxRegion)
         if peer not in region.keys:
-            region.keys[peer] = self._worker.key(peer, bytes.fromhex(region.known[peer]["key"]))
-        return _Mapped(
+            region.keys[peer] = self._worker.key(peer, bytes.fromhex(region.everyone[peer]["key"]))
+        return UcxRegion(
             peer,
-            region.known[peer]["address"] + self.world_size * CACHE_LINE,
+            region.everyone[peer]["address"] + self.world_size * CACHE_LINE,
             region.nbytes,
             None,
-            region.known,
+            region.everyone,
             region.keys,
         )
 
@@ -163,14 +166,14 @@ class Ucx:
         return self._put(as_bytes(source), target, offset)
 
     def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
-        """See OneSided.read; counts as traffic of the reader, who asked for it."""
+        """See OneSided.read; counts as traffic of the reader."""
         self.traffic.count(target.nbytes)
         data = as_bytes(target)
-        address, key = self._place(source, offset, data.size)
-        got = self._library.ucp_get_nbx(
-            self._worker.endpoints[source.rank], data.ctypes.data, data.size, address, key, byref(ucp.PLAIN)
+        address, key = _region(source).locate(offset, data.size)
+        request = self._library.ucp_get_nbx(
+            self._worker.endpoints[source.rank], data.ctypes.data, data.size, address, key, byref(ucp.NO_OPTIONS)
         )
-        return self._request(got, source.rank, data)
+        return self._request(request, source.rank, data)
 
     def set_flag(self, target: Region, value: int) -> None:
         """See OneSided.set_flag."""
@@ -181,17 +184,17 @@ class Ucx:
         return self.poll_word(region, (writer - self.world_size) * CACHE_LINE)
 
     def write_flagged(self, source: Array, target: Region, offset: int, value: int) -> Handle:
-        """See OneSided.write_flagged: two puts with a fence between them, counted as the one message that the caller
-        asked for."""
+        """See OneSided.write_flagged: two puts with a fence between them, counted as one message, as the caller
+        sees it."""
         self.traffic.count(source.nbytes + 8)
         payload = self._put(as_bytes(source), target, offset) if source.size else Done()
         flag = self._put_word(target, offset + source.nbytes, value)
-        return flag if isinstance(payload, Done) else Both(payload, flag)
+        return flag if isinstance(payload, Done) else PayloadAndFlag(payload, flag)
 
     def poll_word(self, region: Region, offset: int) -> int:
         """See OneSided.poll_word."""
         if region.local is None:
-            raise TransportError("the region was given back")
+            raise TransportError("the region was deregistered")
         self.advance()
         return c_uint64.from_address(region.offset + offset).value
 
@@ -200,8 +203,8 @@ class Ucx:
         wait_until(ready, partial(self.check, peer), self._spins, self._post, peer, moved=lambda: self._worker.moved)
 
     def barrier(self) -> None:
-        """See Transport.barrier. Twice: who has left the first one may have a message of it left to push, who has
-        entered the second one has not."""
+        """See Transport.barrier. Two rounds: a rank that has left the first may still have a message of it to push, a
+        rank that has entered the second has not."""
         dissemination(self)
         dissemination(self)
 
@@ -216,10 +219,10 @@ class Ucx:
         self._worker.disconnect()
         for region in list(self._registered.values()):
             self.deregister(region)
-        self._destroy(self._spent)
+        self._destroy(self._released_keys)
         self._worker.close()
-        self._under_way.clear()  # their buffers were the library's until here
-        self._context.leave()
+        self._under_way.clear()  # until here the library could access their buffers
+        self._context.release()
         self._lifelines.close()
 
     def check(self, peer: int) -> None:
@@ -228,73 +231,58 @@ class Ucx:
             raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was waiting for it")
 
     def advance(self) -> None:
-        """Let the library move what it can. Over tcp not when a peer has died: UCX ends the process when it cannot
-        acknowledge what came of a put."""
+        """Let the library make progress. Not over tcp when a peer has died: UCX ends the process when it cannot
+        acknowledge a put. Raises PeerLost then."""
         if self._over_tcp and (peer := self._lifelines.died()) is not None:
             self._worker.abandon()
-            raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was at work")
+            raise PeerLost(peer, f"rank {peer} has ended while rank {self.rank} was working")
         self._worker.progress()
 
     @property
     def worker_handle(self) -> c_void_p:
-        """For calls about one request."""
+        """See RequestOwner."""
         return self._worker.handle
 
-    def under_way(self, request: Request, going: bool) -> None:
-        """Requests that the library still knows."""
-        (self._under_way.add if going else self._under_way.discard)(request)
+    def started(self, request: Request) -> None:
+        """See RequestOwner."""
+        self._under_way.add(request)
 
-    def failure(self, peer: int, status: int) -> TransportError:
-        """What a request's status means."""
-        if status == ucp.TRUNCATED:
-            return TransportError(f"rank {peer} sent a message with more bytes than its receiver expects")
-        if status in ucp.PEER_STATUS:
-            return PeerLost(peer, f"rank {peer} is gone (UCX status {status})")
-        return TransportError(f"UCX: a call towards rank {peer} ended with status {status}")
+    def finished(self, request: Request) -> None:
+        """See RequestOwner."""
+        self._under_way.discard(request)
 
     def _put(self, data: Array, target: Region, offset: int) -> Handle:
-        address, key = self._place(target, offset, data.size)
-        put = self._library.ucp_put_nbx(
-            self._worker.endpoints[target.rank], data.ctypes.data, data.size, address, key, byref(ucp.PLAIN)
+        address, key = _region(target).locate(offset, data.size)
+        request = self._library.ucp_put_nbx(
+            self._worker.endpoints[target.rank], data.ctypes.data, data.size, address, key, byref(ucp.NO_OPTIONS)
         )
-        return self._request(put, target.rank, data)
+        return self._request(request, target.rank, data)
 
     def _put_word(self, target: Region, offset: int, value: int) -> Handle:
-        """Behind all puts before it."""
-        ucp.check(self._library.ucp_worker_fence(self._worker.handle), "a fence")
-        word, key = c_uint64(value), self._key(target)
-        put = self._library.ucp_put_nbx(
-            self._worker.endpoints[target.rank], addressof(word), 8, target.offset + offset, key, byref(ucp.PLAIN)
+        """Write a word behind all earlier puts."""
+        ucp.check(self._library.ucp_worker_fence(self._worker.handle), "fencing")
+        word, key = c_uint64(value), _region(target).key
+        request = self._library.ucp_put_nbx(
+            self._worker.endpoints[target.rank], addressof(word), 8, target.offset + offset, key, byref(ucp.NO_OPTIONS)
         )
-        return self._request(put, target.rank, word)
+        return self._request(request, target.rank, word)
 
-    def _place(self, region: Region, offset: int, nbytes: int) -> tuple[int, c_void_p]:
-        if offset < 0 or offset + nbytes > region.nbytes:
-            raise TransportError(
-                f"bytes [{offset}, {offset + nbytes}) are outside of a region of {region.nbytes} bytes"
-            )
-        return region.offset + offset, self._key(region)
-
-    def _key(self, region: Region) -> c_void_p:
-        assert isinstance(region, _Mapped)
-        return region.keys[region.rank]
-
-    def _request(self, pointer: int | None, peer: int, buffer: Any, received: ucp.Received | None = None) -> Handle:
-        if not pointer and (received is None or received.nbytes == buffer.size):
+    def _request(self, pointer: int | None, peer: int, buffer: Any, info: ucp.ReceiveInfo | None = None) -> Handle:
+        if not pointer and (info is None or info.nbytes == buffer.size):
             return Done()
-        if pointer and pointer >= ucp.FAILED:
-            raise self.failure(peer, pointer - 2**64)
-        return Request(self, pointer, peer, buffer, received)
+        if pointer and pointer >= ucp.FIRST_ERROR_POINTER:
+            raise failure(peer, pointer - 2**64)
+        return Request(self, pointer, peer, buffer, info)
 
     def _drain(self) -> None:
-        """Push what is under way to peers that are still there."""
+        """Flush what is under way to peers that are still there."""
         deadline = time.monotonic() + LEAVE_S
-        flush = self._library.ucp_worker_flush_nbx(self._worker.handle, byref(ucp.PLAIN))
-        if not flush or flush >= ucp.FAILED:
+        pointer = self._library.ucp_worker_flush_nbx(self._worker.handle, byref(ucp.NO_OPTIONS))
+        if not pointer or pointer >= ucp.FIRST_ERROR_POINTER:
             return
-        waiting = Request(self, flush, -1, None, None)
+        flush = Request(self, pointer, -1, None, None)
         while time.monotonic() < deadline:
-            if any(map(self._lifelines.gone, self._lifelines.peers)) or waiting.ended():
+            if any(map(self._lifelines.gone, self._lifelines.peers)) or flush.ended():
                 return
 
     def _settled(self) -> bool:
@@ -308,10 +296,6 @@ class Ucx:
             self._library.ucp_rkey_destroy(key)
 
 
-@dataclass(slots=True)
-class _Mapped(Region):
-    """A region of UCX's memory: `offset` is its address in its own process; `known` every rank's address and packed
-    key, `keys` those unpacked here."""
-
-    known: list[dict[str, Any]] = field(default_factory=list, repr=False)
-    keys: dict[int, c_void_p] = field(default_factory=dict, repr=False)
+def _region(region: Region) -> UcxRegion:
+    assert isinstance(region, UcxRegion)
+    return region
