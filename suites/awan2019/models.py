@@ -48,19 +48,41 @@ def _configurations(block: Sequence[Launch]) -> Iterator[bool]:
 
 
 def no_grpc_wins(block: Sequence[Launch]) -> float | None:
-    """Share of configurations won by No-gRPC."""
+    """Share of configurations won by No-gRPC.
+
+    no_grpc_wins = configurations won by No-gRPC / configurations, in one repetition
+
+    A configuration is a network with a No-gRPC arm (Baidu's ring, Horovod over MPI or Gloo, NCCL) and a gRPC-based arm
+    (gRPC or gRPC+X) that both trained it in that repetition; it is won when the No-gRPC arm's
+    [throughput](throughput.md) is higher, by however little. One value per repetition, so that its interval says how
+    steady the count is; [no_grpc_configurations](no_grpc_configurations.md) is the number behind it. Arms that cannot
+    run here are in no configuration.
+    """
     won = list(_configurations(block))
     return sum(won) / len(won) if won else None
 
 
 def no_grpc_configurations(block: Sequence[Launch]) -> float | None:
-    """How many configurations there are."""
+    """How many configurations there are.
+
+    no_grpc_configurations = pairs (network, No-gRPC arm, gRPC-based arm) that both finished, in one repetition
+
+    The count behind [no_grpc_wins](no_grpc_wins.md). Below the planned number something did not run.
+    """
     return float(len(list(_configurations(block)))) or None
 
 
 def allreduce_rank_correlation(block: Sequence[Launch]) -> float | None:
     """Spearman's correlation of throughput with the speed of the all-reduce at its largest size, over the No-gRPC
-    members; None below three."""
+    members; None below three.
+
+    allreduce_rank_correlation = Spearman's rho between throughput and -latency of the all-reduce, over No-gRPC arms,
+    in one repetition
+
+    The latency is that of the same transport alone, at the largest size of the `*_allreduce` arms (program
+    `collective`); throughput is that of the arm which trains over it. 1: whoever reduces faster trains faster. Needs
+    three arms. With five arms only few values are possible, and two arms that swap places change it by 0.1 or more.
+    """
     latency = {}
     for launch in block:
         case = launch.record.case
@@ -92,13 +114,26 @@ def _asked(record: Record, nbytes: int | None = None) -> tuple[int, int] | None:
 
 
 def queries_per_message(record: Record, samples: pd.DataFrame) -> float | None:
-    """Queries of the driver over messages, in timed calls."""
+    """Queries of the driver over messages, in timed calls.
+
+    queries_per_message = queries of the driver / messages, in timed calls on rank 0
+
+    How often the kind of a buffer was asked for, over how many buffers were sent or received into. A count, not a
+    time: it does not depend on what a query costs.
+    """
     asked = _asked(record)
     return asked[0] / asked[1] if asked and asked[1] else None
 
 
 def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Median over calls of the slowest rank's all-reduce in an own program."""
+    """Median over calls of the slowest rank's all-reduce in an own program.
+
+    reduce_latency = median over timed calls of the slowest rank's all-reduce, at one size
+
+    Of suite awan2019's own programs, as [collective_latency](collective_latency.md) is of program `collective`. In its
+    emulated arms the cost of a query, or of a copy to the device, is set by the case: such times show what follows
+    from that cost, nothing about hardware.
+    """
     if not isinstance(record.case, OwnCase):
         return None
     rows = timed(samples, "all_reduce")
@@ -109,7 +144,13 @@ def reduce_latency(record: Record, samples: pd.DataFrame, nbytes: int) -> float 
 
 
 def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Bytes that the busiest parameter server sends and receives per s of training, gradients and parameters."""
+    """Bytes that the busiest parameter server sends and receives per s of training, gradients and parameters.
+
+    server_bytes_per_s = 2 (ranks - 1) x bytes of the busiest server's parameters / mean step
+
+    Gradients come and parameters go, once per step and worker that is not the server itself; parameters are dealt
+    round-robin in network order. It is what a server moved, not what it could: while workers compute it moves nothing.
+    """
     facts = record.ranks[0].facts.get("parameter_server") if record.ranks else None
     steps = timed(samples, "step")
     if not facts or not len(steps) or record.case.ranks < 2:
@@ -123,7 +164,14 @@ def server_bytes_per_s(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def fused_share(record: Record, samples: pd.DataFrame) -> float | None:
-    """Share of tensors that shared their all-reduce with others, of a traced launch."""
+    """Share of tensors that shared their all-reduce with others, of a traced launch.
+
+    fused_share = tensors that were copied into the fusion buffer / tensors that were all-reduced, from Horovod's
+    timeline on rank 0
+
+    Only a tensor that shares its all-reduce with others is copied there. From launches with `tracing: full`, whose
+    times count for nothing. Barriers count as tensors of their own.
+    """
     found = record.ranks[0].facts.get("horovod", {}).get("fusion") if record.ranks else None
     return found["fused"] / found["tensors"] if found and found["tensors"] else None
 

@@ -36,20 +36,43 @@ def common_windows(record: Record, samples: pd.DataFrame, nbytes: int) -> tuple[
 
 
 def message_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Messages per s of all flows together."""
+    """Messages per s of all flows together.
+
+    message_rate(n) = messages of n bytes in windows that ended while every flow was under way / length of that time
+
+    Windows of messages are under way at once; in one direction and at incast the receiver acknowledges a window with
+    one byte, and a window ends when its sender has that. Both ways at once the messages that both ranks received count
+    together. One number per launch, on one clock. The cost of a message is that of a Python call on either side, not
+    of a network alone. Suite: micro.
+    """
     rows, took = common_windows(record, samples, nbytes)
     return float(rows["value"].sum()) / took if took > 0 else None
 
 
 def window_bandwidth(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s of all flows together."""
+    """GB/s of all flows together.
+
+    window_bandwidth(n) = n * [message_rate](message_rate.md)(n)
+
+    The sum over all flows: one direction, both directions, or all senders of an incast. Higher than
+    [transfer_bandwidth](transfer_bandwidth.md) where messages under way fill the pauses of a ping-pong; on one machine
+    it is bounded by its memory and cores, and there is no link that could be full duplex. Suite: micro.
+    """
     rate = message_rate(record, samples, nbytes)
     return None if rate is None else rate * nbytes / GIGA
 
 
 def sender_fairness(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
     """Jain's index of the senders' messages: 1 when all got as many through, 1 / senders when one got all. None with
-    one sender."""
+    one sender.
+
+    sender_fairness(n) = (sum of x)^2 / (senders * sum of x^2), x the messages of n bytes that each sender got through
+    while all of them were sending
+
+    Jain's index (Jain, Chiu, Hawe 1984): 1 when all got as much, 1 / senders when one got everything. Of few large
+    messages it is coarse: a window more or less shows. With more ranks than cores it tells of the kernel's scheduler
+    as much as of the transport. Suite: micro, experiment incast.
+    """
     rows, _ = common_windows(record, samples, nbytes)
     if record.case.ranks < 3 or rows.empty:
         return None
@@ -58,12 +81,24 @@ def sender_fairness(record: Record, samples: pd.DataFrame, nbytes: int) -> float
 
 
 def cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """Processor time of all ranks per byte moved, ns/B."""
+    """Processor time of all ranks per byte moved, ns/B.
+
+    cpu_per_byte(n) = processor time of all ranks in the timed windows of n bytes / bytes moved in them
+
+    Processor time is user and system time of all threads of a rank's process (CLOCK_PROCESS_CPUTIME_ID), so that a
+    library's own threads count; work of the kernel outside of any process does not. A transport that spins while it
+    waits spends processor time without moving a byte: that is part of its price. Suite: micro.
+    """
     return _cpu(record, samples, nbytes, set(range(record.case.ranks)))
 
 
 def sender_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """The senders' share of it; None where ranks send and receive at once."""
+    """The senders' share of it; None where ranks send and receive at once.
+
+    sender_cpu_per_byte(n) = processor time of the senders alone / bytes moved; see [cpu_per_byte](cpu_per_byte.md)
+
+    None where both ranks send and receive. Suite: micro.
+    """
     return (
         _cpu(record, samples, nbytes, set(range(record.case.ranks)) - {_receiver(record)})
         if _one_sided(record)
@@ -72,7 +107,12 @@ def sender_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> f
 
 
 def receiver_cpu_per_byte(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """The receiver's share of it."""
+    """The receiver's share of it.
+
+    receiver_cpu_per_byte(n) = processor time of the receiver alone / bytes moved; see [cpu_per_byte](cpu_per_byte.md)
+
+    None where both ranks send and receive. Suite: micro.
+    """
     return _cpu(record, samples, nbytes, {_receiver(record)}) if _one_sided(record) else None
 
 
@@ -92,7 +132,14 @@ def _cpu(record: Record, samples: pd.DataFrame, nbytes: int, ranks: set[int]) ->
 
 
 def one_way_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | None:
-    """GB/s of a message one way; of the arm that copies alone, of a copy."""
+    """GB/s of a message one way; of the arm that copies alone, of a copy.
+
+    one_way_rate(n) = n / half of the median round trip; of the arm `copy`: n / median time in which one process alone
+    copies n bytes
+
+    Puts a transport beside the memory that bounds it in the same interleaved run. Both ends of the ping-pong use one
+    buffer again and again, as the copy does: what fits a cache stays there. Suite: micro.
+    """
     if isinstance(record.case, TransferCase):
         rows = by_size(record, samples)
         found = rows.loc[rows["nbytes"] == nbytes, "algbw_gbs"]
@@ -104,7 +151,15 @@ def one_way_rate(record: Record, samples: pd.DataFrame, nbytes: int) -> float | 
 
 
 def line_r_squared(record: Record, samples: pd.DataFrame) -> float | None:
-    """R^2 of the logarithms of one launch's one-way times under alpha + beta n, cut as `scaleproof fit` cuts."""
+    """R^2 of the logarithms of one launch's one-way times under alpha + beta n, cut as `scaleproof fit` cuts.
+
+    line_r_squared = 1 - sum of (ln t - ln f)^2 / sum of (ln t - mean of ln t)^2, t the one-way times of one launch
+    over its message sizes, f = alpha + beta n fitted to them
+
+    Fitted as `scaleproof fit` does ([costs](../costs.md)). Logarithms, since times span four powers of ten: else the
+    largest message alone would decide. A high value does not make the line good at every size: the largest relative
+    error stands beside it in the costs. Suite: micro.
+    """
     fitted = _fitted(record, samples)
     if fitted is None:
         return None
@@ -113,13 +168,27 @@ def line_r_squared(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def fitted_alpha(record: Record, samples: pd.DataFrame) -> float | None:
-    """s of the smallest messages by the fit to one launch."""
+    """s of the smallest messages by the fit to one launch.
+
+    fitted_alpha = alpha of the piece with the smallest messages, of alpha + beta n fitted to one launch's one-way
+    times ([costs](../costs.md))
+
+    One number per launch. `scaleproof fit` takes medians over launches first and gives the interval of the fit. Suite:
+    micro.
+    """
     fitted = _fitted(record, samples)
     return None if fitted is None else fitted[0][0].alpha
 
 
 def fitted_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """GB/s that the largest messages approach by the fit to one launch; None where a byte costs nothing."""
+    """GB/s that the largest messages approach by the fit to one launch; None where a byte costs nothing.
+
+    fitted_rate = 1 / beta of the piece with the largest messages, of alpha + beta n fitted to one launch's one-way
+    times ([costs](../costs.md))
+
+    The rate that long messages approach, which no message reaches. None where the fit finds that a byte costs nothing.
+    Suite: micro.
+    """
     fitted = _fitted(record, samples)
     return None if fitted is None or not fitted[0][-1].beta else 1 / fitted[0][-1].beta / GIGA
 
@@ -133,7 +202,16 @@ def _fitted(record: Record, samples: pd.DataFrame) -> tuple[tuple[Segment, ...],
 
 def all_reduce_prediction_error(launch: Launch, base: Launch) -> float | None:
     """Largest relative error over sizes from 64 KiB of an all-reduce predicted from the ping-pong of the same block,
-    gamma fitted to the other sizes."""
+    gamma fitted to the other sizes.
+
+    all_reduce_prediction_error = largest of |p - t| / t over array sizes from 64 KiB on; t is a launch's all-reduce, p
+    its prediction
+
+    p = time of the rounds' messages by alpha and beta of the ping-pong in the same block + gamma * bytes reduced, with
+    a gamma fitted to the other sizes ([costs](../costs.md)). A ping-pong moves bytes one way at a time, an all-reduce
+    both ways at once: where that costs more, or a library overlaps better than rounds, the prediction is off and says
+    by how much. Suite: micro.
+    """
     case = launch.record.case
     reduced, sent = _times(launch.record, launch.samples), _times(base.record, base.samples)
     if not isinstance(case, CollectiveCase) or case.operation != "all_reduce" or reduced is None or sent is None:

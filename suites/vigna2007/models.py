@@ -35,7 +35,14 @@ def _solve_s(samples: pd.DataFrame, method: str) -> float | None:
 
 
 def power_iterations(record: Record, samples: pd.DataFrame) -> float | None:
-    """Iterations of the power method until the residual is within the tolerance."""
+    """Iterations of the power method until the residual is within the tolerance.
+
+    fewest k with ‖x - G x‖₁ ≤ tolerance, x = power iteration's k-th iterate
+
+    G is the Google matrix with damping 0.85, teleportation and dangling mass spread evenly; the start is the even
+    distribution. Found before the timed region. The same graph always gives the same count: launches differ by their
+    seeds, that is by their graphs.
+    """
     return _iterations(record, "power")
 
 
@@ -64,19 +71,35 @@ def per_s(record: Record, samples: pd.DataFrame, what: str) -> float | None:
 
 
 def input_warnings(record: Record, samples: pd.DataFrame) -> float | None:
-    """Checks of the input that warned; None where nothing was checked."""
+    """Checks of the input that warned; None where nothing was checked.
+
+    number of checks of the input that warned
+
+    The checks D1 to D12 of [inputs.md](../inputs.md), before timing. None where nothing was checked. A warning says
+    that the data are unlike the domain, not that the result is wrong.
+    """
     return float(sum(found.outcome == "warn" for found in record.inputs)) if record.inputs else None
 
 
 def published_arcs_per_node(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: the published number of arcs over that of nodes; `x` names both rows."""
+    """Metric: the published number of arcs over that of nodes; `x` names both rows.
+
+    published_arcs_per_node = published number of arcs / published number of nodes
+
+    Arithmetic on published rows, not a measurement: a check that a table agrees with itself.
+    """
     arcs, nodes = rows[x["arcs"]].value, rows[x["nodes"]].value
     assert arcs is not None and nodes is not None
     return arcs / nodes
 
 
 def published_share(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `part` nodes, as the source counts them, in % of the published number of nodes that `whole` names."""
+    """Metric: `part` nodes, as the source counts them, in % of the published number of nodes that `whole` names.
+
+    published_share = 100 * nodes of a part, as the source counts them / published number of nodes
+
+    Arithmetic on published figures, not a measurement: a check that a table agrees with itself.
+    """
     whole = rows[x["whole"]].value
     assert whole is not None
     return 100 * float(x["part"]) / whole
@@ -84,12 +107,81 @@ def published_share(x: Mapping[str, Any], rows: Rows) -> float:
 
 METRICS = [
     Metric("power_iterations", "1", "lower", launch=power_iterations),
-    Metric("gauss_seidel_work", "x", "lower", launch=partial(work, method="gauss_seidel")),
-    Metric("gmres_work", "x", "lower", launch=partial(work, method="gmres")),
-    Metric("gauss_seidel_time", "x", "lower", launch=partial(time_ratio, method="gauss_seidel"), clocked=True),
-    Metric("gmres_time", "x", "lower", launch=partial(time_ratio, method="gmres"), clocked=True),
-    Metric("nodes_per_s", "nodes/s", "higher", launch=partial(per_s, what="nodes")),
-    Metric("arcs_per_s", "arcs/s", "higher", launch=partial(per_s, what="arcs")),
+    Metric(
+        "gauss_seidel_work",
+        "x",
+        "lower",
+        launch=partial(work, method="gauss_seidel"),
+        doc="""
+        gauss_seidel_work = iterations of Gauss-Seidel / iterations of power iteration, in the same launch
+
+        Both to the same 1-norm of x - G x. An iteration of either is one pass over all links. Gauss-Seidel works on
+        the linear system and in the order of the ids: another order is another count.
+        """,
+    ),
+    Metric(
+        "gmres_work",
+        "x",
+        "lower",
+        launch=partial(work, method="gmres"),
+        doc="""
+        gmres_work = iterations of GMRES / iterations of power iteration, in the same launch
+
+        Both to the same 1-norm of x - G x. An iteration of either is one product with the matrix; GMRES also keeps all
+        its directions and makes the new one orthogonal to them, which this number leaves out: see
+        [gmres_time](gmres_time.md).
+        """,
+    ),
+    Metric(
+        "gauss_seidel_time",
+        "x",
+        "lower",
+        launch=partial(time_ratio, method="gauss_seidel"),
+        clocked=True,
+        doc="""
+        gauss_seidel_time = median time of a solve by Gauss-Seidel / median time by power iteration, in the same launch
+
+        Exactly the iterations that the tolerance needs, without any test of convergence. Making the triangles is not
+        part of it. SciPy's matrix product and SuperLU's triangular solve, one thread.
+        """,
+    ),
+    Metric(
+        "gmres_time",
+        "x",
+        "lower",
+        launch=partial(time_ratio, method="gmres"),
+        clocked=True,
+        doc="""
+        gmres_time = median time of a solve by GMRES / median time by power iteration, in the same launch
+
+        Exactly the iterations that the tolerance needs, without any test of convergence. SciPy's GMRES, never
+        restarted; a share of its time is Python's.
+        """,
+    ),
+    Metric(
+        "nodes_per_s",
+        "nodes/s",
+        "higher",
+        launch=partial(per_s, what="nodes"),
+        doc="""
+        nodes_per_s = nodes * iterations / median time of a solve by power iteration
+
+        The number that isolated nodes can inflate: they count fully and cost less than others, how much less depends
+        on the code and the caches. Never compare it between graphs with different shares of them; give
+        [arcs_per_s](arcs_per_s.md) too.
+        """,
+    ),
+    Metric(
+        "arcs_per_s",
+        "arcs/s",
+        "higher",
+        launch=partial(per_s, what="arcs"),
+        doc="""
+        arcs_per_s = arcs * iterations / median time of a solve by power iteration
+
+        Arcs are what a step has to move. Depends on the cache: say how the arcs' bytes compare with it (check D2).
+        """,
+    ),
     Metric("input_warnings", "1", "lower", launch=input_warnings),
     Metric("published_arcs_per_node", "arcs/node", None, model=published_arcs_per_node),
     Metric("published_share", "%", None, model=published_share),

@@ -34,8 +34,7 @@ SHRINKS = 7
 Rows = Mapping[str, PublishedRow]
 
 
-# --- Lemma 1: number of workers
-# --------------------------------------------------------------------------------------------------------------
+# Lemma 1: number of workers
 
 
 def efficiency(overhead_ratio: float, workers: float) -> float:
@@ -49,8 +48,7 @@ def largest_overhead_ratio(workers: float, alpha: float) -> float:
     return (1 - alpha) / (alpha * workers - 1)
 
 
-# --- Lemma 2: number of parameter servers
-# ----------------------------------------------------------------------------------------------------
+# Lemma 2: number of parameter servers
 
 
 def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s: float) -> float:
@@ -59,8 +57,7 @@ def fewest_servers(nbytes: float, workers: float, server_rate: float, compute_s:
     return 2 * nbytes * workers / (server_rate * compute_s)
 
 
-# --- Minibatch and convolution algorithms
-# ----------------------------------------------------------------------------------------------------
+# Minibatch and convolution algorithms
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +139,37 @@ def bounds_of(table: Table) -> list[float]:
     return [math.inf, *(least + (most - least) * step / SHRINKS for step in reversed(range(SHRINKS)))]
 
 
-# --- Metrics over launches
-# -------------------------------------------------------------------------------------------------------------------
+# Metrics over launches
 
 
 def overhead_ratio(record: Record, samples: pd.DataFrame) -> float | None:
-    """R_O as measured on one worker: what a step takes beyond its computation, over the computation. Overlapped
-    overhead is not in it."""
+    """overhead_ratio = median step / median computation - 1, on one worker
+
+    R_O of Lemma 1 (suite zou2017): what a step takes beyond its computation, as a share of the computation. What is
+    overlapped is not in it. Defined on launches with one rank only.
+    """
     whole, compute = _median_s(record, samples, "step"), _median_s(record, samples, "compute")
     return whole / compute - 1 if whole and compute and record.case.ranks == 1 else None
 
 
 def over_lemma1(launch: Launch, base: Launch) -> float | None:
-    """Efficiency measured with the launch's workers over the lemma's, with R_O as measured on the base's one."""
+    """over_lemma1 = (t_1 / t_G / G) / ((1 + R_O) / (1 + G R_O))
+
+    Efficiency measured with G workers over the efficiency that Lemma 1 (suite zou2017) gives for the overhead ratio of
+    the one-worker launch of the same repetition. t: median step. 1 is a perfect prediction; what the lemma leaves out
+    (barriers, shared caches) makes it smaller.
+    """
     one, many = _median_s(base.record, base.samples, "step"), _median_s(launch.record, launch.samples, "step")
     ratio, workers = overhead_ratio(base.record, base.samples), launch.record.case.ranks
     return one / many / workers / efficiency(ratio, workers) if one and many and ratio is not None else None
 
 
 def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
-    """B_ps, bytes/s: what one server moves, both ways together, for workers that do nothing else; of several servers
-    the mean."""
+    """server_rate = 2 S_p N_w / (N_ps median round), with workers that do not compute
+
+    B_ps of Lemma 2 (suite zou2017): bytes that one parameter server takes and gives per second, protocol and summing
+    included. Of several servers it is the mean. [beyond_bound](beyond_bound.md) takes that of a launch with one.
+    """
     took = round_s(record, samples)
     if took is None or float(_options(record)["compute_ms"]):
         return None
@@ -170,8 +177,11 @@ def server_rate(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def beyond_bound(launches: Sequence[Launch]) -> float | None:
-    """Servers at the knee of the sweep's throughput minus those of the lemma, rounded up, with B_ps as measured on one
-    server in the same repetition."""
+    """beyond_bound = knee - ceil(2 S_p N_w / (server_rate T_C))
+
+    Of one repetition of a sweep over numbers of servers (suite zou2017). knee: the fewest servers whose throughput is
+    at least 95 % of the sweep's best. 0: Lemma 2 names the right number.
+    """
     rates = [
         rate
         for launch in launches
@@ -198,15 +208,22 @@ def knee(curve: Mapping[int, float]) -> int:
 
 
 def round_s(record: Record, samples: pd.DataFrame) -> float | None:
-    """Median s of a round, computation included, on the workers; None of launches without rounds."""
+    """round_s = median time of a round over the workers, computation included
+
+    Suite zou2017, experiment `servers`: computation is slept while the parameters of the round before travel, so a
+    round is the longer of the two.
+    """
     if not isinstance(record.case, OwnCase) or record.case.entry != "servers":
         return None
     return _median_s(record, samples[samples["rank"] < int(_options(record)["workers"])], "round")
 
 
 def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
-    """Largest relative difference between the integer program's time and that of brute force, over all minibatches and
-    bounds."""
+    """ilp_difference = largest of | time by the integer program / time by brute force - 1 |
+
+    Over all minibatches of the launch and eight memory bounds each, from none to the least that any choice needs
+    (suite zou2017). Both choose from the same measured times and workspaces.
+    """
     found = [
         abs(ours.time_s / theirs.time_s - 1)
         for table in tables(record, samples).values()
@@ -217,7 +234,10 @@ def ilp_difference(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
-    """Layers that get another algorithm when the bound shrinks from none to the least, at the largest minibatch."""
+    """ilp_changed_layers = layers whose algorithm differs between no memory bound and the least bound
+
+    At the launch's largest minibatch (suite zou2017).
+    """
     found = tables(record, samples)
     if not found:
         return None
@@ -231,7 +251,10 @@ def ilp_changed_layers(record: Record, samples: pd.DataFrame) -> float | None:
 
 
 def ilp_fastest_share(record: Record, samples: pd.DataFrame) -> float | None:
-    """Share of layers, over all minibatches, whose fastest algorithm is chosen without a bound."""
+    """ilp_fastest_share = layers that get their fastest algorithm without a memory bound / layers
+
+    Over all minibatches of the launch (suite zou2017).
+    """
     pairs = [
         (name, min(found, key=lambda name: found[name][0]))
         for table in tables(record, samples).values()
@@ -265,27 +288,43 @@ def tables(record: Record, samples: pd.DataFrame) -> dict[int, list[dict[str, tu
     return found
 
 
-# --- Metrics of arithmetic
-# -------------------------------------------------------------------------------------------------------------------
+# Metrics of arithmetic
 
 
 def max_overhead_ratio(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `x` has gpus and alpha."""
+    """max_overhead_ratio = (1 - alpha) / (alpha G - 1)
+
+    Lemma 1 (suite zou2017) solved for R_O: up to this overhead ratio G workers have the efficiency alpha. Arithmetic,
+    no launches.
+    The row's `x` has gpus and alpha.
+    """
     return largest_overhead_ratio(x["gpus"], x["alpha"])
 
 
 def lemma1_speedup(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `x` has gpus and R_O."""
+    """lemma1_speedup = G (1 + R_O) / (1 + G R_O)
+
+    Lemma 1 (suite zou2017). Its limit for many workers is (1 + R_O) / R_O. Arithmetic, no launches.
+    The row's `x` has gpus and R_O.
+    """
     return float(x["gpus"] * efficiency(x["R_O"], x["gpus"]))
 
 
 def min_parameter_servers(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: `x` has workers, S_p_MB, B_GBps and T_C_s."""
+    """min_parameter_servers = 2 S_p N_w / (B_ps T_C), not rounded
+
+    Lemma 2 (suite zou2017): S_p bytes of parameters, N_w workers, B_ps bytes/s of a server, T_C s of computation per
+    round. It assumes an even spread, no incast, and worker links that are not full. Arithmetic, no launches.
+    The row's `x` has workers, S_p_MB, B_GBps and T_C_s.
+    """
     return fewest_servers(x["S_p_MB"] * 1e6, x["workers"], x["B_GBps"] * 1e9, x["T_C_s"])
 
 
 def lemma_rows_off(x: Mapping[str, Any], rows: Rows) -> float:
-    """Metric: how many derived rows of the paper our functions do not give to all digits that are printed."""
+    """lemma_rows_off = derived rows of zou2017 whose printed digits our functions do not give
+
+    Arithmetic, no launches.
+    """
     models = {
         "max_overhead_ratio": max_overhead_ratio,
         "speedup": lemma1_speedup,
@@ -327,8 +366,29 @@ METRICS = [
     Metric("ilp_difference", "1", None, launch=ilp_difference),
     Metric("ilp_changed_layers", "layers", None, launch=ilp_changed_layers),
     Metric("ilp_fastest_share", "fraction", "higher", launch=ilp_fastest_share),
-    Metric("ilp_minibatch", "points", None, launch=partial(ilp_minibatch, tight=False)),
-    Metric("ilp_tight_minibatch", "points", None, launch=partial(ilp_minibatch, tight=True)),
+    Metric(
+        "ilp_minibatch",
+        "points",
+        None,
+        launch=partial(ilp_minibatch, tight=False),
+        doc="""
+        ilp_minibatch = the minibatch X with the largest X / (time of the fastest choice at X)
+
+        Without a memory bound, among the minibatches of the launch (suite zou2017). Times are of the convolutions'
+        forward pass only.
+        """,
+    ),
+    Metric(
+        "ilp_tight_minibatch",
+        "points",
+        None,
+        launch=partial(ilp_minibatch, tight=True),
+        doc="""
+        ilp_tight_minibatch = the same with no more memory for workspaces than the smallest candidate needs
+
+        See [ilp_minibatch](ilp_minibatch.md).
+        """,
+    ),
     Metric("max_overhead_ratio", "fraction", None, model=max_overhead_ratio),
     Metric("lemma1_speedup", "x", "higher", model=lemma1_speedup),
     Metric("min_parameter_servers", "servers", None, model=min_parameter_servers),

@@ -19,6 +19,17 @@ def time_to_quality(record: Record, samples: pd.DataFrame) -> float | None:
     The clock never pauses.
 
     None: did not converge, nothing was evaluated, or the data set has no target.
+
+    time_to_quality = time of the first evaluation at the target - start of the first batch on any rank
+
+    The target is a test accuracy per data set: 0.95 for digits and reversal, 0.9 for topics
+    ([workloads](../workloads.md)); synthetic data has none. The clock never pauses: warm-up steps and earlier
+    evaluations are in it. A launch that never reaches the target has no value: it did not converge. The resolution is
+    `evaluate_every` steps, so that a difference of less than that many steps cannot be seen. The moment is the start
+    of that evaluation, whose own duration is left out.
+
+    MLPerf scores several launches with different seeds by an olympic mean with at most one that did not converge;
+    `harness/scaleproof/stats/time_to_quality.py` does that, see [statistics](../statistics.md).
     """
     case = record.case
     target = TARGETS.get(case.data) if isinstance(case, TrainCase) else None

@@ -1,0 +1,16 @@
+"""The pages in docs/metrics/ are what the metrics' docstrings give."""
+
+from __future__ import annotations
+
+from tools import metric_pages
+
+
+def test_every_metric_has_its_page_and_no_page_is_left_over() -> None:
+    wanted = metric_pages.pages()
+    kept = {path.stem: path.read_text() for path in metric_pages.PAGES.glob("*.md")}
+    assert kept == wanted, "type `python -m tools.metric_pages`"
+
+
+def test_every_page_says_what_its_metric_is() -> None:
+    empty = [name for name, text in metric_pages.pages().items() if len(text.splitlines()) < 8]
+    assert not empty, f"metrics without a docstring: {', '.join(empty)}"

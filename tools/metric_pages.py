@@ -1,0 +1,36 @@
+"""`python -m tools.metric_pages`: writes docs/metrics/*.md from the docstrings of the metrics, those of the suites too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scaleproof.claims.metrics import METRICS, suite_metrics
+from scaleproof.spec.suite import list_suites
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs" / "metrics"
+
+
+def pages() -> dict[str, str]:
+    """Every metric's page by its name."""
+    metrics = dict(METRICS)
+    for folder in list_suites(ROOT / "suites"):
+        metrics |= suite_metrics(folder)
+    return {name: metric.page_text for name, metric in sorted(metrics.items())}
+
+
+def main() -> None:
+    """Write what changed and remove pages of metrics that are gone."""
+    wanted = pages()
+    for path in PAGES.glob("*.md"):
+        if path.stem not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        path = PAGES / f"{name}.md"
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
