@@ -1,5 +1,5 @@
-"""Limits of the control group that this process runs in, versions 1 and 2: what a container may use is less than what
-the machine has."""
+"""Limits of the control group of this process, versions 1 and 2: a container may use less than the machine has. Read from
+the kernel's files, since psutil does not have them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 MOUNT = Path("/sys/fs/cgroup")
 _NO_LIMIT = 1 << 60
-"""Bytes: version 1 writes a huge number where there is no limit."""
+"""Bytes. Version 1 shows a huge number where there is no limit."""
 
 
 def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, Any]:
-    """Tightest limits on the way up: `cpu_max` in cores, `memory_max` in bytes (both None: no limit), `cpuset` as the
-    kernel writes it, `version`.
+    """The tightest limits of the group and all groups above it: `cpu_max` in cores, `memory_max` in bytes (both None: no
+    limit), `cpuset` as the kernel writes it, `version`.
 
-    A limit that no file tells is the text "not readable"."""
+    A limit that cannot be read is the text "not readable"."""
     quotas = [_quota(folder) for folder in _folders("cpu", mount, own)]
     memory = [_memory(folder) for folder in _folders("memory", mount, own)]
     sets = [
@@ -34,10 +34,10 @@ def limits(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[s
 
 
 def throttled(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dict[str, int] | None:
-    """How often this group and those above it had to wait because a quota was used up, and how many microseconds: the
-    kernel's sum over all cores (`us`), and by the clock at most (`most_us`: a period of the quota each time). None
-    where the kernel does not tell."""
-    found: dict[str, int] | None = None
+    """How often this group and those above it waited because a quota was used up (`times`), and for how many
+    microseconds: summed over all cores (`us`), and by the clock at most (`most_us`: one period of the quota each time).
+    None where the kernel does not count it."""
+    total: dict[str, int] | None = None
     for path, period_us in _statistics(mount, own):
         values = dict(line.split() for line in (_text(path) or "").splitlines() if len(line.split()) == 2)
         if "nr_throttled" in values:
@@ -48,13 +48,13 @@ def throttled(mount: Path = MOUNT, own: Path = Path("/proc/self/cgroup")) -> dic
                 else int(values.get("throttled_time", 0)) // 1000
             )
             here = {"times": times, "us": waited_us, "most_us": times * period_us}
-            found = {name: value + (found[name] if found else 0) for name, value in here.items()}
-    return found
+            total = {name: value + (total[name] if total else 0) for name, value in here.items()}
+    return total
 
 
 @functools.cache
 def _statistics(mount: Path, own: Path) -> list[tuple[Path, int]]:
-    """With the length of a quota's period; 100 ms is the kernel's own where no file says it."""
+    """Files with statistics, each with the length of the quota's period; without a file for it the kernel's 100 ms."""
     return [(folder / "cpu.stat", _period_us(folder)) for folder in _folders("cpu", mount, own)]
 
 
@@ -80,11 +80,11 @@ def _version(mount: Path) -> int:
 
 
 def _folders(controller: str, mount: Path, own: Path) -> Iterator[Path]:
-    """The group's folder and those above it, down to the mount. A container may show a path that its own mount does not
-    have: then the mount itself."""
+    """The group's folder and those above it, up to the mount. A container may show a path that its own mount does not
+    have: then only the mount."""
     lines = [line.split(":", 2) for line in (_text(own) or "").splitlines()]
     second = _version(mount) == 2
-    path = next((place for _, names, place in lines if (not names if second else controller in names.split(","))), "/")
+    path = next((path for _, names, path in lines if (not names if second else controller in names.split(","))), "/")
     mounted = [folder for folder in (mount / controller, mount / "cpu,cpuacct") if not second and folder.exists()]
     top = mounted[0] if mounted else mount
     folder = top / path.lstrip("/")
@@ -114,10 +114,12 @@ def _memory(folder: Path) -> int | str | None:
     return None if text == "max" or int(text) >= _NO_LIMIT else int(text)
 
 
-def _tightest(found: list[Any]) -> Any:
-    """The smallest limit. Version 2's root has no limit files, so they are missing only where no group has them."""
-    known = [limit for limit in found if limit != "not readable"]
-    return min((limit for limit in known if limit is not None), default=None) if known else "not readable"
+def _tightest(limits: list[Any]) -> Any:
+    """The smallest limit; "not readable" only if no group has a file for it, since the root of version 2 has none."""
+    known = [limit for limit in limits if limit != "not readable"]
+    if not known:
+        return "not readable"
+    return min((limit for limit in known if limit is not None), default=None)
 
 
 def _text(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""What the tree that ran differs in from its commit: text and digest, kept once per digest beside the records."""
+"""Uncommitted changes of the code that ran: text and digest, kept once per digest beside the records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from scaleproof.paths import PROJECT
 
 _PATHS = ("harness", "suites", "pyproject.toml", "requirements.lock")
-"""What can change a number."""
+"""Paths that can change a result."""
 FOLDER = "differences"
 MOST_BYTES = 1 << 20
 _SECRET = re.compile(r"(?i)((?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w-]*[\"']?\s*[:=]\s*)\S.*")
@@ -23,7 +23,7 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`sha256` is that of the whole difference, before secrets are masked and the text is cut."""
+    """`sha256` is the digest of the whole text, before secrets are masked and the text is cut."""
 
     sha256: str
     nbytes: int
@@ -32,8 +32,7 @@ class Difference:
 
 @functools.cache
 def difference() -> Difference | None:
-    """Of tracked files against HEAD, and names and digests of new ones; None without a git checkout or without a
-    difference."""
+    """Tracked files against HEAD, and names and digests of new files; None without a git checkout or without changes."""
     tracked = _git("diff", "HEAD", "--", *_PATHS)
     new = _git("ls-files", "--others", "--exclude-standard", "--", *_PATHS)
     if tracked is None or new is None:
@@ -46,7 +45,7 @@ def difference() -> Difference | None:
 
 
 def masked(text: str) -> str:
-    """Without what looks like a secret, and cut to a size that a results folder bears."""
+    """The text with everything masked that looks like a secret, cut to MOST_BYTES."""
     text = _SECRET.sub(r"\1(masked)", _PRIVATE_KEY.sub("(private key masked)", text))
     if len(text.encode()) <= MOST_BYTES:
         return text
@@ -55,18 +54,18 @@ def masked(text: str) -> str:
 
 
 def keep_difference(results: Path) -> dict[str, Any] | None:
-    """Write the text to `differences/SHA256.diff` of the results folder unless it is there; for the record: digest,
-    size, and the file's name."""
-    found = difference()
-    if found is None:
+    """Write the text to `differences/SHA256.diff` of the results folder unless it is there. Returns digest, size and
+    file name, for the record."""
+    changes = difference()
+    if changes is None:
         return None
-    path = results / FOLDER / f"{found.sha256[:16]}.diff"
+    path = results / FOLDER / f"{changes.sha256[:16]}.diff"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(found.text)
+        draft.write_text(changes.text)
         draft.rename(path)
-    return {"sha256": found.sha256, "nbytes": found.nbytes, "file": f"{FOLDER}/{path.name}"}
+    return {"sha256": changes.sha256, "nbytes": changes.nbytes, "file": f"{FOLDER}/{path.name}"}
 
 
 def _sha256(path: Path) -> str:

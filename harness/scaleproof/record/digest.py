@@ -1,4 +1,4 @@
-"""Which code ran on which machine: two numbers that a record carries and a resumed run compares."""
+"""Digest of the code and id of the machine: a record has both, and a resumed run compares them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def code_digest(fabric: str = "") -> str:
 
 @functools.cache
 def rooms_digest(*rooms: str) -> str:
-    """First 16 hex digits of the SHA-256 over names and contents of whole rooms: what follows from records by their
-    code is kept under it."""
+    """First 16 hex digits of the SHA-256 over names and contents of whole rooms. Results that are derived from records
+    by their code are kept under it."""
     total = hashlib.sha256()
     for path in sorted(path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
         total.update(f"{path.relative_to(PACKAGE)}\0".encode() + path.read_bytes())

@@ -1,4 +1,4 @@
-"""What the machine was like before and after a launch, and what its processes were told by their environment."""
+"""The machine around a launch, and the environment variables of its processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _VARIABLES = re.compile(
     r"|^(http|https|all|no)_proxy$"
 )
 _PRIVATE = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|_FILE|PYTHONPATH|FILE_PATH|PADDING", re.IGNORECASE)
-"""Secrets, and where this user keeps files: neither explains a number, and records are published. Of the padding only
-the length matters."""
+"""Secrets and private paths are left out: they explain no result, and records are published. Of the padding only the
+length matters."""
 
 
 def environment(variables: dict[str, str]) -> dict[str, Any]:
-    """What stays as it is during a launch. `variables`: the environment that its processes get."""
+    """Facts that do not change during a launch. `variables`: environment of its processes."""
     return {
         **host(),
         "platform": _platform(),
@@ -43,7 +43,7 @@ def environment(variables: dict[str, str]) -> dict[str, Any]:
 
 @functools.cache
 def _platform() -> str:
-    """Ten milliseconds: it looks into the C library."""
+    """Cached: it reads the C library, which takes ten milliseconds."""
     return platform.platform()
 
 

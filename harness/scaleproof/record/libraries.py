@@ -1,5 +1,5 @@
-"""Shared libraries as they are mapped into a process: which file, which version, which build. A package list tells what
-was installed, not what runs."""
+"""Shared libraries that are mapped into a process: file, version, build. A list of packages would show what is
+installed, not what runs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ UNREADABLE = "not readable"
 
 
 def loaded_libraries(pid: int | str = "self") -> dict[str, str]:
-    """File name to what identifies it, of every library mapped into a process; Python's own extension modules come with
-    their packages and are left out."""
+    """Identity of every library mapped into a process, by file name. Extension modules of Python packages are left out:
+    they come with their packages."""
     paths = {
         line[line.index("/") :]
         for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
@@ -28,7 +28,7 @@ def loaded_libraries(pid: int | str = "self") -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted(path for path in paths if ".cpython-" not in path and ".abi3." not in path):
         folder, _, name = path.rpartition("/")
-        # Two files of one name, such as torch's libgomp and the system's: both run.
+        # Two files can have one name, such as torch's libgomp and the system's; both run.
         found[f"{name} of {folder.rpartition('/')[2]}" if name in found else name] = identity(path)
     return found
 
@@ -53,7 +53,7 @@ def identity(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """What a 64-bit little-endian ELF file says of itself; empty where it says nothing."""
+    """Names and versions in a 64-bit little-endian ELF file; empty where the file has none."""
 
     soname: str
     build_id: str
@@ -62,7 +62,7 @@ class Elf:
 
 
 def read_elf(path: str) -> Elf:
-    """Read a few pages of the file; ValueError when it is no 64-bit little-endian ELF file."""
+    """Read a few pages of the file; ValueError if it is no 64-bit little-endian ELF file."""
     with open(path, "rb", buffering=0) as file:
         return _Reader(file.fileno()).elf()
 
@@ -121,7 +121,7 @@ class _Reader:
         return max(public, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], default="")
 
     def _offset(self, address: int) -> int:
-        """Where in the file the bytes of an address are."""
+        """Offset in the file of the bytes at an address."""
         for kind, _, offset, start, _, size in self.segments:
             if kind == _LOAD and start <= address < start + size:
                 return offset + address - start

@@ -1,4 +1,4 @@
-"""What calibration found out about a machine: results/machines/<id>/profile.json."""
+"""Noise floors and bounds of a machine, as calibration measured them: results/machines/<id>/profile.json."""
 
 from __future__ import annotations
 
@@ -21,25 +21,20 @@ class Floor(_Part):
     cases."""
 
     metric: str
-    program: str
-    """The kind of launch it was measured on: `collective`, `transfer`, `train`."""
-    nbytes: int | None
-    """Message size, for metrics per size."""
+    program: str = Field(description="Program of the launches: `collective`, `transfer` or `train`.")
+    nbytes: int | None = Field(description="Message size, for metrics per size.")
     share: float
-    spread: float
-    """Standard deviation of the logarithm of one launch's value."""
+    spread: float = Field(description="Standard deviation of the logarithm of one launch's value.")
     launches_per_arm: int
     comparisons: int
-    taken: str
-    """In words: which launches, which arms, which pairing."""
+    taken: str = Field(description="Which launches, arms and pairs, in words.")
 
 
 class Bound(_Part):
-    """An upper bound measured on this machine, with its interval over launches."""
+    """An upper bound measured on a machine, with its interval over launches."""
 
     name: Literal["memory_copy", "two_rank_all_reduce", "loopback", "network", "single_core_flop"]
-    nbytes: int | None = None
-    """Size that was moved, for bounds that depend on it."""
+    nbytes: int | None = Field(None, description="Size that was moved, for bounds that depend on it.")
     value: float
     low: float | None
     high: float | None
@@ -49,12 +44,11 @@ class Bound(_Part):
 
 
 class MachineProfile(_Part):
-    """One machine at one time; a new calibration replaces it, the records behind it stay."""
+    """One machine at one time. A new calibration replaces it; its records stay."""
 
     schema_version: Literal[1] = 1
     machine: str
-    code: str
-    """Digest of the code that was measured with."""
+    code: str = Field(description="Digest of the code that measured.")
     measured_at: str
     floors: tuple[Floor, ...] = Field(default=())
     bounds: tuple[Bound, ...] = Field(default=())
@@ -84,7 +78,7 @@ def read_profile(results: Path, machine: str) -> MachineProfile | None:
 
 
 def write_profile(results: Path, profile: MachineProfile) -> Path:
-    """Put it in place by one rename."""
+    """Write the file by one rename."""
     return write_form(results / "machines" / profile.machine / FILE, profile)
 
 

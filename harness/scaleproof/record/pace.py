@@ -27,9 +27,8 @@ HZ = os.sysconf("SC_CLK_TCK")
 
 
 def load() -> dict[str, Any]:
-    """The machine and the part of it that this process uses: load average, free MiB, processor time in ticks since boot (all,
-    idle, stolen by a hypervisor), processor seconds of this process and its ended children, hottest sensor in degrees
-    Celsius, thermal throttling events, `energy`, and `pace`."""
+    """The machine and the part of it that this process uses: load average, free MiB, processor seconds of this process
+    and its ended children, hottest sensor in degrees Celsius, thermal throttling events, `energy`, and `pace`."""
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "load_1min": os.getloadavg()[0],

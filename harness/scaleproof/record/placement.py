@@ -1,5 +1,5 @@
-"""Whether launches stood on the same nodes, and their nodes as far apart on switches: what a reader must know before
-setting them side by side."""
+"""Whether launches ran on the same nodes, and whether these nodes were equally far apart on the switches. A reader must
+know it before comparing the launches."""
 
 from __future__ import annotations
 
@@ -11,61 +11,63 @@ from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import NODES_OF_OWN
 
 NAMED = 6
-"""So many names are listed in a line."""
+"""Names that are listed in one line at most."""
 ADVICE = {
-    "different_nodes": "nodes of one kind differ too: run both in one allocation, where arms are interleaved on the same nodes",
-    "different_switches": "bytes between switches pass links that others use: ask for as many switches as before (Slurm: --switches)",
+    "different_nodes": "nodes of one kind differ too: run both in one allocation, where arms are interleaved on the "
+    "same nodes",
+    "different_switches": "bytes between switches pass links that others use: request as many switches as before "
+    "(Slurm: --switches)",
 }
 Code = Literal["different_nodes", "different_switches"]
 
 
 def unlike(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, str]]:
-    """What keeps launches of these named sides from having had the same ground, in words that name nodes and switches;
-    empty when nothing is known to.
+    """Reasons why these named groups of launches did not run on the same nodes, in words that name nodes and switches;
+    empty where no reason is known.
 
-    Launches with equally many ranks must have had the same set of nodes, in any order; of unequally many the fewer
-    nodes must be among the others. Switches are compared by how many nodes are below each, where all were told.
-    Launches on nodes that are made for them stand on none."""
+    Launches with the same number of ranks must have the same set of nodes, in any order. With different numbers, the
+    smaller set must be part of the larger one. Switches are compared by the number of nodes below each, if all are
+    known. Launches on emulated nodes are not compared: their nodes are made for them."""
     sides = [(name, [record for record in side if record.case.fabric not in NODES_OF_OWN]) for name, side in sides]
     records = [record for _, side in sides for record in side]
     if not any(record.placement for record in records):
         return []
-    found: list[tuple[Code, str]] = []
+    reasons: list[tuple[Code, str]] = []
     if not _nested(records):
-        found.append(("different_nodes", f"launches ran on different nodes: {_told(sides, nodes_of)}"))
+        reasons.append(("different_nodes", f"launches ran on different nodes: {_described(sides, nodes_of)}"))
     if _spread(records):
-        found.append(
-            ("different_switches", f"their nodes are spread over switches differently: {_told(sides, _below_switches)}")
-        )
-    return found
+        words = _described(sides, _below_switches)
+        reasons.append(("different_switches", f"their nodes are spread over switches differently: {words}"))
+    return reasons
 
 
 def nodes_of(record: Record) -> tuple[str, ...]:
-    """Names of its nodes in their order, with those of their cluster where it has one; without an allocation its
-    machine."""
-    place = record.placement
-    if place is None:
+    """Sorted names of its nodes, with the name of their cluster if it has one; without an allocation its machine."""
+    placement = record.placement
+    if placement is None:
         return (f"machine {record.machine} alone",)
-    return tuple(sorted((f"{place.cluster}/" if place.cluster else "") + node.name for node in place.nodes))
+    cluster = f"{placement.cluster}/" if placement.cluster else ""
+    return tuple(sorted(cluster + node.name for node in placement.nodes))
 
 
 def switches_of(record: Record) -> dict[str, list[str]]:
-    """Names of nodes by the switches above them; empty where nobody told of some node."""
+    """Names of nodes by the switches above them; empty if the switches of one node are unknown."""
     nodes = record.placement.nodes if record.placement else []
-    found: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
     for node in nodes:
-        found.setdefault(node.switch, []).append(node.name)
-    return {} if "" in found else {switch: sorted(names) for switch, names in sorted(found.items())}
+        below.setdefault(node.switch, []).append(node.name)
+    return {} if "" in below else {switch: sorted(names) for switch, names in sorted(below.items())}
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words of a line, the first few of many."""
-    return ", ".join(words[:NAMED]) + (f" and {len(words) - NAMED} more" if len(words) > NAMED else "")
+    """A list in words, cut after NAMED of them."""
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return ", ".join(words[:NAMED]) + more
 
 
 def _nested(records: Sequence[Record]) -> bool:
-    """Whether each set of nodes is within all larger ones, and equal to those of launches with as many ranks; a launch
-    outside of any allocation may have run on a node where its machine is of the nodes' kind."""
+    """Whether each set of nodes is part of all larger ones, and launches with the same number of ranks have the same
+    set. A launch without an allocation may have run on one of the nodes if its machine is of their kind."""
     kinds = {node.machine for record in records if record.placement for node in record.placement.nodes}
     if any(record.placement is None and record.machine not in kinds for record in records):
         return False
@@ -79,7 +81,7 @@ def _nested(records: Sequence[Record]) -> bool:
 
 
 def _spread(records: Sequence[Record]) -> bool:
-    """Whether launches with as many ranks have nodes differently far apart."""
+    """Whether launches with the same number of ranks have their nodes at different distances."""
     by_ranks: dict[int, set[object]] = {}
     for record in records:
         if switches := switches_of(record):
@@ -89,8 +91,8 @@ def _spread(records: Sequence[Record]) -> bool:
 
 
 def _shape(paths: Sequence[Sequence[str]]) -> object:
-    """How nodes hang on a tree of switches, whatever these are called: at each switch the shapes below it, at the
-    lowest the number of nodes."""
+    """The form of a tree of switches without their names: at each switch the shapes below it, at the lowest switches
+    the number of nodes."""
     if not any(paths):
         return len(paths)
     below: dict[str, list[Sequence[str]]] = {}
@@ -105,7 +107,7 @@ def _below_switches(record: Record) -> tuple[str, ...]:
     )
 
 
-def _told(sides: Sequence[tuple[str, Sequence[Record]]], words: Callable[[Record], tuple[str, ...]]) -> str:
+def _described(sides: Sequence[tuple[str, Sequence[Record]]], words: Callable[[Record], tuple[str, ...]]) -> str:
     everywhere = frozenset.intersection(*(frozenset(words(record)) for _, side in sides for record in side))
     return "; ".join(
         f"{name + ' on ' if name else ''}{' or on '.join(_counted(map(words, side), everywhere))}"
@@ -114,14 +116,13 @@ def _told(sides: Sequence[tuple[str, Sequence[Record]]], words: Callable[[Record
     )
 
 
-def _counted(grounds: Iterable[tuple[str, ...]], everywhere: frozenset[str]) -> list[str]:
-    """Each ground once, with the number of its launches where there are several. Of many names those are told that are
-    not everywhere."""
+def _counted(node_sets: Iterable[tuple[str, ...]], everywhere: frozenset[str]) -> list[str]:
+    """Each set of nodes once, with the number of its launches if there are several sets. Of many names those come first
+    that are not in every set."""
     counts = Counter(
-        tuple(sorted(ground, key=lambda word: word in everywhere) if len(ground) > NAMED else ground)
-        for ground in grounds
+        tuple(sorted(names, key=lambda name: name in everywhere) if len(names) > NAMED else names)
+        for names in node_sets
     )
-    return [
-        listed(ground) + (f" ({count} launch{'es' if count > 1 else ''})" if len(counts) > 1 else "")
-        for ground, count in sorted(counts.items())
-    ]
+    if len(counts) == 1:
+        return [listed(names) for names in counts]
+    return [f"{listed(names)} ({count} launch{'es' if count > 1 else ''})" for names, count in sorted(counts.items())]

@@ -1,4 +1,4 @@
-"""A launch as one flat row: what tables, lists and the index show of a record without reading it."""
+"""A launch as one flat row, for tables, lists and the index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scaleproof.spec.case import AnyCase
 from scaleproof.spec.tags import AXES, tags_of
 
 TAG = "tag_"
-"""Before the name of an axis (spec/tags.py), for the column with the case's tag on it."""
+"""Prefix of the column with the case's tag on an axis (spec/tags.py)."""
 OF_CASE_TEXT = (
     "suite",
     "experiment",
@@ -49,7 +49,7 @@ OF_RECORD: Mapping[str, pa.DataType] = {
     "warnings": pa.string(),
     "fields": pa.string(),
 }
-"""What the record itself says; `warnings` are codes with blanks between, `fields` all fields of the case as JSON."""
+"""Columns of the record; `warnings`: codes separated by blanks; `fields`: all fields of the case as JSON."""
 OF_CASE: Mapping[str, pa.DataType] = (
     dict.fromkeys(OF_CASE_TEXT, pa.string())
     | dict.fromkeys(OF_CASE_WHOLE, pa.int64())

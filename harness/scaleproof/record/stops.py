@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scaleproof.core.atomic_write import write_form
 from scaleproof.spec.errors import SpecError
@@ -23,21 +23,24 @@ class _Part(BaseModel):
 
 
 class CaseStop(_Part):
-    """One case: repetitions planned in the end, those that gave a value, and what decided. `half_width_share`: how far
-    the interval's farther end is from the median, as a share of it, over all of them; None where there is no interval
-    or no metric was named. `no result`: no launch of the minimum gave a value; `unfinished`: the run ended before
-    anything was decided."""
+    """How many launches one case got, and why no more."""
 
     case_id: str
     arm: str
-    repetitions: int
-    launches: int
-    decided: Decided
-    half_width_share: float | None
+    repetitions: int = Field(description="Planned in the end.")
+    launches: int = Field(description="Of these, launches that gave a value.")
+    decided: Decided = Field(
+        description="What ended the launches. `no result`: no launch of the minimum gave a value; `unfinished`: the "
+        "run ended before anything was decided."
+    )
+    half_width_share: float | None = Field(
+        description="Distance from the median to the farther end of its interval, as a share of the median; None "
+        "without an interval or a metric."
+    )
 
 
 class Stops(_Part):
-    """One experiment at one size; written again after every block. Without a metric the number was fixed."""
+    """One experiment at one size, written after every block. Without a metric the number of launches was fixed."""
 
     schema_version: Literal[1] = 1
     suite: str
@@ -54,19 +57,22 @@ class Stops(_Part):
 
     def case(self, case_id: str) -> CaseStop | None:
         """By id."""
-        return next((found for found in self.cases if found.case_id == case_id), None)
+        return next((case for case in self.cases if case.case_id == case_id), None)
 
     def words(self, case_ids: Collection[str]) -> str:
-        """What ended the launches of these cases, for a reader; empty where their number was fixed."""
+        """What ended the launches of these cases, in words; empty where their number was fixed."""
         decided = Counter(case.decided for case in self.cases if case.case_id in case_ids)
         if self.metric is None or self.target is None or not decided:
             return ""
-        found = ", ".join(f"{word} in {count}" for word, count in sorted(decided.items()))
-        return f"launches went on until {self.metric} was known within {100 * self.target:g} % or {self.budget} were made; cases: {found}"
+        counts = ", ".join(f"{word} in {count}" for word, count in sorted(decided.items()))
+        return (
+            f"launches went on until {self.metric} was known within {100 * self.target:g} % "
+            f"or {self.budget} were made; cases: {counts}"
+        )
 
 
 def stops_path(results: Path, suite: str, experiment: str, size: str) -> Path:
-    """Where they lie."""
+    """The file of an experiment at a size."""
     return results / "stops" / f"{suite}.{experiment}.{size}.json"
 
 
@@ -77,18 +83,19 @@ def read_stops(results: Path, suite: str, experiment: str, size: str) -> Stops |
         return Stops.model_validate_json(path.read_bytes()) if path.exists() else None
     except ValidationError:
         raise SpecError(
-            f"{path}: not of this version; remove it and start `scaleproof run {suite} {experiment} --size {size}`, which repeats no launch"
+            f"{path}: not of this version; remove it and start `scaleproof run {suite} {experiment} --size {size}`, "
+            "which repeats no launch"
         ) from None
 
 
 def write_stops(results: Path, stops: Stops) -> Path:
-    """Put it in place by one rename."""
+    """Write the file by one rename."""
     return write_form(stops_path(results, stops.suite, stops.experiment, stops.size), stops)
 
 
 def decided_plan(results: Path, suite: Suite, experiment: str, size: str) -> list[PlannedLaunch]:
-    """The plan with as many repetitions of each case as were decided while it ran, where the size has `stop`; else the
-    plan itself."""
+    """The plan with the number of repetitions of each case that was decided while it ran, if the size has `stop`; else
+    the plan as it is."""
     chosen = suite.experiment(experiment).size(size)
     stops = read_stops(results, suite.name, experiment, size) if chosen.stop else None
     if stops is None or chosen.stop is None:

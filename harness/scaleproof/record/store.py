@@ -24,25 +24,25 @@ __all__ = ["Store", "as_emulated"]
 
 
 class Store:
-    """Records of one results folder. What cannot be read as a whole record is never a result: it is told to `warn` and
-    left in place.
+    """Records of one results folder. A folder that is no whole record is never a result: `warn` gets a line about it, and
+    it stays where it is.
 
-    `index`: for many launches, read the folder's index (record/index.py) in place of every file; it is brought up to
-    date once, when first used."""
+    `index`: for many launches, read the folder's index (record/index.py) in place of every file. It is brought up to
+    date once, at its first use."""
 
     def __init__(self, results: Path, warn: Callable[[str], None] | None = None, index: Index | None = None) -> None:
         self.results = results
         self.runs = results / "runs"
         self.staging = results / "staging"
         self.warnings: list[str] = []
-        self._tell = warn
+        self._warn = warn
         self.index = index
         self._known: dict[Path, Record | None] = {}
 
     def find(
         self, case_id: str, plan_index: int, digest: str, machine: str, counts: Callable[[Record], bool] = bool
     ) -> Record | None:
-        """The finished record (status ok) of this launch of a plan that `counts`, None when there is none."""
+        """The finished record (status ok) of this launch of a plan for which `counts` is true; None where there is none."""
         for record in self.records(case_id):
             same = record.plan_index == plan_index and record.code.digest == digest and record.machine == machine
             if record.status == "ok" and same and counts(record):
@@ -55,11 +55,12 @@ class Store:
             [self.runs / case_id] if case_id is not None else sorted(self.runs.iterdir()) if self.runs.exists() else []
         )
         for folder in cases:
-            found = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
-            yield from sorted((record for record in found if record is not None), key=lambda record: record.started_at)
+            records = [self._read(path) for path in (sorted(folder.iterdir()) if folder.is_dir() else [])]
+            whole = [record for record in records if record is not None]
+            yield from sorted(whole, key=lambda record: record.started_at)
 
     def rows(self, case_id: str) -> list[Row]:
-        """What `records` gives of a case, each as a flat row (record/rows.py), oldest first."""
+        """The records of a case as flat rows (record/rows.py), oldest first."""
         if self.index is None:
             return [of_record(record) for record in self.records(case_id)]
         for damaged_case, launch in self.index.problems:
@@ -68,36 +69,34 @@ class Store:
         return self.index.rows(case_id)
 
     def record(self, case_id: str, launch: str) -> Record | None:
-        """One record; None when it is not there or not whole. Not kept: who looks at thousands one by one needs memory
-        for one."""
+        """One record; None where it is missing or not whole. It is not kept, so that reading thousands takes the memory
+        of one."""
         folder = self.runs / case_id / launch
         if folder not in self._known and folder.is_dir():
             found = self._parse(folder)
             if found is not None:
                 return found
-            self._known[folder] = None  # told once
+            self._known[folder] = None  # one warning is enough
         return self._known.get(folder)
 
     def stamp(self, case_id: str, launch: str) -> str:
-        """What changes when one of its files does; empty without an index."""
+        """Changes when one of the record's files does; empty without an index."""
         return self.index.stamps.get((case_id, launch), "") if self.index else ""
 
     def load(self, launch: str) -> tuple[Record, Path]:
-        """The record and folder of a launch id or of an unambiguous beginning of one; SpecError otherwise."""
-        found = sorted(self.runs.glob(f"*/{launch}*")) if launch.isalnum() else []
-        if len(found) != 1:
-            raise SpecError(
-                f"no launch {launch!r} in {self.runs}"
-                if not found
-                else f"{launch!r} is the beginning of {len(found)} launches"
-            )
-        record = self._read(found[0])
+        """Record and folder of a launch id, or of the beginning of exactly one; SpecError otherwise."""
+        matches = sorted(self.runs.glob(f"*/{launch}*")) if launch.isalnum() else []
+        if not matches:
+            raise SpecError(f"no launch {launch!r} in {self.runs}")
+        if len(matches) > 1:
+            raise SpecError(f"{launch!r} is the beginning of {len(matches)} launches")
+        record = self._read(matches[0])
         if record is None:
             raise SpecError(self.warnings[-1])
-        return record, found[0]
+        return record, matches[0]
 
     def folder(self, record: Record) -> Path:
-        """Where a record lies."""
+        """The folder of a record."""
         return self.runs / record.case_id / record.launch
 
     def samples(self, record: Record) -> pa.Table:
@@ -111,8 +110,8 @@ class Store:
         return self.samples(record).to_pandas() if indexed is None else indexed
 
     def commit(self, staging_folder: Path, record: Record, samples: pa.Table) -> Path:
-        """Make a launch's record from its staging folder, by one rename, and remove that folder. Raises OSError when
-        the disk is full: then nothing is left."""
+        """Write the record of a launch from its staging folder by one rename, and remove that folder. Raises OSError if
+        the disk is full; then no record is left."""
         logs = sorted(staging_folder.glob("*.log"))
         kept = [staging_folder / name for name in record.artifacts]
         target = self.runs / record.case_id / record.launch
@@ -137,7 +136,7 @@ class Store:
                 pq.read_metadata(pa.BufferReader(read_content(folder, record)))
         except UNREADABLE as error:
             self.warnings.append(ignored(folder, reason(error)))
-            if self._tell is not None:
-                self._tell(self.warnings[-1])
+            if self._warn is not None:
+                self._warn(self.warnings[-1])
             return None
         return record

@@ -1,5 +1,5 @@
-"""One table per experiment and size: a row per planned launch, also for those that failed, cannot run here or were
-never tried."""
+"""The table of an experiment at a size: a row per planned launch, also for launches that failed, cannot run here, or were
+never started."""
 
 from __future__ import annotations
 
@@ -74,19 +74,17 @@ def collect(
     stops: Stops | None = None,
     version: str = "",
 ) -> pa.Table:
-    """The table of a plan. Of several machines or versions of the code only the one that finished last is used, and of
-    its records of a launch the ok one.
+    """The table of a plan. Of several machines or versions of the code, only the one that finished last is used; of
+    several records of a launch, one that ended well.
 
-    `stop` and `stop_half_width` say of every row's case what decided its number of launches (null: the experiment never
-    ran to an end here). `version`: of the metrics' code; their values are kept under it from one time to the next
+    `stop` and `stop_half_width` say what decided the number of launches of the row's case (null: the experiment did not
+    run to its end here). `version`: digest of the metrics' code, under which their values are kept
     (record/metric_values.py)."""
     cases = {id(launch.case): launch.case for launch in plan}
-    told = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
-    planned = [(launch, told[id(launch.case)]) for launch in plan]
-    chosen, values = (
-        _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store),
-        MetricValues(store, metrics, version),
-    )
+    of_cases = {key: of_case(case) | {"case": case.case_id} | _stop(case.case_id, stops) for key, case in cases.items()}
+    planned = [(launch, of_cases[id(launch.case)]) for launch in plan]
+    chosen = _chosen({(case["case"], launch.plan_index) for launch, case in planned}, store)
+    values = MetricValues(store, metrics, version)
     values.prepare([(row["case"], row["launch"]) for row in chosen.values() if row["status"] == "ok"])
     rows = [case | _row(launch, chosen.get((case["case"], launch.plan_index)), values) for launch, case in planned]
     values.keep()
@@ -100,12 +98,12 @@ def collect(
 
 
 def _stop(case_id: str, stops: Stops | None) -> dict[str, Any]:
-    found = stops.case(case_id) if stops else None
-    return {"stop": found.decided, "stop_half_width": found.half_width_share} if found else {}
+    stop = stops.case(case_id) if stops else None
+    return {"stop": stop.decided, "stop_half_width": stop.half_width_share} if stop else {}
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Parquet, all of it or nothing."""
+    """Write a Parquet file by one rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     pq.write_table(table, draft)
@@ -113,12 +111,10 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def _chosen(wanted: Collection[tuple[str, int]], store: Store) -> dict[tuple[str, int], Row]:
-    found = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
-    found = sorted(
-        (row for row in found if (row["case"], row["plan_index"]) in wanted), key=lambda row: str(row["started_at"])
-    )
+    rows = [row for case_id in sorted({case_id for case_id, _ in wanted}) for row in store.rows(case_id)]
+    planned = [row for row in rows if (row["case"], row["plan_index"]) in wanted]
     chosen: dict[tuple[str, int], Row] = {}
-    for row in last_version(found, _ran):
+    for row in last_version(sorted(planned, key=lambda row: str(row["started_at"])), _ran):
         key = (row["case"], row["plan_index"])
         if row["status"] == "ok" or key not in chosen or chosen[key]["status"] != "ok":
             chosen[key] = row
@@ -129,16 +125,16 @@ def _ran(row: Row) -> Ran:
     return Ran(row["fabric"], row["machine"], row["code"], row["status"], str(row["started_at"]))
 
 
-def _row(launch: PlannedLaunch, found: Row | None, values: MetricValues) -> dict[str, Any]:
-    """What is not the case's own."""
+def _row(launch: PlannedLaunch, recorded: Row | None, values: MetricValues) -> dict[str, Any]:
+    """The columns that do not follow from the case."""
     row: dict[str, Any] = {
         "plan_index": launch.plan_index,
         "order": launch.order,
         "seed": launch.seed,
         "status": MISSING,
     }
-    if found is not None:
-        row |= {name: found[name] for name in _OF_RECORD}
-    if found is not None and found["status"] == "ok":
-        row |= values.of(found["case"], found["launch"])
+    if recorded is not None:
+        row |= {name: recorded[name] for name in _OF_RECORD}
+    if recorded is not None and recorded["status"] == "ok":
+        row |= values.of(recorded["case"], recorded["launch"])
     return row

@@ -27,14 +27,14 @@ LANES = {
     "stage_in": "messages",
     "stage_out": "messages",
 }
-"""Kind of thread that an event is shown on; every other one is shown on `main`."""
+"""Kind of thread on which an event is shown; all other events are shown on `main`."""
 COUNTERS = ("loss", "test_accuracy")
 THREADS = 1000
-"""Numbers of threads that each rank may use: they must differ between processes too."""
+"""Thread numbers per rank: they must differ between processes too."""
 
 
 def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
-    """The trace object; times in us after the launch's first event, durations to the ns. Clock offsets are applied,
+    """The trace object; times in us after the launch's first event, durations exact to 1 ns. Clock offsets are applied;
     their bounds are in `otherData`."""
     rows = samples.to_pandas()
     clocks = {clock.rank: clock for clock in record.clocks}
@@ -49,8 +49,7 @@ def chrome_trace(record: Record, samples: pa.Table) -> dict[str, Any]:
 
 
 def _pids(record: Record) -> list[int]:
-    """Of each rank the process that it was; numbers from 1 where that is not known or not unique. 0 is the kernel's own
-    in viewers."""
+    """Process number of each rank; numbers from 1 if they are unknown or not unique. Viewers use 0 for the kernel."""
     known = [status.pid for status in record.ranks]
     return known if len(set(known)) == record.case.ranks and min(known) > 0 else list(range(1, record.case.ranks + 1))
 
@@ -105,8 +104,8 @@ def _rank_events(rank: int, pid: int, rows: pd.DataFrame, bound: str) -> list[di
 
 
 def _lane(lanes: list[list[int]], start: int, end: int) -> int:
-    """The first lane where the interval lies beside or inside those that are open there: intervals of one thread must
-    nest. `lanes` holds their ends."""
+    """The first lane in which the interval lies beside or inside the open intervals, since intervals of one thread must
+    nest. `lanes` has the ends of the open intervals."""
     for number, open_ends in enumerate(lanes):
         while open_ends and open_ends[-1] <= start:
             open_ends.pop()

@@ -1,4 +1,4 @@
-"""Which of many launches of the same plan stand beside each other: unequal things are never compared."""
+"""Which launches of a plan may be compared: only those with the same code on the same machine."""
 
 from __future__ import annotations
 
@@ -19,23 +19,31 @@ class Ran(NamedTuple):
     started_at: str
 
 
-def last_version(found: Sequence[Item], ran: Callable[[Item], Ran]) -> list[Item]:
-    """Those with the code of the last one that finished, on the machine that had that code last; in the order given.
-    Predictions follow from other code than launches. On an allocation cases of fabric `host` stand on its nodes and
-    those that make their own network on one of them: two machines."""
-    told = [(item, ran(item)) for item in found]
+def last_version(items: Sequence[Item], ran: Callable[[Item], Ran]) -> list[Item]:
+    """The items that ran the most recent code on the most recent machine, in the order given.
+
+    The most recent code is that of the launch that finished last; the most recent machine is that on which this code
+    finished last. Simulated and real launches are looked at separately, since predictions follow from other code. So
+    are cases of fabric `host` and the other fabrics: in an allocation the former run on its nodes, the latter on one
+    machine."""
+    known = [(item, ran(item)) for item in items]
     kept: set[tuple[bool, bool, str, str]] = set()
     for simulated in (False, True):
-        group = [one for _, one in told if (one.fabric == SIMULATED) is simulated]
+        group = [launch for _, launch in known if (launch.fabric == SIMULATED) is simulated]
         if not group:
             continue
         code = _last(group).code
         for on_host in (False, True):
-            here = [one for one in group if one.code == code and (one.fabric == HOST) is on_host]
-            if here:
-                kept.add((simulated, on_host, _last(here).machine, code))
-    return [item for item, one in told if (one.fabric == SIMULATED, one.fabric == HOST, one.machine, one.code) in kept]
+            same_code = [launch for launch in group if launch.code == code and (launch.fabric == HOST) is on_host]
+            if same_code:
+                kept.add((simulated, on_host, _last(same_code).machine, code))
+    return [
+        item
+        for item, launch in known
+        if (launch.fabric == SIMULATED, launch.fabric == HOST, launch.machine, launch.code) in kept
+    ]
 
 
-def _last(some: Sequence[Ran]) -> Ran:
-    return max([one for one in some if one.status == "ok"] or some, key=lambda one: one.started_at)
+def _last(launches: Sequence[Ran]) -> Ran:
+    """The one that began last, of those that ended well if there are any."""
+    return max([one for one in launches if one.status == "ok"] or launches, key=lambda one: one.started_at)

@@ -1,5 +1,5 @@
-"""Bytes on the wire beside the bytes asked for: which interface carried what ranks asked their transport to move, from
-the counters in a record."""
+"""Which interface carried the bytes that ranks requested their transport to move: the interface counters of a record
+beside the bytes requested."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from scaleproof.core.counters import NOTICED, Counters, difference
 from scaleproof.core.record_schema import RankNetwork
 
 CARRIES = 0.25
-"""Share of the bytes asked from which an interface is said to carry them: an algorithm may send half of what it was
-asked, and never this little."""
+"""An interface counts as the carrier if it sent at least this share of the bytes requested: algorithms send at least
+half of them."""
 SHARED_MEMORY_LEAK = 0.01
-"""Share of the bytes asked by which interfaces may move, above what they move when idle, while ranks talk through
-shared memory."""
+"""While ranks use shared memory, interfaces may send this share of the bytes requested, above what they send when
+idle."""
 SLACK = 1.25
-"""Wire bytes per byte sent above which something else shared the interface: headers and acknowledgements take a few
-percent."""
+"""With more bytes on the wire per byte sent, something else used the interface too: headers and acknowledgements take a
+few percent."""
 PER_MESSAGE = 1024
-"""Bytes of headers that a small message may cost on top."""
+"""Bytes of headers that a small message may need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """One network namespace over the timed region: what its ranks asked for, and what each of its interfaces sent and
-    received (bytes)."""
+    """One network namespace over the timed region: bytes that its ranks requested, and bytes that each of its
+    interfaces sent and received."""
 
     namespace: str
     ranks: tuple[int, ...]
@@ -35,63 +35,67 @@ class Carried:
 
     @property
     def interface(self) -> str:
-        """The one that sent most; empty when none sent a byte."""
+        """The interface that sent most; empty when none sent a byte."""
         busiest = max(self.sent_bytes, key=lambda name: self.sent_bytes[name], default="")
         return busiest if self.sent_bytes.get(busiest) else ""
 
     @property
     def wire_bytes(self) -> int:
-        """What that interface sent."""
+        """Bytes that this interface sent."""
         return self.sent_bytes.get(self.interface, 0)
 
     @property
     def share(self) -> float | None:
-        """Bytes on the wire per byte asked; None when nothing was asked."""
+        """Bytes on the wire per byte requested; None when none was requested."""
         return self.wire_bytes / self.asked_bytes if self.asked_bytes else None
 
 
 def carried(network: Sequence[RankNetwork]) -> list[Carried]:
-    """Per namespace, over the time from its first rank's start to its last rank's end."""
+    """Of each namespace, from the start of its first rank to the end of its last."""
     groups: dict[str, list[RankNetwork]] = {}
     for part in network:
         groups.setdefault(part.namespace, []).append(part)
-    found = []
+    result = []
     for name, parts in sorted(groups.items()):
         moved = difference(_first(parts), _last(parts))
-        ways = [{interface: counters[way] for interface, counters in moved.items()} for way in ("tx_bytes", "rx_bytes")]
-        found.append(Carried(name, tuple(part.rank for part in parts), sum(part.asked_bytes for part in parts), *ways))
-    return found
+        sent = {interface: counters["tx_bytes"] for interface, counters in moved.items()}
+        received = {interface: counters["rx_bytes"] for interface, counters in moved.items()}
+        asked = sum(part.asked_bytes for part in parts)
+        result.append(Carried(name, tuple(part.rank for part in parts), asked, sent, received))
+    return result
 
 
 def misled(found: Carried, interface: str) -> str | None:
-    """The interface that carried the bytes instead of the requested one; None when the requested one did, when none is
-    seen to, or too little was asked."""
+    """The interface that carried the bytes instead of the requested one; None if the requested one did, if no interface
+    did, or if too few bytes were requested to tell."""
     if found.asked_bytes < NOTICED or found.sent_bytes.get(interface, 0) >= CARRIES * found.asked_bytes:
         return None
     return found.interface if found.interface != interface and found.wire_bytes >= CARRIES * found.asked_bytes else None
 
 
 def unseen(found: Carried, interface: str) -> bool:
-    """Whether a socket transport's bytes were seen on no interface at all."""
-    return (
-        found.asked_bytes >= NOTICED
-        and max(found.sent_bytes.get(interface, 0), found.wire_bytes) < CARRIES * found.asked_bytes
-    )
+    """Whether no interface at all carried the bytes of a socket transport."""
+    most = max(found.sent_bytes.get(interface, 0), found.wire_bytes)
+    return found.asked_bytes >= NOTICED and most < CARRIES * found.asked_bytes
 
 
 def past_the_links(found: Carried, interface: str | None = None) -> int | None:
-    """Of a node whose interfaces but loopback (or this one alone) are its links to other nodes: the bytes on all links,
-    where they are too few for what its ranks asked; None where they are enough, or too little was asked. Ranks of one
-    node may pass the most of it to each other; a read counts for its reader, who receives."""
-    links = [name for name in found.sent_bytes if (name == interface if interface else name != "lo")]
-    ways = ({name: way.get(name, 0) for name in links} for way in (found.sent_bytes, found.received_bytes))
-    moved = max(sum(way.values()) for way in ways)
-    return moved if found.asked_bytes >= NOTICED and moved < CARRIES * found.asked_bytes / len(found.ranks) else None
+    """Bytes on a node's links to other nodes if they are too few for what its ranks requested; None if they are enough,
+    or if too few bytes were requested to tell.
+
+    The links are `interface`, or all interfaces but loopback. Ranks of one node may pass most bytes to each other, so
+    the share of one rank is enough. Sent and received bytes are compared separately: a remote read is requested by the
+    rank that receives."""
+    links = [interface] if interface else [name for name in found.sent_bytes if name != "lo"]
+    sent = sum(found.sent_bytes.get(name, 0) for name in links)
+    received = sum(found.received_bytes.get(name, 0) for name in links)
+    moved, enough = max(sent, received), CARRIES * found.asked_bytes / len(found.ranks)
+    return moved if found.asked_bytes >= NOTICED and moved < enough else None
 
 
 def background(found: Carried, interface: str | None, idle: Mapping[str, float], seconds: float) -> dict[str, int]:
-    """Bytes above idle (`idle`: bytes per second) that interfaces other than `interface` sent (None: all of them),
-    where they are worth a word."""
+    """Bytes that interfaces other than `interface` (None: all interfaces) sent above what they send when idle (`idle`:
+    bytes per second); empty if these are too few to report."""
     above = {
         name: round(count - idle.get(name, 0.0) * seconds)
         for name, count in found.sent_bytes.items()
@@ -102,8 +106,8 @@ def background(found: Carried, interface: str | None, idle: Mapping[str, float],
 
 
 def shared(found: Carried, interface: str, messages: int) -> int:
-    """Bytes on the requested interface that cannot be the launch's own, for a transport whose bytes asked are the bytes
-    sent; 0 when all can be."""
+    """Bytes on the requested interface that cannot be the launch's own; 0 if all can be. For transports that send
+    exactly the bytes requested."""
     own = SLACK * found.asked_bytes + PER_MESSAGE * messages + NOTICED
     return max(round(found.sent_bytes.get(interface, 0) - own), 0)
 
@@ -119,9 +123,9 @@ def _last(parts: Sequence[RankNetwork]) -> Counters:
 def _pick(parts: Sequence[RankNetwork], when: str) -> Counters:
     """Counters only grow: the earliest reading is the smallest, the latest the largest."""
     choose = min if when == "before" else max
-    found: Counters = {}
+    chosen: Counters = {}
     for part in parts:
         for name, counters in getattr(part, when).items():
-            known = found.get(name, counters)
-            found[name] = {key: choose(known[key], value) for key, value in counters.items()}
-    return found
+            known = chosen.get(name, counters)
+            chosen[name] = {key: choose(known[key], value) for key, value in counters.items()}
+    return chosen

@@ -1,4 +1,4 @@
-"""Puts one launch on disk so that a reader sees all of it or nothing."""
+"""Writes one launch so that a reader sees all of it or nothing."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def _rank_table(rank: int, rows: np.ndarray) -> pa.Table:
 
 
 def write_record(draft: Path, target: Path, record: Record, samples: pa.Table, files: Iterable[Path]) -> None:
-    """Fill `draft` (a new folder on the target's file system), make it durable, and rename it to `target`. `files`
-    (logs, artifacts) are moved in.
+    """Fill `draft` (a new folder on the target's file system), flush it to disk, and rename it to `target`. `files` (logs,
+    artifacts) are moved into it.
 
-    Raises OSError (ENOSPC on a full disk); then `target` does not exist, and the draft is the caller's to remove."""
+    Raises OSError (ENOSPC on a full disk); then `target` does not exist, and the caller must remove the draft."""
     draft.mkdir(parents=True)
     for path in files:
         shutil.move(path, draft / path.name)

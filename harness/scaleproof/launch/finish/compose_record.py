@@ -41,7 +41,7 @@ from scaleproof.launch.watch.idle_time import IdleTrace
 from scaleproof.record.digest import code_version, machine_id
 from scaleproof.record.host import usable_cores
 from scaleproof.record.pace import power_w
-from scaleproof.record.places import without_places
+from scaleproof.record.private_paths import without_private_paths
 from scaleproof.spec.case import AnyCase
 
 SHARED_FACTS = ("libraries", "host")
@@ -292,7 +292,7 @@ def _rank_status(rank: int, watch: Watch, shared: Mapping[str, Mapping[str, Any]
         message=message,
         step=line.step,
         operation=line.operation,
-        facts=without_places(facts),
+        facts=without_private_paths(facts),
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from scaleproof.record.places import without_places
+from scaleproof.record.private_paths import without_private_paths
 
 
 def test_places_are_told_by_what_they_are_and_all_else_stays() -> None:
-    found = without_places(
+    found = without_private_paths(
         {"command": [f"{sys.prefix}/bin/python -m x", 3, None], "note": f"see {Path.home()}/notes", "plain": {"a": 1.5}}
     )
     assert found == {"command": ["(environment)/bin/python -m x", 3, None], "note": "see ~/notes", "plain": {"a": 1.5}}
