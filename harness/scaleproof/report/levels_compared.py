@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from scaleproof.claims.level_difference import asked
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run
-from scaleproof.report.groups import arm, grouped, summary, training
+from scaleproof.report.estimates import Estimate, of_launches, of_predictions
+from scaleproof.report.groups import arm, grouped, training
 from scaleproof.report.numbers import bracket, percent, significant
 from scaleproof.report.sections import Cell, Row, Table
 from scaleproof.stats import predictions
 
 LEVELS: tuple[Evidence, ...] = get_args(Evidence)
-"""From what was measured to what was only reckoned."""
-Bounded = tuple[float, float | None, float | None]
-"""A value with its interval, which may be missing."""
+"""From measured to simulated."""
 
 
 def level(run: Run) -> Evidence:
@@ -44,22 +43,17 @@ def by_draw(runs: Iterable[Run]) -> dict[int, float]:
     )
 
 
-def predicted(values: Mapping[int, float]) -> Bounded:
-    """The prediction with the spread of its draws."""
-    interval = predictions.spread(values)
-    return (
-        (predictions.central(values), interval.low, interval.high)
-        if interval
-        else (predictions.central(values), None, None)
-    )
+def rate(runs: Sequence[Run]) -> Estimate:
+    """Throughput in samples/s: the median over launches, or the prediction with the spread of its draws."""
+    return of_predictions(by_draw(runs)) if level(runs[0]) == "simulated" else of_launches(rates(runs))
 
 
-def median_rate(runs: Sequence[Run]) -> Bounded:
-    """Samples/s: the median over launches with its interval, or the prediction with that of its draws."""
-    if level(runs[0]) == "simulated":
-        return predicted(by_draw(runs))
-    found = summary(rates(runs))
-    return found.median, found.low, found.high
+class Side(NamedTuple):
+    """An arm at one level of evidence."""
+
+    arm: str
+    level: Evidence
+    throughput: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,75 +63,84 @@ class Pair:
 
     network: str
     ranks: int
-    upper: tuple[str, Evidence, Bounded]
-    lower: tuple[str, Evidence, Bounded]
+    upper: Side
+    lower: Side
 
     @property
     def error(self) -> float:
         """A share; positive: the upper level is too fast."""
-        return self.upper[2][0] / self.lower[2][0] - 1
+        return self.upper.throughput.value / self.lower.throughput.value - 1
 
 
 def between(name: str, runs: list[Run]) -> list[Pair]:
-    """Every two levels at which an experiment has the same case. One rank that exchanges nothing is held against a
-    measurement only: emulated and simulated it takes what the same profile says."""
-    found = []
+    """Every two levels at which an experiment has the same case. One rank that exchanges nothing is compared with
+    measurements only: emulated and simulated it takes what the same profile says."""
+    pairs = []
     for same in grouped(runs, lambda run: (training(run).experiment, asked(training(run)))).values():
         alone = training(same[0]).transport is None
         by_level = dict(sorted(grouped(same, lambda run: LEVELS.index(level(run))).items()))
-        sides = [(arm(group[0]), level(group[0]), median_rate(group)) for group in by_level.values()]
-        pairs = [(upper, lower) for place, upper in enumerate(sides) for lower in sides[:place]]
-        found += [
+        sides = [Side(arm(group[0]), level(group[0]), rate(group)) for group in by_level.values()]
+        pairs += [
             Pair(name, training(same[0]).ranks, upper, lower)
-            for upper, lower in pairs
-            if lower[1] == "measured" or not alone
+            for place, upper in enumerate(sides)
+            for lower in sides[:place]
+            if lower.level == "measured" or not alone
         ]
-    return found
+    return pairs
 
 
 def pairs_table(pairs: Iterable[Pair]) -> Table:
     """Every case that two levels have."""
-    rows = []
-    for pair in sorted(
-        pairs,
-        key=lambda pair: (
-            pair.network,
-            LEVELS.index(pair.lower[1]),
-            LEVELS.index(pair.upper[1]),
-            pair.upper[0],
-            pair.ranks,
-        ),
-    ):
-        sides = [Cell(significant(value), bracket(low, high)) for value, low, high in (pair.upper[2], pair.lower[2])]
-        cells = [
-            Cell(f"{pair.upper[1]} / {pair.lower[1]}"),
-            Cell(pair.upper[0]),
-            Cell(str(pair.ranks)),
-            *sides,
-            Cell(_signed(pair.error)),
-        ]
-        rows.append(Row(pair.network, cells))
-    caption = "Every case that two levels of evidence have: throughput (samples/s) at each with its interval, and the error of the first against the second."
-    return Table(caption, ["levels", "arm", "ranks", "first (samples/s)", "second (samples/s)", "error"], rows)
+    caption = (
+        "Every case that two levels of evidence have: throughput (samples/s) at each with its interval, and the error "
+        "of the first against the second."
+    )
+    columns = ["levels", "arm", "ranks", "first (samples/s)", "second (samples/s)", "error"]
+    return Table(caption, columns, [_pair_row(pair) for pair in sorted(pairs, key=_order)])
+
+
+def _order(pair: Pair) -> tuple[str, int, int, str, int]:
+    return pair.network, LEVELS.index(pair.lower.level), LEVELS.index(pair.upper.level), pair.upper.arm, pair.ranks
+
+
+def _pair_row(pair: Pair) -> Row:
+    throughput = [side.throughput for side in (pair.upper, pair.lower)]
+    cells = [
+        Cell(f"{pair.upper.level} / {pair.lower.level}"),
+        Cell(pair.upper.arm),
+        Cell(str(pair.ranks)),
+        *(Cell(significant(value), bracket(low, high)) for value, low, high in throughput),
+        Cell(_signed(pair.error)),
+    ]
+    return Row(pair.network, cells)
 
 
 def errors_table(pairs: Sequence[Pair]) -> Table:
     """Of each two levels: how many cases, the median error and the largest."""
+    caption = (
+        "Errors between levels of evidence: throughput of the first over that of the second, less 1, over the cases "
+        "that both have."
+    )
     rows = []
     for upper in reversed(LEVELS):
         for lower in LEVELS[: LEVELS.index(upper)]:
-            found = [pair for pair in pairs if (pair.upper[1], pair.lower[1]) == (upper, lower)]
-            if found:
-                worst = max(found, key=lambda pair: abs(pair.error))
-                cells = [
-                    Cell(f"{upper} / {lower}"),
-                    Cell(str(len(found))),
-                    Cell(percent(float(np.median([abs(pair.error) for pair in found])))),
-                ]
-                where = f"{worst.upper[0]}, {worst.ranks} rank{'s' if worst.ranks > 1 else ''}, {worst.network}"
-                rows.append(Row("", [*cells, Cell(_signed(worst.error)), Cell(where)]))
-    caption = "Errors between levels of evidence: throughput of the first over that of the second, less 1, over the cases that both have."
+            same = [pair for pair in pairs if (pair.upper.level, pair.lower.level) == (upper, lower)]
+            if same:
+                rows.append(_errors_row(same))
     return Table(caption, ["levels", "cases", "median of |error| ↓", "largest error ↓", "where"], rows)
+
+
+def _errors_row(pairs: Sequence[Pair]) -> Row:
+    """Of pairs of the same two levels."""
+    worst = max(pairs, key=lambda pair: abs(pair.error))
+    cells = [
+        Cell(f"{worst.upper.level} / {worst.lower.level}"),
+        Cell(str(len(pairs))),
+        Cell(percent(float(np.median([abs(pair.error) for pair in pairs])))),
+        Cell(_signed(worst.error)),
+        Cell(f"{worst.upper.arm}, {worst.ranks} rank{'s' if worst.ranks > 1 else ''}, {worst.network}"),
+    ]
+    return Row("", cells)
 
 
 def _signed(share: float) -> str:

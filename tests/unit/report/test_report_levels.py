@@ -8,13 +8,16 @@ import re
 
 import pytest
 
+from scaleproof.claims.claims_yaml import load_claims
 from scaleproof.report import levels
 from scaleproof.report.data import SuiteData, load
+from scaleproof.report.estimates import Estimate, around
 from scaleproof.report.figures.levels import LevelCurve, LevelPoint, Published
 from scaleproof.report.figures.levels import levels as draw
 from scaleproof.report.figures.style import looks
 from scaleproof.report.groups import network, training
-from scaleproof.report.levels_compared import between, errors_table, level
+from scaleproof.report.levels_compared import between, errors_table, level, rate
+from scaleproof.report.scaling_values import base_runs, scaling_values
 from scaleproof.report.sections import Section
 from scaleproof.report.suite import sections
 from tests.unit.report.report_levels import levels_example
@@ -47,11 +50,11 @@ def test_a_speedup_is_counted_from_one_rank_of_the_same_level(data: SuiteData):
         if training(run).workload == "cd_dnn" and training(run).experiment == "scaling"
     ]
     tcp = [run for run in runs if training(run).transport == "tcp" and level(run) == "simulated"]
-    alone = levels.base(tcp[0], runs)
+    alone = base_runs(tcp[0], runs)
     assert {(training(run).ranks, level(run), training(run).arm) for run in alone} == {(1, "simulated", "alone")}
-    by_ranks = {each.ranks: each for each in levels.reckoned(tcp, runs)}
+    by_ranks = {each.ranks: each for each in scaling_values(tcp, runs)}
     assert by_ranks[8].speedup is not None and by_ranks[8].speedup[0] == pytest.approx(
-        by_ranks[8].throughput[0] / levels.median_rate(alone)[0], rel=0.1
+        by_ranks[8].throughput[0] / rate(alone).value, rel=0.1
     )
 
 
@@ -63,26 +66,26 @@ def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: Sui
     ]
     tcp = next(group for group in by_ranks if len(group) == 6)
     first = next(run for run in tcp if run.record and run.record.plan_index == 0)
-    (found,) = levels.reckoned(tcp, runs)
+    (found,) = scaling_values(tcp, runs)
     value, low, high = found.throughput
     assert value == first.metric("throughput") and low is not None and high is not None and low < value < high
-    base = next(run for run in levels.base(first, runs) if run.record and run.record.plan_index == 0)
+    base = next(run for run in base_runs(first, runs) if run.record and run.record.plan_index == 0)
     ours, theirs = first.metric("throughput"), base.metric("throughput")
     assert ours and theirs and found.speedup is not None and found.speedup[0] == pytest.approx(ours / theirs)
 
 
 def test_a_range_of_efficiency_is_one_point_with_an_interval_around_it(data: SuiteData):
     runs = [run for run in data.done("train") if training(run).workload == "vgg_a"]
-    at_8 = levels.reckoned([run for run in runs if training(run).ranks > 1], runs)[-1]
+    at_8 = scaling_values([run for run in runs if training(run).ranks > 1], runs)[-1]
     assert at_8.ranks == 8 and len({training(run).efficiency for run in at_8.runs}) == 2
     value, low, high = at_8.throughput
     assert low is not None and high is not None and low <= value <= high
 
 
 def test_a_range_one_of_whose_points_has_no_interval_has_none():
-    assert levels._around([(1.0, 0.9, 1.1), (2.0, 1.8, 2.3), (3.0, None, None)]) == (2.0, None, None)
-    assert levels._around([(1.0, 0.9, 1.1), (2.0, 1.8, 2.3)]) == (1.5, 0.9, 2.3)
-    assert levels._around([(1.0, None, None)]) == (1.0, None, None)
+    assert around([Estimate(1.0, 0.9, 1.1), Estimate(2.0, 1.8, 2.3), Estimate(3.0, None, None)]) == (2.0, None, None)
+    assert around([Estimate(1.0, 0.9, 1.1), Estimate(2.0, 1.8, 2.3)]) == (1.5, 0.9, 2.3)
+    assert around([Estimate(1.0, None, None)]) == (1.0, None, None)
 
 
 def test_cases_are_compared_where_only_the_way_of_running_differs(data: SuiteData):
@@ -117,13 +120,15 @@ def test_the_papers_points_stand_where_workload_and_minibatch_are_theirs(data: S
         return [
             point.words.split(":")[0]
             for point in levels.published(
-                data, [run for run in data.done("train") if training(run).workload == workload]
+                data, load_claims(data.suite), [run for run in data.done("train") if training(run).workload == workload]
             )
         ]
 
     assert ids("cd_dnn") == ["levels.dnn"]
     assert ids("vgg_a") == ["levels.vgg"], "levels.other has another minibatch"
-    recalled = levels.published(data, [run for run in data.done("train") if training(run).workload == "vgg_a"])[0]
+    recalled = levels.published(
+        data, load_claims(data.suite), [run for run in data.done("train") if training(run).workload == "vgg_a"]
+    )[0]
     assert recalled.href == "levels.html#claim-levels.vgg"
     assert recalled.recalled and recalled.ranks == 64 and "memory high" in recalled.words
 
@@ -151,7 +156,7 @@ def test_the_table_says_throughput_and_exposed_communication_each_in_its_place(f
         for run in data.done("train")
         if training(run).arm == "grpc" and training(run).ranks == 4 and level(run) == "emulated"
     ]
-    assert float(row.cells[3].text.replace("\u202f", "")) == pytest.approx(levels.median_rate(runs)[0], rel=0.01)
+    assert float(row.cells[3].text.replace("\u202f", "")) == pytest.approx(rate(runs).value, rel=0.01)
     exposed = [value for run in runs if (value := run.metric("exposed_communication_s")) is not None]
     assert float(row.cells[6].text) == pytest.approx(sorted(exposed)[len(exposed) // 2] * 1e3, rel=0.1)
 
@@ -166,7 +171,7 @@ def test_what_was_measured_is_filled_and_what_was_not_is_hollow():
     def drawn(hollow: bool) -> str:
         points = [LevelPoint(ranks, float(ranks), None, None, f"{ranks} <b>", "runs/x.html") for ranks in (1, 2)]
         curve = LevelCurve("tcp", "emulated" if hollow else "measured", hollow, points)
-        return draw("label", [curve], ARMS, [Published(4, 3.0, hollow, "paper", "x.html#claim-x")], "speed-up", True)
+        return draw("label", [curve], ARMS, [Published(4, 3.0, hollow, "paper", "x.html#claim-x")], "speed-up", "x")
 
     assert len(re.findall(r"<use [^>]*fill: var\(--page\)", drawn(True))) == 3, "two marks and a recalled star"
     assert not re.findall(r"<use [^>]*fill: var\(--page\)", drawn(False))

@@ -13,18 +13,14 @@ from scaleproof.claims.launch_pool import chosen
 from scaleproof.claims.metrics import METRICS, Metric
 from scaleproof.core.record_schema import Evidence
 from scaleproof.report.data import Run, SuiteData, anchor
+from scaleproof.report.estimates import Estimate, around, of_launches, of_predictions, ratio_of_launches
 from scaleproof.report.figures.kinds import Launch, Mark, PublishedPoint
-from scaleproof.report.groups import grouped, summary
+from scaleproof.report.groups import grouped
 from scaleproof.report.headlines.form import FigureForm, SeriesForm, XAxis
 from scaleproof.report.headlines.load import SIZE
 from scaleproof.report.numbers import bracket, nbytes, significant
 from scaleproof.report.verdicts import PROVENANCE
 from scaleproof.stats import predictions
-from scaleproof.stats.bootstrap import ratio_interval
-from scaleproof.stats.intervals import median
-
-Bounded = tuple[float, float | None, float | None]
-"""A value and its interval, whose ends may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,7 @@ def _mark(
 ) -> Mark | None:
     level = _record(runs[0]).evidence
     size = int(x) if x is not None and figure.x is not None and figure.x.field == SIZE else None
-    points: list[Bounded] = []
+    points: list[Estimate] = []
     launches: list[Launch] = []
     for same in grouped(runs, lambda run: tuple(_field(run, name) for name in figure.over)).values():
         ours = _values(same, metric, size)
@@ -124,7 +120,7 @@ def _mark(
             points += [_ratio(figure, metric, ours, theirs)] if theirs else []
     if not points:
         return None
-    value, low, high = _around(points)
+    value, low, high = around(points)
     offset = figure.x.offset if figure.x is not None else 0
     place = None if x is None else x + offset
     words = f"{series.name}{_place_words(size, place)}, {level}: {significant(value)} {bracket(low, high)}".rstrip()
@@ -164,48 +160,27 @@ def _value(run: Run, metric: Metric, size: int | None) -> float | None:
     return None if size is None else measured.by_size(_record(run), run.samples).get(size)
 
 
-def _absolute(values: Sequence[Measured]) -> Bounded:
+def _absolute(values: Sequence[Measured]) -> Estimate:
     if _record(values[0].run).evidence == "simulated":
-        return _predicted(_by_repetition(values))
-    found = summary(one.value for one in values)
-    return found.median, found.low, found.high
+        return of_predictions(_by_repetition(values))
+    return of_launches(one.value for one in values)
 
 
-def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Bounded:
+def _ratio(figure: FigureForm, metric: Metric, ours: Sequence[Measured], base: Sequence[Measured]) -> Estimate:
     above, below = (base, ours) if figure.y.inverse else (ours, base)
     if _record(ours[0].run).evidence == "simulated":
-        ratio = _predicted(predictions.ratios(_by_repetition(above), _by_repetition(below)))
+        ratio = of_predictions(predictions.ratios(_by_repetition(above), _by_repetition(below)))
+    elif {one.run.launch for one in ours} == {one.run.launch for one in base}:
+        ratio = Estimate(1.0, None, None)
     else:
-        tops, bottoms = [one.value for one in above], [one.value for one in below]
-        same = {one.run.launch for one in ours} == {one.run.launch for one in base}
-        interval = None if same else ratio_interval(tops, bottoms)
-        value = median(tops) / median(bottoms)
-        ratio = (value, interval.low, interval.high) if interval else (value, None, None)
+        ratio = ratio_of_launches([one.value for one in above], [one.value for one in below])
     times = _record(ours[0].run).case.ranks / _record(base[0].run).case.ranks if metric.scaled_by_ranks else 1
-    value, low, high = ratio
-    return value / times, None if low is None else low / times, None if high is None else high / times
+    return ratio.over(times)
 
 
 def _by_repetition(values: Sequence[Measured]) -> dict[int, float]:
     """Predictions by repetition: 0 is the prediction, the others are draws from its inputs."""
     return dict(predictions.by_repetition([(_record(one.run).plan_index, one.value) for one in values]))
-
-
-def _predicted(values: Mapping[int, float]) -> Bounded:
-    interval = predictions.spread(values)
-    central = predictions.central(values)
-    return (central, interval.low, interval.high) if interval else (central, None, None)
-
-
-def _around(points: Sequence[Bounded]) -> Bounded:
-    """One point as it is; of several the middle, with an interval around all of theirs where each has one."""
-    if len(points) == 1:
-        return points[0]
-    middle = median([value for value, _, _ in points])
-    lows = [low for _, low, _ in points if low is not None]
-    highs = [high for *_, high in points if high is not None]
-    known = len(lows) == len(highs) == len(points)
-    return (middle, min(lows), max(highs)) if known else (middle, None, None)
 
 
 def published_points(

@@ -1,0 +1,83 @@
+"""Throughput and speed-up of every arm at every level of evidence and number of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scaleproof.core.record_schema import Evidence
+from scaleproof.report.data import Run
+from scaleproof.report.estimates import Estimate, around, of_predictions, ratio_of_launches
+from scaleproof.report.groups import arm, grouped, training
+from scaleproof.report.levels_compared import by_draw, level, rate, rates
+from scaleproof.stats import predictions
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingValue:
+    """One arm at one level and number of ranks: throughput (samples/s) and speed-up over one rank (None without launches
+    of one rank)."""
+
+    arm: str
+    level: Evidence
+    ranks: int
+    runs: list[Run]
+    throughput: Estimate
+    speedup: Estimate | None
+
+
+def scaling_values(runs: list[Run], panel: list[Run]) -> list[ScalingValue]:
+    """One arm at one level, a value for every number of ranks; `panel` has the launches that speed-ups are counted
+    from. Where the hardware's efficiency is a range, intervals are around all of it."""
+    values = []
+    for ranks, same_ranks in sorted(grouped(runs, lambda run: training(run).ranks).items()):
+        points = list(grouped(same_ranks, lambda run: training(run).efficiency or 0.0).values())
+        throughput = around([rate(point) for point in points])
+        speedups = [speedup for point in points if (speedup := _speedup(point, base_runs(point[0], panel))) is not None]
+        values.append(
+            ScalingValue(
+                arm(same_ranks[0]),
+                level(same_ranks[0]),
+                ranks,
+                same_ranks,
+                throughput,
+                around(speedups) if speedups else None,
+            )
+        )
+    return values
+
+
+def base_runs(run: Run, panel: list[Run]) -> list[Run]:
+    """The launches of one rank that a speed-up is counted from: of the same arm where it has any, else of the fastest
+    one, at the same level, on the same hardware."""
+    alone = [
+        other
+        for other in panel
+        if training(other).ranks == 1 and level(other) == level(run) and _hardware(other) == _hardware(run)
+    ]
+    arms = grouped(alone, arm)
+    return arms.get(arm(run)) or max(arms.values(), key=lambda launches: rate(launches).value, default=[])
+
+
+def _hardware(run: Run) -> tuple[object, object, object]:
+    case = training(run)
+    return case.profile, case.efficiency, case.compute
+
+
+def _speedup(runs: list[Run], base: list[Run]) -> Estimate | None:
+    if not base:
+        return None
+    if level(runs[0]) == "simulated":
+        ratios = predictions.ratios(by_draw(runs), by_draw(base))
+        return of_predictions(ratios) if ratios else None
+    if runs == base:
+        return Estimate(1.0, None, None)
+    return ratio_of_launches(rates(runs), rates(base))
+
+
+def by_arm_and_level(values: Iterable[ScalingValue]) -> dict[tuple[str, Evidence], list[ScalingValue]]:
+    """In the order of appearance."""
+    groups: dict[tuple[str, Evidence], list[ScalingValue]] = {}
+    for value in values:
+        groups.setdefault((value.arm, value.level), []).append(value)
+    return groups
