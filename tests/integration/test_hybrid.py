@@ -20,7 +20,7 @@ from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.stats.equivalence import relative_difference
 from scaleproof.strategies.activations import _Border, _Join
 from scaleproof.strategies.hybrid import Hybrid
-from scaleproof.strategies.parts import Part
+from scaleproof.strategies.update_parts import Part
 from scaleproof.transports.contract import Done, Handle
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.profile import FILE, peak_profile

@@ -17,7 +17,7 @@ from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write
-from scaleproof.workloads.schedule import backward_acts
+from scaleproof.workloads.replay_schedule import backward_events
 from tests.integration.launches import assert_nothing_left, launches
 from tests.integration.netns import need_netns
 
@@ -135,7 +135,9 @@ def test_gradients_leave_while_the_backward_pass_sleeps_on(tmp_path: Path) -> No
     started, passed = (mine[mine["event"] == event].iloc[0] for event in ("forward", "backward"))
     ready = mine[mine["event"] == "queue"]["start_ns"].sort_values().tolist()
     due = [
-        act.due_ns + profile.forward_s * 1e9 for act in backward_acts(network, profile, 1.0, {}) for _ in act.parameters
+        event.due_ns + profile.forward_s * 1e9
+        for event in backward_events(network, profile, 1.0, {})
+        for _ in event.parameters
     ]
     # A call for every parameter, never too early; how late is the machine's matter.
     assert len(ready) == len(due) and all(

@@ -18,8 +18,8 @@ from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost
 from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
 from scaleproof.strategies.communication_thread import CommunicationThread
-from scaleproof.strategies.handover import Handover
 from scaleproof.strategies.local_only import LocalOnly
+from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.sync_overlap import SyncOverlap
 from scaleproof.transports.contract import Collectives, Done
@@ -212,7 +212,7 @@ class Slow:
 
 
 def test_the_main_thread_moves_its_calls_when_it_looks_again_between_layers() -> None:
-    sender, calls = Handover(polls=True), [Slow(2), Slow(1), Slow(3)]
+    sender, calls = MainThreadSender(polls=True), [Slow(2), Slow(1), Slow(3)]
     numbers = [sender.submit(8 * place, lambda call=call: call) for place, call in enumerate(calls)]  # type: ignore[misc]
     sender.poll()
     assert [call.looks for call in calls] == [1, 1, 3], "the second call is behind the first"
@@ -226,7 +226,7 @@ def test_the_main_thread_moves_its_calls_when_it_looks_again_between_layers() ->
 
 
 def test_who_does_not_poll_leaves_calls_to_the_transport() -> None:
-    sender, call = Handover(), Slow(5)
+    sender, call = MainThreadSender(), Slow(5)
     sender.submit(0, lambda: call)
     sender.poll()
     assert call.looks == 5

@@ -21,10 +21,10 @@ from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.data import Batch, Data, initial_parameters
 from scaleproof.workloads.inputs.training import checked_data
-from scaleproof.workloads.model import Model
+from scaleproof.workloads.model_contract import Model
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import FILE, read
-from scaleproof.workloads.replay import Late, NoData, ReplayModel
+from scaleproof.workloads.replay import Lateness, NoData, ReplayModel
 
 MEET_S = 600.0
 """How long ranks wait for each other outside the timed region; a rank that is gone ends the launch long before."""
@@ -121,7 +121,7 @@ def _same_start(training: Training) -> None:
     values = [np.ascontiguousarray(value) for value in training.model.values()]
     if training.group is not None:
         context.at(-1, "broadcast")
-        for family in training.strategy.families:
+        for family in training.strategy.replica_groups:
             for index in family.indices:
                 assert family.group is not None
                 family.group.broadcast(values[index].reshape(-1)).wait()
@@ -138,7 +138,7 @@ def _steps(training: Training) -> list[tuple[int, bool, int, float]]:
             _barrier(training, "start")
             mark(context, "start", step, training.group)
             if isinstance(training.model, ReplayModel):
-                training.model.late = Late()
+                training.model.late = Lateness()
         losses.append((step, context.recorder.warmup, *_step(training, step)))
         if case.evaluate_every and (step + 1) % case.evaluate_every == 0:
             _evaluate(training, step)
@@ -154,7 +154,7 @@ def _step(training: Training, step: int) -> tuple[int, float]:
     context.at(step, "input")
     with recorder.span("input", step):
         batch = training.data.batch(step)
-    batch = strategy.taken(batch)
+    batch = strategy.own_batch(batch)
     loss = _no_compute(training) if training.case.compute == "none" else _compute(training, step, batch)
     strategy.finish(model.update)
     ended = finished(started, training.case.handicap)
@@ -191,7 +191,7 @@ def _evaluate(training: Training, step: int) -> None:
     """Test accuracy on rank 0, with the ranks that hold the rest of its network; outside any step."""
     test: Batch = training.data.test
     if training.context.rank in training.strategy.evaluators and len(test.labels):
-        moment, accuracy = now(), training.model.accuracy(training.strategy.taken(test))
+        moment, accuracy = now(), training.model.accuracy(training.strategy.own_batch(test))
         if training.context.rank == 0:
             training.context.recorder.add("test_accuracy", step, moment, moment, value=accuracy)
 
@@ -234,7 +234,7 @@ def _end(training: Training) -> None:
 def _check_equal(training: Training, name: str) -> None:
     """Ranks that hold the same parameters hold the same bits."""
     context, values, digests = training.context, training.model.values(), {}
-    for family in training.strategy.families:
+    for family in training.strategy.replica_groups:
         digest = hashlib.blake2b(digest_size=16)
         for index in family.indices:
             digest.update(np.ascontiguousarray(values[index]).data)

@@ -11,27 +11,27 @@ import numpy as np
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies.buckets import ITEM
 from scaleproof.transports.contract import Array, Collectives, Handle
-from scaleproof.workloads.strips import Way
+from scaleproof.workloads.strips import ActivationExchange
 
 Run = Callable[[int, Callable[[], Handle]], None]
 """Makes a call that moves so many bytes and returns when it is done."""
 
 
 class Activations:
-    """Gives a rank's table of layers its crossings (`Ways`). `run` is set by who makes the calls, before the first
-    pass."""
+    """Gives a rank's table of layers its replayed_exchanges (`ActivationExchanges`). `run` is set by who makes the
+    calls, before the first pass."""
 
     def __init__(self, group: Collectives, shrink: float = 1.0) -> None:
         """`shrink`: by how much fewer features travel than there are, where time is emulated."""
         self.group, self.shrink = group, shrink
         self.run: Run = _at_once
 
-    def border(self) -> Way:
-        """See Ways."""
+    def border(self) -> ActivationExchange:
+        """See ActivationExchanges."""
         return _Border(self)
 
-    def join(self, bounds: Sequence[int], last: bool) -> Way:
-        """See Ways."""
+    def join(self, bounds: Sequence[int], last: bool) -> ActivationExchange:
+        """See ActivationExchanges."""
         return _Join(self, bounds, last)
 
     def gather(self, source: Array, target: Array) -> None:
@@ -66,13 +66,13 @@ class _Border:
         self._all, self._own = _Memory(activations.group), _Memory(activations.group)
 
     def forward(self, own: np.ndarray) -> np.ndarray:
-        """See Way."""
+        """See ActivationExchange."""
         everyone = self._all.of(self._ranks * len(own), own.shape[1])
         self._activations.gather(np.ascontiguousarray(own).reshape(-1), everyone.reshape(-1))
         return everyone
 
     def backward(self, gradient: np.ndarray) -> np.ndarray:
-        """See Way."""
+        """See ActivationExchange."""
         own = self._own.of(len(gradient) // self._ranks, gradient.shape[1])
         self._activations.reduce(np.ascontiguousarray(gradient).reshape(-1), own.reshape(-1))
         return own
@@ -91,7 +91,7 @@ class _Join:
         self._own, self._all, self._joined = (_Memory(activations.group) for _ in range(3))
 
     def forward(self, own: np.ndarray) -> np.ndarray:
-        """See Way."""
+        """See ActivationExchange."""
         points = len(own)
         strip, strips, joined = (
             self._own.of(points, self._widest),
@@ -105,7 +105,7 @@ class _Join:
         return joined
 
     def backward(self, gradient: np.ndarray) -> np.ndarray:
-        """See Way."""
+        """See ActivationExchange."""
         if self._last:
             return np.ascontiguousarray(gradient[:, self._mine])
         points = len(gradient)

@@ -13,14 +13,14 @@ import numpy as np
 from scaleproof.spec.emulated import shrunk
 from scaleproof.strategies import buckets
 from scaleproof.strategies.buckets import Bucket, Parameter
-from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.sender import Exchange
 from scaleproof.transports.contract import Collectives
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
     from scaleproof.workloads.data import Batch
-    from scaleproof.workloads.model import Model
+    from scaleproof.workloads.model_contract import Model
 
 MIB = 1 << 20
 
@@ -30,7 +30,7 @@ def plain_memory(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
 
-class Family(NamedTuple):
+class ReplicaGroup(NamedTuple):
     """Parameters that some ranks hold alike: a name that no other family has, the collectives of those ranks, and the
     parameters' numbers."""
 
@@ -79,9 +79,9 @@ class Strategy(ABC):
         return 1.0 / self.context.world_size
 
     @property
-    def families(self) -> list[Family]:
+    def replica_groups(self) -> list[ReplicaGroup]:
         """Who holds which parameters alike, before the first step and after every one."""
-        return [Family("all", self.group, range(len(self.parameters)))]
+        return [ReplicaGroup("all", self.group, range(len(self.parameters)))]
 
     @property
     def evaluators(self) -> range:
@@ -96,7 +96,7 @@ class Strategy(ABC):
         """The whole network's parameters from those of this rank; all ranks call it, and rank 0 gets them."""
         return values
 
-    def taken(self, batch: Batch) -> Batch:
+    def own_batch(self, batch: Batch) -> Batch:
         """This rank's samples, with the labels of all samples whose logits it will have."""
         return batch
 

@@ -1,4 +1,5 @@
-"""One communication thread per rank, fed by a queue of commands (das2016): blocking calls, in the order of submission."""
+"""One communication thread per rank, fed by a queue of commands (das2016): blocking calls, in the order of
+submission."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from time import monotonic_ns as now
 from typing import NamedTuple
 
-from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.sender import Exchange
 from scaleproof.transports.contract import Handle
 
 

@@ -17,9 +17,8 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import TrainCase
-from scaleproof.strategies import parts
+from scaleproof.strategies import update_parts
 from scaleproof.strategies.buckets import Bucket
-from scaleproof.strategies.parts import Held, Part
 from scaleproof.strategies.step_program import (
     Compute,
     Item,
@@ -31,11 +30,12 @@ from scaleproof.strategies.step_program import (
     submits,
 )
 from scaleproof.strategies.sync_overlap import SyncOverlap
+from scaleproof.strategies.update_parts import Part, SharedParameters
 from scaleproof.transports.contract import Handle
 from scaleproof.workloads.networks import Network
 
 if TYPE_CHECKING:
-    from scaleproof.workloads.model import Model, PiecewiseModel
+    from scaleproof.workloads.model_contract import Model, PiecewiseModel
 
 
 class DistributedUpdate(SyncOverlap):
@@ -51,22 +51,23 @@ class DistributedUpdate(SyncOverlap):
         gradients = {index: view for held in self.held for index, view in held.gradients.items()}
         return [part.gradients for part in self.parts], [gradients[index] for index in range(len(self.parameters))]
 
-    def divide(self, limit_nbytes: float) -> list[Held]:
+    def divide(self, limit_nbytes: float) -> list[SharedParameters]:
         """Which ranks share the update of which parameters: all of all."""
         assert self.group is not None
-        return [parts.allocate(self.group, self.parameters, range(len(self.parameters)), limit_nbytes)]
+        return [update_parts.allocate(self.group, self.parameters, range(len(self.parameters)), limit_nbytes)]
 
     def start(self, model: Model) -> None:
-        """See Strategy: the parameters move to where they are received, and the model's optimiser steps the own parts."""
+        """See Strategy: the parameters move to where they are received, and the model's optimiser steps the own
+        parts."""
         self._model = cast("PiecewiseModel", model)
         places = {index: view for held in self.held for index, view in held.values.items()}
-        if not model.live_in([places[index].reshape(value.shape) for index, value in enumerate(model.values())]):
+        if not model.use_memory([places[index].reshape(value.shape) for index, value in enumerate(model.values())]):
             raise TransportError(
                 "the distributed update needs a framework whose parameters can lie in the transport's memory"
             )
         for part in self.parts:
             part.take()
-        self._model.step_in([part.own_values for part in self.parts], [part.own_gradients for part in self.parts])
+        self._model.step_pieces([part.own_values for part in self.parts], [part.own_gradients for part in self.parts])
 
     def begin(self, step: int) -> None:
         """See Strategy; calls outside of steps are no part of one."""

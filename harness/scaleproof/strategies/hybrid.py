@@ -21,16 +21,16 @@ import numpy as np
 from scaleproof.collectives.group import Group
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.emulated import shrunk
-from scaleproof.strategies import distributed_update, hybrid_step, parts
+from scaleproof.strategies import distributed_update, hybrid_step, update_parts
 from scaleproof.strategies.activations import Activations
-from scaleproof.strategies.base import Family
+from scaleproof.strategies.base import ReplicaGroup
 from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.distributed_update import DistributedUpdate
-from scaleproof.strategies.parts import Held
+from scaleproof.strategies.update_parts import SharedParameters
 from scaleproof.transports.contract import Collectives, Handle
 from scaleproof.workloads.data import Batch
 from scaleproof.workloads.networks import Network
-from scaleproof.workloads.strips import bounds_of, divided, own_values, strips
+from scaleproof.workloads.strips import divided, own_values, strip_bounds, strips
 from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class Hybrid(DistributedUpdate):
         return 1.0 / self.division.groups
 
     @property
-    def families(self) -> list[Family]:
+    def replica_groups(self) -> list[ReplicaGroup]:
         """See Strategy."""
         shared, own = self._indices(False), self._indices(True)
         return [
-            Family("all", self.group, shared),
-            *([Family(self.division.name, self.division.across, own)] if own else []),
+            ReplicaGroup("all", self.group, shared),
+            *([ReplicaGroup(self.division.name, self.division.across, own)] if own else []),
         ]
 
     @property
@@ -102,13 +102,15 @@ class Hybrid(DistributedUpdate):
         """All ranks of rank 0's group."""
         return range(self.division.together.world_size)
 
-    def divide(self, limit_nbytes: float) -> list[Held]:
+    def divide(self, limit_nbytes: float) -> list[SharedParameters]:
         """See DistributedUpdate: strips among those that hold them, all else among all."""
         held = []
-        for family in self.families:
+        for family in self.replica_groups:
             assert family.group is not None
             held += (
-                [parts.allocate(family.group, self.parameters, family.indices, limit_nbytes)] if family.indices else []
+                [update_parts.allocate(family.group, self.parameters, family.indices, limit_nbytes)]
+                if family.indices
+                else []
             )
         return held
 
@@ -123,7 +125,7 @@ class Hybrid(DistributedUpdate):
             for value, strip in zip(values, self._strips, strict=True)
         ]
 
-    def taken(self, batch: Batch) -> Batch:
+    def own_batch(self, batch: Batch) -> Batch:
         """See Strategy: the labels of the whole group."""
         ranks = self.division.together.world_size
         if ranks == 1 or not len(batch.labels):
@@ -158,7 +160,7 @@ class Hybrid(DistributedUpdate):
 
     def _joined(self, value: np.ndarray, features: int) -> np.ndarray:
         group = self.division.together
-        bounds = bounds_of(features, group.world_size)
+        bounds = strip_bounds(features, group.world_size)
         widest = max(stop - start for start, stop in zip(bounds, bounds[1:], strict=False))
         own = np.zeros((widest, *value.shape[1:]), np.float32)
         own[: len(value)] = value

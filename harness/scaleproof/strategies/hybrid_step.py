@@ -1,5 +1,5 @@
-"""The step of strategy hybrid for the simulator: what a rank exchanges when fully connected layers are divided over the ranks of a
-group (strategies/hybrid.py)."""
+"""The step of strategy hybrid for the simulator: what a rank exchanges when fully connected layers are divided over the
+ranks of a group (strategies/hybrid.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scaleproof.strategies.buckets import ITEM, Parameter
 from scaleproof.strategies.step_program import Compute, Item, Plan, Scope, Submit, Wait, bucketed, parameters_of
 from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.networks import INPUT, Layer, Network
-from scaleproof.workloads.strips import bounds_of, check_division, tail
+from scaleproof.workloads.strips import check_division, strip_bounds, tail
 from scaleproof.workloads.volumes import best_groups
 
 FIRST_CALL = 1_000_000
@@ -124,5 +124,5 @@ class _Calls:
 
 
 def _widest(layer: Layer, parts: int) -> int:
-    bounds = bounds_of(layer.output_shape[0], parts)
+    bounds = strip_bounds(layer.output_shape[0], parts)
     return max(stop - start for start, stop in zip(bounds, bounds[1:], strict=False))

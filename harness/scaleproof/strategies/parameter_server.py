@@ -20,7 +20,7 @@ from scaleproof.remote.tensor_channel import Arrival, Edge, TensorChannel, open_
 from scaleproof.spec.case import TrainCase
 from scaleproof.strategies.base import Strategy, plain_memory
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
-from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.sender import Exchange
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, Pushed, Served, plan_of_buckets
 from scaleproof.transports.contract import Collectives, Handle, Transport
 from scaleproof.workloads.networks import Network
@@ -28,7 +28,7 @@ from scaleproof.workloads.networks import Network
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
     from scaleproof.remote.allocation_sites import AllocationSites
-    from scaleproof.workloads.model import Model
+    from scaleproof.workloads.model_contract import Model
 
 BY_CALLER = ("tcp", "mpi", "mpich", "ucx")
 """Transports over sockets that move a message only while a thread of the rank looks at it."""
@@ -94,7 +94,7 @@ class ParameterServer(Strategy):
             from scaleproof.remote.allocation_sites import AllocationSites
 
             self._sites = AllocationSites()
-        self._lives = model.live_in(self._memory, self._sites)
+        self._lives = model.use_memory(self._memory, self._sites)
         self._holding: list[Edge] = []
 
     def begin(self, step: int) -> None:

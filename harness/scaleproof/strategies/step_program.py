@@ -1,8 +1,8 @@
 """One training step as each rank's main thread goes through it, for the simulator: computing, handing calls to the
 communication thread, waiting for them.
 
-A strategy's file gives its own `simulated_step`, and where its exchange is not that of buckets which all ranks hold, its
-own `simulated_plan`.
+A strategy's file gives its own `simulated_step`, and where its exchange is not that of buckets which all ranks hold,
+its own `simulated_plan`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from itertools import pairwise
 from time import monotonic_ns as now
 
 from scaleproof.strategies.base import Strategy
-from scaleproof.strategies.handover import Handover
-from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.main_thread_sender import MainThreadSender
+from scaleproof.strategies.sender import Exchange
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, end_of_step, submits
 from scaleproof.transports.contract import Collectives
 
@@ -41,10 +41,10 @@ class Sync(Strategy):
         ]
 
     def _all_at_once(self, group: Collectives) -> list[Exchange]:
-        handover = Handover()
+        sender = MainThreadSender()
         for bucket in self.buckets:
-            handover.submit(bucket.nbytes, partial(group.all_reduce, bucket.buffer))
-        return handover.drain()
+            sender.submit(bucket.nbytes, partial(group.all_reduce, bucket.buffer))
+        return sender.drain()
 
 
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:

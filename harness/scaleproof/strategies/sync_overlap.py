@@ -1,4 +1,5 @@
-"""Synchronous SGD whose exchange runs beside the backward pass: a bucket leaves as soon as its last gradient is ready."""
+"""Synchronous SGD whose exchange runs beside the backward pass: a bucket leaves as soon as its last gradient is
+ready."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from scaleproof.strategies.affinity import neighbours, split_cores
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.communication_thread import CommunicationThread
-from scaleproof.strategies.handover import Handover
-from scaleproof.strategies.sending import Sender
+from scaleproof.strategies.main_thread_sender import MainThreadSender
+from scaleproof.strategies.sender import Sender
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, beside_backward, end_of_step, submits
 from scaleproof.transports.contract import Collectives, Handle
 
@@ -86,7 +87,7 @@ class SyncOverlap(Strategy):
         context, case = self.context, self.context.case
         if self.fused or (isinstance(case, TrainCase) and case.communication == "main"):
             context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
-            return Handover(polls=not self.fused)
+            return MainThreadSender(polls=not self.fused)
         sharing = neighbours(case, context.rank)
         cores = split_cores(sharing.index(context.rank), len(sharing), case.threads_per_rank, sorted(self._allowed))
         if cores is None:

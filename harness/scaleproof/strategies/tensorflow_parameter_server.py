@@ -19,7 +19,7 @@ import numpy as np
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
-from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.sender import Exchange
 from scaleproof.transports.contract import Collectives
 from scaleproof.transports.tensorflow.session_server import SessionServer
 from scaleproof.transports.tensorflow.tensorflow_grpc import TensorflowGrpc
@@ -27,7 +27,7 @@ from scaleproof.transports.tensorflow.tensorflow_server import check_size
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
-    from scaleproof.workloads.model import Model
+    from scaleproof.workloads.model_contract import Model
 
 MEET_S = 600.0
 

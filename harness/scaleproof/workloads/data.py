@@ -36,7 +36,8 @@ POOL = 2
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Inputs float32 (n, *input_shape), images as (maps, side, side), or tokens int64; labels int64 (n, *label_shape)."""
+    """Inputs float32 (n, *input_shape), images as (maps, side, side), or tokens int64; labels int64 (n,
+    *label_shape)."""
 
     inputs: np.ndarray
     labels: np.ndarray

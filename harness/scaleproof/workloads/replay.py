@@ -17,10 +17,10 @@ import numpy as np
 
 from scaleproof.spec.emulated import shrunk
 from scaleproof.workloads.data import Batch
-from scaleproof.workloads.model import Births
+from scaleproof.workloads.model_contract import GradientPlacement
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import Profile
-from scaleproof.workloads.schedule import Act, backward_acts, crossings, forward_acts
+from scaleproof.workloads.replay_schedule import PassEvent, backward_events, forward_events, replayed_exchanges
 from scaleproof.workloads.strips import Strip
 
 SECOND = 1e9
@@ -30,7 +30,7 @@ SLACK_NS = 1
 
 
 @dataclass(slots=True)
-class Late:
+class Lateness:
     """Of all passes so far: how long they were to last, and by how much their ends came late; in ns."""
 
     passes: int = 0
@@ -40,17 +40,17 @@ class Late:
 
 
 class ReplayModel:
-    """Implements workloads/model.py without any numbers: parameters hold zeros that nobody computes with, `shrink`
-    times fewer than the network's."""
+    """Implements workloads/model_contract.py without any numbers: parameters hold zeros that nobody computes with,
+    `shrink` times fewer than the network's."""
 
     def __init__(self, network: Network, profile: Profile, dilation: float, shrink: float) -> None:
         sharper_timers()
         self._sizes = [shrunk(math.prod(shape), shrink) for _, shape in network.parameter_shapes]
         # Zeros take no memory until somebody writes them.
         self._values = [np.zeros(size, np.float32) for size in self._sizes]
-        crossed = crossings(network, profile.batch, shrink)
-        self._forward = forward_acts(network, profile, dilation, crossed)
-        self._backward = backward_acts(network, profile, dilation, crossed)
+        crossed = replayed_exchanges(network, profile.batch, shrink)
+        self._forward = forward_events(network, profile, dilation, crossed)
+        self._backward = backward_events(network, profile, dilation, crossed)
         self._update_ns = profile.update_s.median * dilation * SECOND
         shares = [
             layer.spec.share if isinstance(layer.spec, Strip) else 1.0
@@ -60,7 +60,7 @@ class ReplayModel:
         self._elements = sum(size / share for size, share in zip(self._sizes, shares, strict=True))
         self._stepped = self._sizes
         self._ready: Callable[[int], None] = _nobody
-        self.late = Late()
+        self.late = Lateness()
 
     @property
     def sizes(self) -> list[int]:
@@ -80,7 +80,7 @@ class ReplayModel:
         """See Model: on the schedule that the forward pass began."""
         self._perform(self._backward, self._end)
 
-    def _perform(self, scheduled: Sequence[Act], start: int) -> int:
+    def _perform(self, scheduled: Sequence[PassEvent], start: int) -> int:
         """When the pass is over by its schedule, which begins anew behind every exchange."""
         for act in scheduled:
             self._sleep_until(start + act.due_ns)
@@ -99,11 +99,11 @@ class ReplayModel:
         stepped = self._stepped if only is None else [self._stepped[index] for index in only]
         self._sleep_until(now() + round(self._update_ns * sum(stepped) / self._elements))
 
-    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+    def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """See PiecewiseModel."""
         self._stepped = [piece.size for piece in values]
 
-    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
         """See Model."""
         self._values = list(memory)
         return True

@@ -2,8 +2,8 @@
 rank has of it, as a table of layers.
 
 Every rank of a group works on all points of the group in its strip of each layer's output features. Where activations
-go from rank to rank the table has a layer of its own, `Crossing`: before the first strip (`border`) the points of all
-ranks come together, behind every strip (`NAME.join`) its features."""
+go from rank to rank the table has a layer of its own, `ExchangeLayer`: before the first strip (`border`) the points of
+all ranks come together, behind every strip (`NAME.join`) its features."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scaleproof.workloads.networks import Layer, Network
 BORDER = "border"
 
 
-class Way(Protocol):
+class ActivationExchange(Protocol):
     """How activations cross; arrays are (points, features) float32, those that come back stay as they are until the
     next pass."""
 
@@ -32,23 +32,23 @@ class Way(Protocol):
         """The gradient of what `forward` got for that of what it gave."""
 
 
-class Ways(Protocol):
+class ActivationExchanges(Protocol):
     """Who makes them: a strategy."""
 
-    def border(self) -> Way:
+    def border(self) -> ActivationExchange:
         """All points of the group to each of its ranks; back: the sum of a point's gradients to whom it belongs."""
 
-    def join(self, bounds: Sequence[int], last: bool) -> Way:
+    def join(self, bounds: Sequence[int], last: bool) -> ActivationExchange:
         """All features to every rank, of which rank r has those from bounds[r] to bounds[r + 1]; back: the sum of the
         gradients of the own ones, which all ranks have alike where it is the `last` join, of the logits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing(LayerSpec):
+class ExchangeLayer(LayerSpec):
     """Activations leave for other ranks and come back."""
 
     features: int
-    way: Way
+    way: ActivationExchange
 
     def resolve(self, shapes: Sequence[Shape], width: float) -> Resolved:
         """See LayerSpec."""
@@ -95,7 +95,7 @@ def tail(network: Network) -> tuple[Layer, ...]:
     return tuple(reversed(found))
 
 
-def bounds_of(features: int, parts: int) -> list[int]:
+def strip_bounds(features: int, parts: int) -> list[int]:
     """Where the strips of a layer begin, and its end: nearly equal ones."""
     return [features * place // parts for place in range(parts + 1)]
 
@@ -119,7 +119,7 @@ def check_division(network: Network, parts: int) -> None:
         )
 
 
-def divided(network: Network, parts: int, place: int, ways: Ways) -> Network:
+def divided(network: Network, parts: int, place: int, ways: ActivationExchanges) -> Network:
     """What the rank at `place` among the `parts` of its group has. A lone rank has all."""
     check_division(network, parts)
     layers = tail(network)
@@ -128,7 +128,7 @@ def divided(network: Network, parts: int, place: int, ways: Ways) -> Network:
     before = layers[0].inputs
     found = [_crossing(BORDER, before, layers[0].input_shape, ways.border(), prod(layers[0].input_shape))]
     for layer in layers:
-        bounds = bounds_of(layer.output_shape[0], parts)
+        bounds = strip_bounds(layer.output_shape[0], parts)
         spec = layer.spec
         assert isinstance(spec, Linear)
         strip = Strip(
@@ -179,5 +179,5 @@ def strips(network: Network) -> list[Strip | None]:
     return [spec if isinstance(spec, Strip) else None for spec in specs]
 
 
-def _crossing(name: str, inputs: tuple[str, ...], shape: Shape, way: Way, features: int) -> Layer:
-    return Layer(Crossing(name, features, way, inputs=inputs), inputs, shape, (features,), (), 0, 0)
+def _crossing(name: str, inputs: tuple[str, ...], shape: Shape, way: ActivationExchange, features: int) -> Layer:
+    return Layer(ExchangeLayer(name, features, way, inputs=inputs), inputs, shape, (features,), (), 0, 0)

@@ -224,7 +224,8 @@ def _run(path: str, module: nn.Module, inputs: Sequence[Input]) -> tuple[list[_E
 
 
 def _watch(module: nn.Module) -> Any:
-    """A dispatch mode that notes products and first uses of parameters under the call of a module in which they happen."""
+    """A dispatch mode that notes products and first uses of parameters under the call of a module in which they
+    happen."""
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import flop_registry

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import prod, sqrt
 
 from scaleproof.workloads.networks import INPUT, Layer, Network
-from scaleproof.workloads.strips import bounds_of, check_division, tail
+from scaleproof.workloads.strips import check_division, strip_bounds, tail
 
 FLOAT, LABEL = 4, 8
 """Bytes of a value and of a label."""
@@ -103,7 +103,7 @@ def closed_form_groups(network: Network, ranks: int, minibatch: int) -> float:
 
 
 def _widest(layer: Layer, parts: int) -> int:
-    bounds = bounds_of(layer.output_shape[0], parts)
+    bounds = strip_bounds(layer.output_shape[0], parts)
     return max(stop - start for start, stop in zip(bounds, bounds[1:], strict=False))
 
 

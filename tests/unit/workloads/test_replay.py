@@ -33,7 +33,7 @@ from scaleproof.workloads import replay
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 from scaleproof.workloads.replay import NoData, ReplayModel
-from scaleproof.workloads.schedule import Act, backward_acts
+from scaleproof.workloads.replay_schedule import PassEvent, backward_events
 from tests.unit.claims.claims_samples import record, samples, step
 
 MS = 1_000_000
@@ -109,9 +109,9 @@ def asleep(dilation: float = 1.0, shrink: float = 1.0) -> tuple[ReplayModel, lis
     return model, announced
 
 
-def births(dilation: float) -> list[Act]:
+def births(dilation: float) -> list[PassEvent]:
     """When whose gradients are final."""
-    return [act for act in backward_acts(network(), profile(), dilation, {}) if act.parameters]
+    return [act for act in backward_events(network(), profile(), dilation, {}) if act.parameters]
 
 
 def test_gradients_are_ready_last_layer_first_once_their_weights_are_done() -> None:

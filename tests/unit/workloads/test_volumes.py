@@ -13,7 +13,7 @@ from scaleproof.strategies.affinity import neighbours, split_cores
 from scaleproof.workloads.case_network import check_workload
 from scaleproof.workloads.layers import Linear
 from scaleproof.workloads.networks import Network, build
-from scaleproof.workloads.strips import bounds_of, tail
+from scaleproof.workloads.strips import strip_bounds, tail
 from scaleproof.workloads.volumes import best_groups, closed_form_groups, formula_groups, volume, volumes
 
 MB = 1e6
@@ -82,7 +82,7 @@ def test_the_fully_connected_end_of_a_network_is_divided(workload: str, first: s
 def test_strips_cover_all_features_and_differ_by_at_most_one() -> None:
     for features in range(4, 40):
         for parts in range(1, 5):
-            bounds = bounds_of(features, parts)
+            bounds = strip_bounds(features, parts)
             widths = {stop - start for start, stop in zip(bounds, bounds[1:], strict=False)}
             assert bounds[0] == 0 and bounds[-1] == features and min(widths) >= 1 and max(widths) - min(widths) <= 1
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from scaleproof.frameworks.tensorflow import tensorflow_layers
 from scaleproof.workloads.data import Batch
-from scaleproof.workloads.model import Births
+from scaleproof.workloads.model_contract import GradientPlacement
 from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
 
 _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
@@ -19,8 +19,8 @@ _TO_TF, _TO_CANONICAL = (2, 3, 1, 0), (3, 2, 0, 1)
 
 
 class TensorflowModel:
-    """Implements workloads/model.py. The backward pass is one compiled call: all its gradients become ready together,
-    after it."""
+    """Implements workloads/model_contract.py. The backward pass is one compiled call: all its gradients become ready
+    together, after it."""
 
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
@@ -64,7 +64,7 @@ class TensorflowModel:
         chosen = tuple(range(len(self._variables)) if only is None else only)
         self._update_function([tf.convert_to_tensor(self._gradients[index]) for index in chosen], chosen)
 
-    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
         """See Model: TensorFlow's variables have memory of their own."""
         return False
 

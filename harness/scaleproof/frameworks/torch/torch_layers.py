@@ -28,7 +28,7 @@ from scaleproof.workloads.layers import (
     pads,
 )
 from scaleproof.workloads.networks import Layer
-from scaleproof.workloads.strips import Crossing, Strip, Way
+from scaleproof.workloads.strips import ActivationExchange, ExchangeLayer, Strip
 
 _ACTIVATIONS: dict[Activation, Callable[[bool], nn.Module]] = {
     "relu": nn.ReLU,
@@ -170,7 +170,7 @@ class _Cross(torch.autograd.Function):
     """Activations that other ranks have a share in: what is done to them is another's, on arrays."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, way: Way) -> torch.Tensor:
+    def forward(ctx: Any, x: torch.Tensor, way: ActivationExchange) -> torch.Tensor:
         ctx.way = way
         return torch.from_numpy(way.forward(x.detach().numpy()))
 
@@ -179,7 +179,7 @@ class _Cross(torch.autograd.Function):
         return torch.from_numpy(ctx.way.backward(gradients[0].numpy())), None
 
 
-def _crossing(_: Layer, spec: Crossing) -> nn.Module:
+def _crossing(_: Layer, spec: ExchangeLayer) -> nn.Module:
     return nn.Sequential(nn.Flatten(), _Function(lambda x: _Cross.apply(x, spec.way)))
 
 
@@ -204,7 +204,7 @@ _MAKE: dict[type, Callable[[Layer, Any], nn.Module]] = {
     Linear: _linear,
     Strip: _linear,
     Recurrent: _Recurrent,
-    Crossing: _crossing,
+    ExchangeLayer: _crossing,
     Add: lambda layer, spec: _Function(_add),
     Concat: lambda layer, spec: _Function(lambda *inputs: torch.cat(inputs, 1)),
     Embedding: lambda layer, spec: nn.Embedding(spec.vocabulary, layer.output_shape[-1]),

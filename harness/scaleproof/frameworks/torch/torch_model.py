@@ -10,14 +10,14 @@ from torch import nn
 
 from scaleproof.frameworks.torch import torch_layers
 from scaleproof.workloads.data import Batch
-from scaleproof.workloads.model import Births
+from scaleproof.workloads.model_contract import GradientPlacement
 from scaleproof.workloads.networks import AUXILIARY_WEIGHT, Network
 
 
 class TorchModel:
-    """Implements workloads/model.py. A hook copies autograd's fresh gradient into its bucket: a read and a write;
-    zeroing and accumulating take two of each. With `births` (remote/allocation_sites.py) gradients are born there instead,
-    where torch can."""
+    """Implements workloads/model_contract.py. A hook copies autograd's fresh gradient into its bucket: a read and a
+    write; zeroing and accumulating take two of each. With `births` (remote/allocation_sites.py) gradients are born
+    there instead, where torch can."""
 
     def __init__(
         self, network: Network, values: Sequence[np.ndarray], *, learning_rate: float, momentum: float, threads: int
@@ -37,7 +37,7 @@ class TorchModel:
         self._learning_rate, self._momentum = learning_rate, momentum
         self._scale = 1.0
         self._loss = torch.zeros(())
-        self._births: Births | None = None
+        self._births: GradientPlacement | None = None
 
     def bind(self, gradients: Sequence[np.ndarray], scale: float, ready: Callable[[int], None]) -> None:
         """See Model."""
@@ -80,7 +80,7 @@ class TorchModel:
             is_first_step=False,
         )
 
-    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+    def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """See PiecewiseModel."""
         pieces = [torch.from_numpy(piece) for piece in values]
         self._stepped = [
@@ -89,7 +89,7 @@ class TorchModel:
             [torch.zeros_like(piece) for piece in pieces],
         ]
 
-    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
         """See Model."""
         self._births = births
         for parameter, place in zip(self._parameters, memory, strict=True):

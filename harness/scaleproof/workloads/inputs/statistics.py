@@ -17,7 +17,8 @@ MOST_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def ks_distance(values: np.ndarray, cdf: np.ndarray) -> float:
-    """Kolmogorov-Smirnov distance of a sorted sample from the distribution with these values of its CDF at the sample."""
+    """Kolmogorov-Smirnov distance of a sorted sample from the distribution with these values of its CDF at the
+    sample."""
     n = len(values)
     above = np.arange(1, n + 1) / n
     return float(max((above - cdf).max(), (cdf - above + 1 / n).max()))

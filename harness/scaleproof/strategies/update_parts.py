@@ -54,7 +54,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Held:
+class SharedParameters:
     """Parameters that the ranks of one group hold alike: parts in the order of the backward pass, and views per
     parameter."""
 
@@ -63,7 +63,9 @@ class Held:
     values: dict[int, Array]
 
 
-def allocate(group: Collectives, parameters: Sequence[Parameter], indices: Sequence[int], limit_nbytes: float) -> Held:
+def allocate(
+    group: Collectives, parameters: Sequence[Parameter], indices: Sequence[int], limit_nbytes: float
+) -> SharedParameters:
     """Memory for the parameters of these numbers; buckets name them by these numbers."""
     chosen = [parameters[index] for index in indices]
     (grads, grad_views), (values, value_views) = (
@@ -71,10 +73,12 @@ def allocate(group: Collectives, parameters: Sequence[Parameter], indices: Seque
     )
     named = [Bucket(bucket.buffer, tuple(indices[member] for member in bucket.members)) for bucket in grads]
     parts = [Part.of(group, bucket, value.buffer) for bucket, value in zip(named, values, strict=True)]
-    return Held(parts, dict(zip(indices, grad_views, strict=True)), dict(zip(indices, value_views, strict=True)))
+    return SharedParameters(
+        parts, dict(zip(indices, grad_views, strict=True)), dict(zip(indices, value_views, strict=True))
+    )
 
 
-def sent_nbytes(held: Held) -> float:
+def sent_nbytes(held: SharedParameters) -> float:
     """Bytes that a rank sends for these parameters in a step, 2V(N-1)/N: a part-reduce and a part-broadcast of every
     bucket of a ring."""
     return sum(2 * part.values.size * ITEM * (part.group.world_size - 1) / part.group.world_size for part in held.parts)

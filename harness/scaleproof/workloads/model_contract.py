@@ -11,7 +11,7 @@ from scaleproof.workloads.data import Batch
 from scaleproof.workloads.networks import Network
 
 
-class Births(Protocol):
+class GradientPlacement(Protocol):
     """What has a backward pass's gradients born in given memory (remote/allocation_sites.py): a context around its
     operations."""
 
@@ -49,7 +49,7 @@ class Model(Protocol):
         """One optimiser step with the gradients as they now are in the bound views; of these parameters only, where
         some are given."""
 
-    def live_in(self, memory: Sequence[np.ndarray], births: Births | None = None) -> bool:
+    def use_memory(self, memory: Sequence[np.ndarray], births: GradientPlacement | None = None) -> bool:
         """Keep the parameters in this memory from now on (canonical shapes), with the values they have: who writes
         there changes them. False where the framework keeps its own, and `load` tells it. With `births` the bound
         gradients are born in their views too, where the framework can."""
@@ -67,7 +67,7 @@ class Model(Protocol):
 class PiecewiseModel(Model, Protocol):
     """A model whose optimiser can step pieces of parameters, for updates that ranks share."""
 
-    def step_in(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
+    def step_pieces(self, values: Sequence[np.ndarray], gradients: Sequence[np.ndarray]) -> None:
         """From now on `update` steps these pieces, flat float32 arrays of the caller's, each with a momentum of its
         own, with these gradients; `only` counts pieces. What the parameters themselves are is left to who brings the
         pieces back to them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic_ns as now
 
-from scaleproof.strategies.sending import Exchange
+from scaleproof.strategies.sender import Exchange
 from scaleproof.transports.contract import Handle
 
 
@@ -31,7 +31,7 @@ class _Call:
             self.end_ns = now()
 
 
-class Handover:
+class MainThreadSender:
     """The caller's thread starts the calls; with `polls` it moves them too, whenever `poll` is called."""
 
     def __init__(self, polls: bool = False) -> None:

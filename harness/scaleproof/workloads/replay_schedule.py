@@ -12,12 +12,12 @@ import numpy as np
 from scaleproof.spec.emulated import shrunk
 from scaleproof.workloads.networks import INPUT, Layer, Network
 from scaleproof.workloads.profile import Profile
-from scaleproof.workloads.strips import Crossing, Strip, Way
+from scaleproof.workloads.strips import ActivationExchange, ExchangeLayer, Strip
 
 SECOND = 1e9
 
 
-class Act(NamedTuple):
+class PassEvent(NamedTuple):
     """What happens `due_ns` after a stretch of a pass began: the gradients of these parameters are final. The `last`
     act ends its stretch, perhaps by an exchange; the next one begins when that is over."""
 
@@ -27,10 +27,10 @@ class Act(NamedTuple):
     cross: Callable[[], object] | None = None
 
 
-class Crossed:
+class ReplayedExchange:
     """An exchange of activations without values: arrays of the right size, there and back."""
 
-    def __init__(self, way: Way, features: int, batch: int, before: Crossed | None) -> None:
+    def __init__(self, way: ActivationExchange, features: int, batch: int, before: ReplayedExchange | None) -> None:
         self._way, self._features, self._batch, self._before = way, features, batch, before
         self._own, self.found = (np.zeros((0, features), np.float32) for _ in range(2))
 
@@ -46,30 +46,36 @@ class Crossed:
         self._way.backward(self.found)
 
 
-def crossings(network: Network, batch: int, shrink: float) -> dict[str, Crossed]:
+def replayed_exchanges(network: Network, batch: int, shrink: float) -> dict[str, ReplayedExchange]:
     """Those of a divided network by the layer's name; none of a whole one."""
-    found: dict[str, Crossed] = {}
-    last: Crossed | None = None
+    found: dict[str, ReplayedExchange] = {}
+    last: ReplayedExchange | None = None
     for layer in network.layers:
-        if isinstance(layer.spec, Crossing):
-            last = found[layer.name] = Crossed(layer.spec.way, shrunk(prod(layer.input_shape), shrink), batch, last)
+        if isinstance(layer.spec, ExchangeLayer):
+            last = found[layer.name] = ReplayedExchange(
+                layer.spec.way, shrunk(prod(layer.input_shape), shrink), batch, last
+            )
     return found
 
 
-def forward_acts(network: Network, profile: Profile, dilation: float, crossed: dict[str, Crossed]) -> list[Act]:
+def forward_events(
+    network: Network, profile: Profile, dilation: float, crossed: dict[str, ReplayedExchange]
+) -> list[PassEvent]:
     """Nothing but exchanges happens before the end. A strip takes its share of a whole layer's work."""
     times = {layer.name: layer for layer in profile.layers}
     acts, passed = [], 0.0
     for layer in network.layers:
         if layer.name in crossed:
-            acts.append(Act(_ns(passed, dilation), (), True, crossed[layer.name].forward))
+            acts.append(PassEvent(_ns(passed, dilation), (), True, crossed[layer.name].forward))
             passed = 0.0
         else:
             passed += times[layer.name].forward_s.median * _work(layer)
-    return [*acts, Act(_ns(passed, dilation), (), True)]
+    return [*acts, PassEvent(_ns(passed, dilation), (), True)]
 
 
-def backward_acts(network: Network, profile: Profile, dilation: float, crossed: dict[str, Crossed]) -> list[Act]:
+def backward_events(
+    network: Network, profile: Profile, dilation: float, crossed: dict[str, ReplayedExchange]
+) -> list[PassEvent]:
     """Last layer first; nobody wants the gradient of the network's input."""
     times = {layer.name: layer for layer in profile.layers}
     first, numbered = 0, []
@@ -81,13 +87,15 @@ def backward_acts(network: Network, profile: Profile, dilation: float, crossed: 
         if layer.name not in crossed:
             if own:
                 acts.append(
-                    Act(_ns(passed + times[layer.name].weight_s.median * _work(layer), dilation), tuple(reversed(own)))
+                    PassEvent(
+                        _ns(passed + times[layer.name].weight_s.median * _work(layer), dilation), tuple(reversed(own))
+                    )
                 )
             passed += times[layer.name].backward_s.median * _work(layer)
         elif layer.inputs != (INPUT,):
-            acts.append(Act(_ns(passed, dilation), (), True, crossed[layer.name].backward))
+            acts.append(PassEvent(_ns(passed, dilation), (), True, crossed[layer.name].backward))
             passed = 0.0
-    return [*acts, Act(_ns(passed, dilation), (), True)]
+    return [*acts, PassEvent(_ns(passed, dilation), (), True)]
 
 
 def _work(layer: Layer) -> float:
