@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from scaleproof.simulate.flows import Flows, max_min_rates
+from scaleproof.simulate.fair_rates import max_min_rates
+from scaleproof.simulate.flows import Flows
 
 INF = float("inf")
 

@@ -1,5 +1,4 @@
-"""Fluid flows over links that are shared fairly: max-min rates, and a clock that goes from one end of a flow or timer
-to the next."""
+"""Fluid flows over links that are shared fairly, and a clock that goes from one end of a flow or timer to the next."""
 
 from __future__ import annotations
 
@@ -8,37 +7,6 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
-
-SAME = 1e-9
-"""Relative: rates and ends that differ by less are the same, so that equal flows end together."""
-
-
-def max_min_rates(routes: np.ndarray, capacities: np.ndarray, caps: np.ndarray) -> np.ndarray:
-    """Rates that give every flow as much as it can have without taking from one that has less (Bertsekas and Gallager,
-    Data Networks, section 6.5).
-
-    `routes`: a row per flow, numbers of its links, filled up with len(capacities); `caps`: the most that each flow
-    takes by itself."""
-    rates = np.zeros(len(routes))
-    left, open_flows = np.append(capacities, np.inf), np.arange(len(routes))
-    while len(open_flows):
-        used = routes[open_flows]
-        counts = np.bincount(used.ravel(), minlength=len(left))
-        levels = np.full(len(left), np.inf)
-        np.divide(left, counts, out=levels, where=counts > 0)
-        levels[-1] = np.inf
-        share = levels[used].min(axis=1, initial=np.inf)
-        own = caps[open_flows]
-        limit = min(share.min(), own.min())
-        if np.isinf(limit):
-            rates[open_flows] = np.inf
-            break
-        fixed = np.minimum(share, own) <= limit * (1 + SAME)
-        rates[open_flows[fixed]] = limit
-        taken = np.bincount(used[fixed].ravel(), minlength=len(left)) * limit
-        left = np.maximum(left - np.where(np.isinf(left), 0.0, taken), 0.0)
-        open_flows = open_flows[~fixed]
-    return rates
 
 
 class Flows:
@@ -68,22 +36,20 @@ class Flows:
 
     def run(self) -> None:
         """Until nothing is left to happen."""
+        from scaleproof.simulate import fair_rates
+
         while self._timers or self._new or len(self._left):
             if self._new:
                 self._take_in()
             if self._changed:
-                self._rates = max_min_rates(self._routes, self._capacities, self._caps)
+                self._rates = fair_rates.max_min_rates(self._routes, self._capacities, self._caps)
                 self._changed = False
-            ends = self._left / self._rates if len(self._left) else self._left
-            first = float(ends.min()) if len(ends) else np.inf
             timer = self._timers[0][0] - self.now if self._timers else np.inf
-            step = min(first, timer)
-            endless = np.isinf(self._rates)  # on links without a rate all arrives at once
-            self._left = np.where(endless, 0.0, self._left - np.where(endless, 0.0, self._rates) * step)
+            step, ended = fair_rates.advance(self._left, self._rates, timer)
             self.now += step
-            if first <= timer:
-                self._finish(ends <= step * (1 + SAME))
-            horizon = self.now + SAME * max(step, abs(self.now) * SAME)
+            if ended.any():
+                self._finish(ended)
+            horizon = self.now + fair_rates.SAME * max(step, abs(self.now) * fair_rates.SAME)
             while self._timers and self._timers[0][0] <= horizon:
                 heapq.heappop(self._timers)[2]()
 
