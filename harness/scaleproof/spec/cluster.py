@@ -159,21 +159,18 @@ def _graph(document: Document, form: ClusterForm, name: str, nodes: int) -> Clus
             raise document.error(("links", place, "between"), "a link has two different ends")
         links += [Link((link.between[0], link.between[1]), link.gbit * 1000, link.delay_us / 1000)] * link.count
     cluster = Cluster(name, nodes, tuple(form.switches), tuple(links))
-    unreached = sorted(set(known[: form.nodes]) - _reached(cluster))
-    if unreached:
+    if unreached := _unreached(cluster, known[: form.nodes]):
         raise document.error(("links",), f"no way from node0 to {', '.join(unreached)}")
     return cluster
 
 
-def _reached(cluster: Cluster) -> set[str]:
-    """Places that node0 has a way to."""
-    found, edge = {node_name(0)}, [node_name(0)]
-    while edge:
-        place = edge.pop()
-        near = {end for link in cluster.links if place in link.ends for end in link.ends} - found
-        found |= near
-        edge += near
-    return found
+def _unreached(cluster: Cluster, nodes: list[str]) -> list[str]:
+    """Nodes that node0 has no way to."""
+    import networkx  # takes half a second, which only graphs need
+
+    graph = networkx.Graph(link.ends for link in cluster.links)
+    graph.add_nodes_from(nodes)
+    return sorted(set(nodes) - networkx.node_connected_component(graph, node_name(0)))
 
 
 @cache

