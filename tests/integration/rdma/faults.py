@@ -42,9 +42,9 @@ def a_wrong_key_is_refused(here: Here) -> None:
     def body(context: RankContext) -> None:
         transport = connect(context)
         region = transport.register(4096)
-        link = transport.mesh.peers[1 - context.rank].link
+        connection = transport.mesh.peers[1 - context.rank].connection
         if context.rank == 0:
-            link.key ^= 0x5555
+            connection.key ^= 0x5555
             with pytest.raises(RemoteAccess, match="wrong key"):
                 transport.write(np.ones(64, np.uint8), transport.remote(region, 1)).wait()
             assert RemoteAccess.code == "remote_access"
@@ -85,23 +85,26 @@ def a_queue_that_overflows_is_named(here: Here) -> None:
 
     def body(context: RankContext) -> None:
         transport = connect(context)
-        link = transport.mesh.peers[1 - context.rank].link
+        connection = transport.mesh.peers[1 - context.rank].connection
         transport.barrier()
         if context.rank == 0:
-            lane, source = link.bulk[0], transport.allocate(1 << 20)
+            queue_pair, source = connection.bulk[0], transport.allocate(1 << 20)
             post = partial(
-                lane.post, link.e.IBV_WR_RDMA_WRITE, [(source.ctypes.data, source.size)], (link.base, link.key)
+                queue_pair.post,
+                connection.e.IBV_WR_RDMA_WRITE,
+                [(source.ctypes.data, source.size)],
+                (connection.base, connection.key),
             )
-            link.base += transport.device.region.nbytes - source.size
-            for _ in range(lane.room):
+            connection.base += transport.device.region.nbytes - source.size
+            for _ in range(queue_pair.room):
                 post()
             with pytest.raises(QueueOverflow, match="all of them are under way"):
                 post()
             with pytest.raises(QueueOverflow, match="takes no more work requests"):
-                for _ in range(16 * lane.depth):
-                    lane.depth += 1
+                for _ in range(16 * queue_pair.depth):
+                    queue_pair.depth += 1
                     post()
-            lane.depth = lane.posted - lane.retired  # what the device really holds
+            queue_pair.depth = queue_pair.posted - queue_pair.retired  # what the device really holds
         transport.close()
 
     here.succeed(body, 2, 60)
@@ -114,10 +117,12 @@ def a_message_too_large_for_one_request_is_named(here: Here) -> None:
     def body(context: RankContext) -> None:
         transport = connect(context)
         most = transport.device.max_message
-        link = transport.mesh.peers[1 - context.rank].link
+        connection = transport.mesh.peers[1 - context.rank].connection
         with pytest.raises(MessageTooLarge, match=f"longer than the {most} bytes"):
-            link.bulk[0].post(
-                link.e.IBV_WR_RDMA_WRITE, [(transport.device.region.address, most + 1)], (link.base, link.key)
+            connection.bulk[0].post(
+                connection.e.IBV_WR_RDMA_WRITE,
+                [(transport.device.region.address, most + 1)],
+                (connection.base, connection.key),
             )
         buffer = transport.allocate(most + 4096)
         buffer[:] = context.rank

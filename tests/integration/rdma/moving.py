@@ -143,10 +143,10 @@ def a_long_write_shows_progress(here: Here) -> None:
         if context.rank == 0:
             source = transport.allocate(size)
             source[:] = 5
-            before, requests = transport.mesh._moves(), -(-size // min(transport.device.max_message, REQUEST_BYTES))
+            before, requests = transport.mesh.moved(), -(-size // min(transport.device.max_message, REQUEST_BYTES))
             transport.write(source, transport.remote(region, 1)).wait()
             assert transport.operations["write"] - transport.operations["probe"] == requests > 1
-            assert transport.mesh._moves() - before == requests
+            assert transport.mesh.moved() - before == requests
         transport.barrier()
         assert context.rank == 0 or (region.local == 5).all()  # type: ignore[union-attr]
         transport.close()

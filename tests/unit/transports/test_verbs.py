@@ -14,7 +14,7 @@ from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.spec.errors import SpecError
 from scaleproof.transports._allocator import PAGE, Allocator, RegionExhausted
 from scaleproof.transports.verbs import device_errors
-from scaleproof.transports.verbs.credits import MOST, NUMBERS, RESERVE, Credits, Kind, pack, unpack
+from scaleproof.transports.verbs.credits import MAX_CREDITS, NUMBERS, RESERVE, Credits, Kind, pack, unpack
 from scaleproof.transports.verbs.device_errors import STATUSES, failure
 
 LINK_LOCAL, MAPPED = "fe80:0000:0000:0000:0204:0506:0708:090a", "0000:0000:0000:0000:0000:ffff:0a4d:0001"
@@ -141,7 +141,7 @@ def test_every_status_has_a_failure_with_advice_and_names_the_peer() -> None:
 
 def test_immediate_data_carry_kind_credits_and_number() -> None:
     for kind in Kind:
-        for credits in (0, 1, MOST):
+        for credits in (0, 1, MAX_CREDITS):
             for number in (0, 17, NUMBERS - 1, NUMBERS + 5):
                 word = pack(kind, credits, number)
                 assert 0 <= word < 1 << 32 and unpack(word) == (kind, credits, number % NUMBERS)
@@ -160,23 +160,23 @@ def test_credits_never_promise_more_than_there_are_receive_requests() -> None:
         own, out, coming = sides[side], wires[side], wires[1 - side]
         if generator.random() < 0.5 and coming:
             paid, credits = coming.pop(0)
-            own.got(credits)
+            own.add(credits)
             if paid:
-                own.posted()
-        elif own.take():
-            out.append((True, own.give()))
+                own.reposted()
+        elif own.use():
+            out.append((True, own.return_owed()))
             sent[side] += 1
         if own.due:
-            out.append((False, own.give()))
+            out.append((False, own.return_owed()))
         assert max(map(len, wires)) <= depth
     assert min(sent) > 4000
 
 
 def test_reserved_receive_requests_take_no_credit() -> None:
     own = Credits(8)
-    assert [own.take() for _ in range(8)].count(True) == 8 - RESERVE
-    own.got(1)
-    assert own.take() and not own.take()
+    assert [own.use() for _ in range(8)].count(True) == 8 - RESERVE
+    own.add(1)
+    assert own.use() and not own.use()
 
 
 def test_the_allocator_joins_what_is_freed_and_names_what_is_exhausted() -> None:

@@ -1,5 +1,5 @@
-"""Flow control between two ranks: a message with immediate data uses a receive request of the peer, and may go only
-while one is known to be posted."""
+"""Flow control between two ranks: a message with immediate data uses a receive request of the peer, and may be sent
+only while one is known to be posted."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 RESERVE = 4
-"""Receive requests kept for messages that need no credit: what gives credits back, and the last word."""
+"""Receive requests kept for messages that need no credit: CREDIT and LEAVING."""
 NUMBER_BITS, CREDIT_BITS = 21, 8
-NUMBERS, MOST = 1 << NUMBER_BITS, (1 << CREDIT_BITS) - 1
+NUMBERS, MAX_CREDITS = 1 << NUMBER_BITS, (1 << CREDIT_BITS) - 1
 
 
 class Kind(IntEnum):
-    """What the immediate data of a message announce."""
+    """What the immediate data of a message announces."""
 
     DATA = 0
     """A whole message, as the payload."""
@@ -23,12 +23,12 @@ class Kind(IntEnum):
     """Where a piece of a large message may be written."""
     CREDIT = 3
     """Nothing but credits."""
-    NOTE = 4
+    SHORT = 4
     """A short message beside `send` and `recv`."""
     LEAVING = 5
-    """The last word of a rank that closes."""
+    """The last message of a rank that closes."""
     WAITING = 6
-    """A large message has waited for a place for a while; so the receiver learns of it even when it expects a small
+    """A large message has waited for a grant for a while. The receiver learns of it even when it expects a small
     one."""
 
 
@@ -39,42 +39,43 @@ def pack(kind: Kind, credits: int, number: int) -> int:
 
 def unpack(word: int) -> tuple[Kind, int, int]:
     """Kind, credits, number."""
-    return Kind(word >> (NUMBER_BITS + CREDIT_BITS)), word >> NUMBER_BITS & MOST, word % NUMBERS
+    return Kind(word >> (NUMBER_BITS + CREDIT_BITS)), word >> NUMBER_BITS & MAX_CREDITS, word % NUMBERS
 
 
 @dataclass(slots=True)
 class Credits:
-    """Both directions of one lane with `depth` receive requests on each side."""
+    """Credits of one queue pair with `depth` receive requests on each side. `available`: what this side may use;
+    `owed`: what it has to return."""
 
     depth: int
-    left: int = 0
+    available: int = 0
     owed: int = 0
 
     def __post_init__(self) -> None:
-        self.left = self.depth - RESERVE
+        self.available = self.depth - RESERVE
 
-    def take(self) -> bool:
+    def use(self) -> bool:
         """Use one of the peer's receive requests; False when none is known to be free."""
-        if not self.left:
+        if not self.available:
             return False
-        self.left -= 1
+        self.available -= 1
         return True
 
-    def posted(self) -> None:
-        """An own receive request that a paid message had used is posted again."""
+    def reposted(self) -> None:
+        """Count an own receive request that is posted again after a message with a credit has used it."""
         self.owed += 1
 
-    def give(self) -> int:
-        """How many to tell the peer with the message that goes now."""
-        given = min(self.owed, MOST)
-        self.owed -= given
-        return given
+    def return_owed(self) -> int:
+        """Number of credits to return to the peer with the next message."""
+        returned = min(self.owed, MAX_CREDITS)
+        self.owed -= returned
+        return returned
 
-    def got(self, count: int) -> None:
-        """The peer told so many."""
-        self.left += count
+    def add(self, count: int) -> None:
+        """Add credits that the peer has returned."""
+        self.available += count
 
     @property
     def due(self) -> bool:
-        """Half of what the peer may use is owed to it: it must be told even when nothing else goes its way."""
+        """Whether half of the credits are owed to the peer: they must then be returned even without another message."""
         return 2 * self.owed >= self.depth - RESERVE

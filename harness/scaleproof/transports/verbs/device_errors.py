@@ -12,7 +12,7 @@ class DeviceMissing(TransportError):
 
 
 class MemlockTooSmall(TransportError):
-    """The limit on locked memory forbids to register the region."""
+    """The limit on locked memory does not allow the region to be registered."""
 
     code = "memlock"
 
@@ -36,7 +36,7 @@ class QueueOverflow(TransportError):
 
 
 FLUSHED = 5
-"""IBV_WC_WR_FLUSH_ERR: what is left in a queue after its first error; tells nothing of the cause."""
+"""IBV_WC_WR_FLUSH_ERR: for all requests in a queue after its first error; it does not say the cause."""
 
 STATUSES: dict[int, tuple[str, type[TransportError], str]] = {
     1: (
@@ -48,9 +48,9 @@ STATUSES: dict[int, tuple[str, type[TransportError], str]] = {
     4: ("LOC_PROT_ERR", TransportError, "a buffer does not lie in the registered region"),
     5: ("WR_FLUSH_ERR", PeerLost, "the queue pair was broken by an error on the other side"),
     6: ("MW_BIND_ERR", TransportError, "a memory window could not be bound"),
-    7: ("BAD_RESP_ERR", TransportError, "the peer's device answered with what does not fit the request"),
-    8: ("LOC_ACCESS_ERR", TransportError, "the own region does not allow what the peer's message wants"),
-    9: ("REM_INV_REQ_ERR", TransportError, "the peer's device takes no such request"),
+    7: ("BAD_RESP_ERR", TransportError, "the peer's answer does not match the request"),
+    8: ("LOC_ACCESS_ERR", TransportError, "the own region does not allow the peer's operation"),
+    9: ("REM_INV_REQ_ERR", TransportError, "the peer's device does not accept this request"),
     10: ("REM_ACCESS_ERR", RemoteAccess, "the peer's device refused the access: wrong key or outside of its region"),
     11: ("REM_OP_ERR", TransportError, "the peer's device could not finish the request"),
     12: ("RETRY_EXC_ERR", PeerLost, "the peer's device does not answer"),

@@ -1,35 +1,36 @@
-"""Bytes between the own memory and a peer's region, in work requests on one lane: as they lie where they are
-registered, else by way of staging memory."""
+"""Transfers between the own memory and a peer's region, in work requests on one queue pair: directly where the own
+memory is registered, else through bounce buffers."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from scaleproof.transports._buffers import address_of
 from scaleproof.transports.contract import Array
-from scaleproof.transports.verbs.peer_connection import STAGE, Call, Link
-from scaleproof.transports.verbs.queue_pair import Lane, Piece
+from scaleproof.transports.verbs.peer_connection import STAGE_BYTES, CallHandle, PeerConnection
+from scaleproof.transports.verbs.queue_pair import Piece, QueuePair
 
 VALUE_BYTES = 8
 REQUEST_BYTES = 16 << 20
-"""At most, of one work request: completions show meanwhile that a large transfer moves."""
+"""Most bytes of one work request, so that completions show the progress of a large transfer."""
 
 
 class Transfer:
     """One write or read. `remote`: the peer's address. `imm`: the last piece of a write announces itself with it.
     `value`: a word that follows the bytes.
 
-    `finish` is called when the peer's device has acknowledged all; with `early`, when the own bytes may change, which
-    staged ones may at once."""
+    `finish` is called when the peer's device has acknowledged everything; with `early`, when the own bytes may change,
+    which is at once for staged bytes."""
 
     def __init__(
         self,
-        link: Link,
-        lane: Lane,
+        connection: PeerConnection,
+        queue_pair: QueuePair,
         data: Array,
         remote: int,
         finish: Callable[[], None] | None,
@@ -39,15 +40,15 @@ class Transfer:
         value: int | None = None,
         early: bool = False,
     ) -> None:
-        self._link, self._lane, self._data, self._remote = link, lane, data, remote
+        self._connection, self._queue_pair, self._data, self._remote = connection, queue_pair, data, remote
         self._finish, self._reads, self._imm, self._value, self._early = finish, reads, imm, value, early
-        self._registered = link.device.region.offset(data) is not None
+        self._registered = connection.device.region.offset(data) is not None
         self._position = 0
         self.awaited = finish is not None
 
     def step(self) -> bool:
         """Post what there is room for; True when everything is posted."""
-        while self._lane.room > 0:
+        while self._queue_pair.room > 0:
             piece = self._piece()
             if piece is None:
                 return False
@@ -61,85 +62,90 @@ class Transfer:
         return False
 
     def _piece(self) -> tuple[int, Array | None] | None:
-        """Bytes of the next piece and the memory to stage it in, if any; None: no staging memory is free."""
+        """Bytes of the next piece and its bounce buffer, if it needs one; None when no bounce buffer is free."""
         left = self._data.size - self._position
-        most = min(self._link.device.max_message, REQUEST_BYTES) - (0 if self._value is None else VALUE_BYTES)
-        if self._registered or not left or (not self._reads and left + VALUE_BYTES <= self._lane.inline):
+        most = min(self._connection.device.max_message, REQUEST_BYTES) - (0 if self._value is None else VALUE_BYTES)
+        if self._registered or not left or (not self._reads and left + VALUE_BYTES <= self._queue_pair.inline):
             return min(left, most), None
-        stage = self._link.stages_out.take()
-        return None if stage is None else (min(left, STAGE, most), stage)
+        stage = self._connection.stages_out.acquire()
+        return None if stage is None else (min(left, STAGE_BYTES, most), stage)
 
     def _post(self, size: int, stage: Array | None, last: bool) -> bool:
-        link, e = self._link, self._link.e
-        word = link.words.take() if last and self._value is not None else None
+        connection = self._connection
+        word = connection.words.acquire() if last and self._value is not None else None
         if last and self._value is not None and word is None:
             return False
         own = self._data[self._position : self._position + size]
         if stage is not None and not self._reads:
             stage[:size] = own
-            link.copies["staged to send"] += size
+            connection.copies["staged to send"] += size
         pieces: list[Piece] = [(address_of(own if stage is None else stage), size)]
         if word is not None and self._value is not None:
             word.view(np.uint64)[0] = self._value
             pieces.append((address_of(word), VALUE_BYTES))
-        opcode = (
-            e.IBV_WR_RDMA_READ
-            if self._reads
-            else e.IBV_WR_RDMA_WRITE
-            if self._imm is None or not last
-            else e.IBV_WR_RDMA_WRITE_WITH_IMM
-        )
-        early = self._early and (stage is not None or self._lane.goes_inline(opcode, size))
+        opcode = self._opcode(last)
+        early = self._early and (stage is not None or self._queue_pair.goes_inline(opcode, size))
         finish = self._finish if last and not early else None
-        free = word is not None and self._lane.goes_inline(opcode, size + VALUE_BYTES)
+        free = word is not None and self._queue_pair.goes_inline(opcode, size + VALUE_BYTES)
         held = None if free else word
-        done: Callable[[], None] | None = None if last else _moves
+        done: Callable[[], None] | None = None if last else _show_progress
         if finish or stage is not None or held is not None:
             done = partial(self._done, finish, stage, held, own)
-        self._lane.post(opcode, pieces, (self._remote + self._position, link.key), self._imm or 0, done)
+        self._queue_pair.post(opcode, pieces, (self._remote + self._position, connection.key), self._imm or 0, done)
         if free and word is not None:
-            link.words.give(word)
+            connection.words.release(word)
         if early and last and self._finish:
             self._finish()
         return True
+
+    def _opcode(self, last: bool) -> Any:
+        e = self._connection.e
+        if self._reads:
+            return e.IBV_WR_RDMA_READ
+        return e.IBV_WR_RDMA_WRITE if self._imm is None or not last else e.IBV_WR_RDMA_WRITE_WITH_IMM
 
     def _done(self, finish: Callable[[], None] | None, stage: Array | None, word: Array | None, own: Array) -> None:
         if stage is not None:
             if self._reads:
                 own[:] = stage[: own.size]
-                self._link.copies["staged from read"] += own.size
-            self._link.stages_out.give(stage)
+                self._connection.copies["staged from read"] += own.size
+            self._connection.stages_out.release(stage)
         if word is not None:
-            self._link.words.give(word)
+            self._connection.words.release(word)
         if finish:
             finish()
 
 
-def _moves() -> None:
-    """A completion that only shows that bytes move."""
+def _show_progress() -> None:
+    """For a completion that only shows progress."""
 
 
-class OneSided:
-    """Writes, reads and flags to one peer, posted in the order in which they were asked for."""
+class OneSidedQueue:
+    """Writes, reads and flags to one peer, posted in the order of the calls."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._waiting: deque[tuple[Transfer, Lane, bool]] = deque()
-        self._last = dict.fromkeys(link.bulk, 0)
-        """Work requests posted on a lane when its last write had gone, whose completion will be seen."""
+    def __init__(self, connection: PeerConnection) -> None:
+        self._connection = connection
+        self._waiting: deque[tuple[Transfer, QueuePair, bool]] = deque()
+        self._last = dict.fromkeys(connection.bulk, 0)
+        """Per queue pair: number of work requests up to its last write whose completion will be seen."""
 
-    def start(self, data: Array, remote: int, lane: int, *, reads: bool = False, value: int | None = None) -> Call:
-        """A write, with a value behind it where one is given, or a read."""
-        call, on = Call(self._link), self._link.bulk[lane % len(self._link.bulk)]
+    def start(
+        self, data: Array, remote: int, index: int, *, reads: bool = False, value: int | None = None
+    ) -> CallHandle:
+        """Start a write, with `value` behind it unless that is None, or a read. `index` selects a queue pair."""
+        call, queue_pair = CallHandle(self._connection), self._connection.bulk[index % len(self._connection.bulk)]
         self._queue(
-            Transfer(self._link, on, data, remote, call.finish, reads=reads, value=value), on, value is not None
+            Transfer(self._connection, queue_pair, data, remote, call.finish, reads=reads, value=value),
+            queue_pair,
+            value is not None,
         )
         return call
 
-    def flag(self, remote: int, lane: int, value: int) -> None:
+    def flag(self, remote: int, index: int, value: int) -> None:
         """Set a word after everything written before it."""
-        on = self._link.bulk[lane % len(self._link.bulk)]
-        self._queue(Transfer(self._link, on, np.empty(0, np.uint8), remote, None, value=value), on, True)
+        queue_pair = self._connection.bulk[index % len(self._connection.bulk)]
+        empty = np.empty(0, np.uint8)
+        self._queue(Transfer(self._connection, queue_pair, empty, remote, None, value=value), queue_pair, True)
 
     @property
     def empty(self) -> bool:
@@ -147,18 +153,20 @@ class OneSided:
         return not self._waiting
 
     def push(self) -> None:
-        """Post what can be posted. What carries a value waits until earlier writes on other lanes are acknowledged; its
-        own lane keeps order."""
+        """Post what can be posted. A transfer with a value waits until earlier writes on other queue pairs are
+        acknowledged; its own queue pair keeps the order."""
         while self._waiting:
-            transfer, lane, ordered = self._waiting[0]
-            if ordered and any(other is not lane and other.retired < posted for other, posted in self._last.items()):
+            transfer, queue_pair, ordered = self._waiting[0]
+            if ordered and any(
+                other is not queue_pair and other.retired < posted for other, posted in self._last.items()
+            ):
                 return
             if not transfer.step():
                 return
             if transfer.awaited:
-                self._last[lane] = lane.posted
+                self._last[queue_pair] = queue_pair.posted
             self._waiting.popleft()
 
-    def _queue(self, transfer: Transfer, lane: Lane, ordered: bool) -> None:
-        self._waiting.append((transfer, lane, ordered))
+    def _queue(self, transfer: Transfer, queue_pair: QueuePair, ordered: bool) -> None:
+        self._waiting.append((transfer, queue_pair, ordered))
         self.push()

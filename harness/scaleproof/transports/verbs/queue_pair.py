@@ -1,4 +1,5 @@
-"""One reliable-connected queue pair: work requests in order, few of them signalled, and what is done when they are."""
+"""One reliable-connected queue pair: work requests in order, few of them signalled, and callbacks at their
+completion."""
 
 from __future__ import annotations
 
@@ -11,33 +12,35 @@ from typing import Any
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.fabric.verbs import ETHERNET
 from scaleproof.transports.verbs.device_errors import MessageTooLarge, QueueOverflow
-from scaleproof.transports.verbs.verbs_device import Device
+from scaleproof.transports.verbs.verbs_device import VerbsDevice
 
 SIGNAL_EVERY = 8
-"""A work request that nobody waits for is signalled when this many were not: its completion frees their places in the
-queue."""
+"""A work request that nobody waits for is signalled after this many that were not; its completion frees their entries
+in the queue."""
 TIMEOUT, RETRIES, RNR_RETRIES, RNR_TIMER = 17, 6, 6, 12
-"""4.096 us * 2^17 = 537 ms without an answer, then again, 6 times: a peer that is gone is noticed within 4 s, and one
-whose machine is only busy is not given up. 7 means for ever. A peer without a receive request is asked again after 0.64
-ms, 6 times."""
+"""4.096 us * 2^17 = 537 ms without an answer, then 6 retries: a peer that is gone is noticed within 4 s, and a peer on
+a busy machine is not treated as lost. 7 retries mean endless ones. A peer without a receive request is retried after
+0.64 ms, 6 times."""
 INLINE = 256
-"""Bytes that a work request may carry itself, where the device can: no registered memory needed, free at once."""
+"""Bytes that a work request may carry itself, where the device allows it: they need no registered memory and may change
+at once."""
 HOPS = 64
 ENOMEM = 12
 Piece = tuple[int, int]
 """Address and bytes of one part of a message."""
 
 
-class Lane:
-    """A queue pair to one peer. Its counters say how many requests were posted and how many are known to be done."""
+class QueuePair:
+    """A queue pair to one peer. `posted` and `retired` count the work requests that were posted and that are known to
+    be done."""
 
-    def __init__(self, device: Device, depth: int, receives: int, operations: Counter[str]) -> None:
+    def __init__(self, device: VerbsDevice, depth: int, receives: int, operations: Counter[str]) -> None:
         verbs = device.verbs
         self._device, self._verbs, self._e = device, verbs, verbs.e
         self.depth, self.receives = depth, receives
         self.posted = self.retired = 0
         self._signalled = -1
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._callbacks: deque[tuple[int, Callable[[], None]]] = deque()
         self._operations = operations
         self._names = {
             self._e.IBV_WR_SEND_WITH_IMM: "send",
@@ -55,17 +58,17 @@ class Lane:
         return self.depth - (self.posted - self.retired)
 
     @property
-    def unseen(self) -> bool:
-        """Whether requests were posted whose completion nobody will be told of."""
+    def unsignalled(self) -> bool:
+        """Whether requests were posted whose completion will not be reported."""
         return self.posted - 1 > self._signalled
 
     def describe(self) -> list[int]:
-        """What the peer must know: queue pair number and first packet number."""
+        """What the peer needs to know: queue pair number and first packet number."""
         return [self.number, self._psn]
 
     def connect(self, theirs: Sequence[int], lid: int, gid: str, mtu: int) -> None:
-        """To ready-to-send, towards the peer's queue pair; raises TransportError when the peer's address cannot be
-        reached from this port."""
+        """Change to ready-to-send towards the peer's queue pair; raises TransportError when the peer's address cannot
+        be reached from this port."""
         verbs, place = self._verbs, self._device.place
         attributes = verbs.QPAttr(port_num=place.port.number)
         attributes.dest_qp_num, attributes.rq_psn = theirs
@@ -85,7 +88,7 @@ class Lane:
             self._qp.to_rts(attributes)
         except verbs.Error as error:
             raise TransportError(
-                f"no way from {place.port.name} to the peer's address {gid or lid}: {error}"
+                f"no route from {place.port.name} to the peer's address {gid or lid}: {error}"
             ) from error
 
     def post(
@@ -104,7 +107,8 @@ class Lane:
             raise QueueOverflow(f"queue pair {self.number} holds {self.depth} work requests, all of them are under way")
         if nbytes > self._device.max_message:
             raise MessageTooLarge(
-                f"a message of {nbytes} bytes is longer than the {self._device.max_message} bytes that {self._device.place.port.name} moves"
+                f"a message of {nbytes} bytes is longer than the {self._device.max_message} bytes "
+                f"that {self._device.place.port.name} moves"
             )
         number = self.posted
         signalled = done is not None or number - self._signalled >= SIGNAL_EVERY
@@ -112,7 +116,7 @@ class Lane:
             self._e.IBV_SEND_INLINE if self.goes_inline(opcode, nbytes) else 0
         )
         key = self._device.mr.lkey
-        # pyverbs wants at least one part, also of an empty message.
+        # pyverbs requires at least one part, also for an empty message.
         parts = [self._verbs.SGE(address, size, key) for address, size in pieces if size] or [
             self._verbs.SGE(self._device.region.address, 0, key)
         ]
@@ -128,7 +132,7 @@ class Lane:
         if signalled:
             self._signalled = number
         if done is not None:
-            self._waiting.append((number, done))
+            self._callbacks.append((number, done))
         return number
 
     def goes_inline(self, opcode: int, nbytes: int) -> bool:
@@ -136,10 +140,10 @@ class Lane:
         return 0 < nbytes <= self.inline and opcode != self._e.IBV_WR_RDMA_READ
 
     def retire(self, number: int) -> None:
-        """The completion of a work request was seen: it and all before it are done."""
+        """Process the completion of a work request: it and all before it are done."""
         self.retired = number + 1
-        while self._waiting and self._waiting[0][0] <= number:
-            self._waiting.popleft()[1]()
+        while self._callbacks and self._callbacks[0][0] <= number:
+            self._callbacks.popleft()[1]()
 
     def receive(self, slot: int, address: int, nbytes: int) -> None:
         """Post a receive request; `slot` comes back with its completion."""
@@ -161,23 +165,23 @@ class Lane:
             raise TransportError(f"queue pair {self.number} takes no work request: {error}") from error
 
     def _create(self, depth: int, receives: int) -> tuple[Any, int]:
-        """The queue pair and its inline bytes: as many of those that we want as the device has."""
-        verbs, wanted = self._verbs, INLINE
+        """The queue pair and its inline bytes: as many as the device allows, up to INLINE."""
+        verbs, inline = self._verbs, INLINE
         while True:
             cap = verbs.QPCap(
-                max_send_wr=depth, max_recv_wr=receives, max_send_sge=2, max_recv_sge=1, max_inline_data=wanted
+                max_send_wr=depth, max_recv_wr=receives, max_send_sge=2, max_recv_sge=1, max_inline_data=inline
             )
             initial = verbs.QPInitAttr(
                 qp_type=self._e.IBV_QPT_RC, scq=self._device.cq, rcq=self._device.cq, cap=cap, sq_sig_all=0
             )
             try:
-                made = verbs.QP(self._device.pd, initial)
+                queue_pair = verbs.QP(self._device.pd, initial)
             except verbs.Error as error:
-                if not wanted:
+                if not inline:
                     raise TransportError(f"no queue pair on {self._device.place.port.name}: {error}") from error
-                wanted //= 2
+                inline //= 2
                 continue
-            return made, int(made.query(self._e.IBV_QP_CAP)[1].cap.max_inline_data)
+            return queue_pair, int(queue_pair.query(self._e.IBV_QP_CAP)[1].cap.max_inline_data)
 
     def _route(self, lid: int, gid: str) -> Any:
         verbs, place = self._verbs, self._device.place

@@ -3,7 +3,7 @@ two-sided messages; RoCE and InfiniBand.
 
 The device interface of xue2019: a peer's region is memory that is written and read without the peer's help, and a flag
 behind the bytes says that they are there. Order: a queue pair executes its requests in order, and bytes of one write
-are placed in increasing order (without relaxed ordering), so who has seen the flag has the bytes.
+are placed in increasing order (without relaxed ordering), so a rank that has seen the flag has the bytes.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ from scaleproof.transports.contract import (
     Traffic,
 )
 from scaleproof.transports.verbs.device_errors import DeviceMissing
-from scaleproof.transports.verbs.peer_connection import BULK_LANES
+from scaleproof.transports.verbs.peer_connection import BULK_QUEUE_PAIRS
 from scaleproof.transports.verbs.peer_mesh import Mesh
-from scaleproof.transports.verbs.verbs_device import Device, free_bytes
+from scaleproof.transports.verbs.verbs_device import VerbsDevice, free_bytes
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 
 class Rdma:
-    """Ranks on ports that reach each other. The caller drives progress inside `wait` and `test`; one thread at a time."""
+    """Ranks on ports that reach each other. The caller drives progress inside `wait` and `test`; one thread at a
+    time."""
 
     def __init__(self, context: RankContext, mesh: Mesh) -> None:
         self.rank, self.world_size = context.rank, context.world_size
@@ -66,7 +67,7 @@ class Rdma:
         MemlockTooSmall, TransportError."""
         case = context.case
         try:
-            place = choose(case.interface, context.address)
+            port = choose(case.interface, context.address)
         except SpecError as error:
             raise DeviceMissing(str(error)) from error
         local = sum(
@@ -75,7 +76,7 @@ class Rdma:
             if rank * case.nodes // case.ranks == context.rank * case.nodes // case.ranks
         )
         nbytes = round(case.region_mib * 2**20) if case.region_mib else free_bytes(local)
-        mesh = Mesh(context, Device(place, nbytes), local)
+        mesh = Mesh(context, VerbsDevice(port, nbytes), local)
         try:
             mesh.connect()
         except BaseException:
@@ -94,7 +95,7 @@ class Rdma:
     def send(self, buffer: Array, peer: int) -> Handle:
         """See PointToPoint.send."""
         self.traffic.count(buffer.nbytes)
-        self.mesh.raise_lost(peer)
+        self.mesh.raise_if_lost(peer)
         return self.mesh.peers[peer].outbox.send(as_bytes(buffer))
 
     def recv(self, buffer: Array, peer: int) -> Handle:
@@ -102,7 +103,7 @@ class Rdma:
         return self.mesh.peers[peer].inbox.recv(buffer, as_bytes(buffer), None)
 
     def recv_reduce(self, buffer: Array, peer: int, operation: ReduceOperation) -> Handle:
-        """Reduce what arrives into the buffer."""
+        """Like `recv`, but the bytes are reduced into the buffer as they arrive."""
         return self.mesh.peers[peer].inbox.recv(buffer, as_bytes(buffer), UFUNCS[operation])
 
     def register(self, nbytes: int) -> Region:
@@ -114,18 +115,23 @@ class Rdma:
         )
         self._regions += 1
         head = self.world_size * CACHE_LINE
-        return _Placed(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
+        return _RdmaRegion(self.rank, starts[self.rank] + head, nbytes, memory[head:], starts, self._regions)
 
     def deregister(self, region: Region) -> None:
-        """See OneSided.deregister; the memory goes with the last array in it."""
+        """See OneSided.deregister; the memory is freed with the last array in it."""
         region.local = None
 
     def remote(self, region: Region, peer: int) -> Region:
         """See OneSided.remote."""
-        assert isinstance(region, _Placed)
+        assert isinstance(region, _RdmaRegion)
         local = region.local if peer == self.rank else None
-        return _Placed(
-            peer, region.starts[peer] + self.world_size * CACHE_LINE, region.nbytes, local, region.starts, region.lane
+        return _RdmaRegion(
+            peer,
+            region.starts[peer] + self.world_size * CACHE_LINE,
+            region.nbytes,
+            local,
+            region.starts,
+            region.queue_pair_index,
         )
 
     def write(self, source: Array, target: Region, offset: int = 0) -> Handle:
@@ -134,7 +140,7 @@ class Rdma:
         return self._transfer(as_bytes(source), target, offset)
 
     def read(self, source: Region, target: Array, offset: int = 0) -> Handle:
-        """See OneSided.read; counts as traffic of the reader, who asked for it."""
+        """See OneSided.read; counts as traffic of the reader."""
         self.traffic.count(target.nbytes)
         return self._transfer(as_bytes(target), source, offset, reads=True)
 
@@ -145,17 +151,17 @@ class Rdma:
 
     def set_flag(self, target: Region, value: int) -> None:
         """See OneSided.set_flag."""
-        assert isinstance(target, _Placed)
-        place = target.offset - (self.world_size - self.rank) * CACHE_LINE
+        assert isinstance(target, _RdmaRegion)
+        offset = target.offset - (self.world_size - self.rank) * CACHE_LINE
         if target.rank == self.rank:
-            self.device.words[place // 8] = value
+            self.device.words[offset // 8] = value
             return
-        self.mesh.raise_lost(target.rank)
+        self.mesh.raise_if_lost(target.rank)
         peer = self.mesh.peers[target.rank]
-        peer.one_sided.flag(peer.link.base + place, target.lane, value)
+        peer.one_sided.flag(peer.connection.base + offset, target.queue_pair_index, value)
 
     def poll_flag(self, region: Region, writer: int) -> int:
-        """See OneSided.poll_flag; the word is looked at until two looks agree, since nobody promises that eight bytes
+        """See OneSided.poll_flag; the word is read until two reads agree, since verbs do not guarantee that eight bytes
         are written at once."""
         return self._word(region.offset - (self.world_size - writer) * CACHE_LINE)
 
@@ -166,16 +172,16 @@ class Rdma:
     def post_message(self, message: bytes, peer: int) -> None:
         """See TwoSided.post_message."""
         self.traffic.count(len(message))
-        self.mesh.raise_lost(peer)
-        self.mesh.peers[peer].link.note(message)
+        self.mesh.raise_if_lost(peer)
+        self.mesh.peers[peer].connection.post_short(message)
         self.mesh.advance()
 
     def next_message(self, peer: int) -> bytes | None:
         """See TwoSided.next_message."""
-        notes = self.mesh.peers[peer].link.notes
-        if not notes:
+        short_messages = self.mesh.peers[peer].connection.short_messages
+        if not short_messages:
             self.mesh.advance()
-        return notes.popleft() if notes else None
+        return short_messages.popleft() if short_messages else None
 
     def barrier(self) -> None:
         """See Transport.barrier."""
@@ -186,7 +192,7 @@ class Rdma:
         self.mesh.wait_for(ready, peer)
 
     def close(self) -> None:
-        """See Transport.close: what is under way is acknowledged first, and peers are told."""
+        """See Transport.close; waits first until everything under way is acknowledged, and tells the peers."""
         if self._closed:
             return
         self._closed = True
@@ -194,7 +200,7 @@ class Rdma:
         self.mesh.close()
 
     def facts(self) -> dict[str, Any]:
-        """What the record keeps: where the queue pairs stood, what the device was asked for, what was copied."""
+        """For the record: the port, the device's operations, and the bytes that were copied."""
         place = self.device.place
         return {
             "device": place.port.device,
@@ -204,7 +210,7 @@ class Rdma:
             "gid": place.gid.value if place.gid else "",
             "gid_kind": place.gid.kind if place.gid else "",
             "netdevs": list(place.port.netdevs),
-            "queue_pairs_per_peer": 1 + BULK_LANES,
+            "queue_pairs_per_peer": 1 + BULK_QUEUE_PAIRS,
             "region_bytes": self.device.region.nbytes,
             "max_message_bytes": self.device.max_message,
             "operations": dict(self.operations),
@@ -214,21 +220,21 @@ class Rdma:
     def _transfer(
         self, data: Array, region: Region, offset: int, *, reads: bool = False, value: int | None = None
     ) -> Handle:
-        assert isinstance(region, _Placed)
+        assert isinstance(region, _RdmaRegion)
         end = offset + data.size + (0 if value is None else 8)
         if offset < 0 or end > region.nbytes:
             raise TransportError(f"bytes [{offset}, {end}) are outside of a region of {region.nbytes} bytes")
         if region.local is not None:
-            return self._within(data, region.local[offset:end], reads, value)
+            return self._within_own(data, region.local[offset:end], reads, value)
         if not data.size and value is None:
             return Done()
-        self.mesh.raise_lost(region.rank)
+        self.mesh.raise_if_lost(region.rank)
         peer = self.mesh.peers[region.rank]
-        remote = peer.link.base + region.offset + offset
-        return peer.one_sided.start(data, remote, region.lane, reads=reads, value=value)
+        remote = peer.connection.base + region.offset + offset
+        return peer.one_sided.start(data, remote, region.queue_pair_index, reads=reads, value=value)
 
-    def _within(self, data: Array, own: Array, reads: bool, value: int | None) -> Handle:
-        """A region of this very rank."""
+    def _within_own(self, data: Array, own: Array, reads: bool, value: int | None) -> Handle:
+        """Copy within this rank's own region."""
         if reads:
             data[:] = own
         else:
@@ -246,19 +252,19 @@ class Rdma:
 
 
 @dataclass(slots=True)
-class _Placed(Region):
-    """A region that knows where its counterparts begin in every rank's registered memory, and which lane its writes
-    take."""
+class _RdmaRegion(Region):
+    """A region that knows where its counterparts begin in every rank's registered memory, and which queue pair its
+    writes take."""
 
     starts: list[int] = field(default_factory=list, repr=False)
-    lane: int = 0
+    queue_pair_index: int = 0
 
 
-def _library(device: Device) -> str:
+def _library(device: VerbsDevice) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        known = version("pyverbs")
+        installed = version("pyverbs")
     except PackageNotFoundError:
-        known = "of the system"
-    return f"scaleproof rdma, pyverbs {known}" + (" (a software device)" if device.place.port.software else "")
+        installed = "of the system"
+    return f"scaleproof rdma, pyverbs {installed}" + (" (a software device)" if device.place.port.software else "")

@@ -1,5 +1,5 @@
-"""One port of a verbs device, opened: protection domain, the rank's registered region, one completion queue and the
-channel that wakes a sleeper."""
+"""An open port of a verbs device: protection domain, the rank's registered region, a completion queue, and the channel
+that wakes a sleeping rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scaleproof.transports._allocator import Allocator
 from scaleproof.transports.verbs.device_errors import DeviceMissing, MemlockTooSmall
 
 BATCH = 32
-"""Completions taken per poll."""
+"""Most completions per poll."""
 HUGE_PAGE = 2 << 20
 
 
@@ -58,9 +58,9 @@ def library() -> SimpleNamespace:
     )
 
 
-class Device:
-    """Everything of a rank that belongs to no single peer. `completions`: how many can be outstanding over all queue
-    pairs. `close` is idempotent."""
+class VerbsDevice:
+    """What a rank's connections share. Closing twice does nothing. Raises DeviceMissing, MemlockTooSmall,
+    TransportError."""
 
     def __init__(self, place: VerbsAddress, region_bytes: int) -> None:
         self.place = place
@@ -82,7 +82,7 @@ class Device:
         """The completion queue of all queue pairs."""
         before = _channels()
         self.channel = self._keep(self.verbs.CompChannel(self.context))
-        # pyverbs does not tell the channel's descriptor, and its own wait has no limit.
+        # pyverbs does not expose the channel's descriptor, and its own wait has no time limit.
         (self._channel_fd,) = _channels() - before
         self.cq = self._keep(self.verbs.CQ(self.context, entries, None, self.channel))
 
@@ -97,22 +97,23 @@ class Device:
         return int(self.port.active_mtu)
 
     def poll(self) -> list[Any]:
-        """Completions that are there, a batch at most."""
-        count, found = self.cq.poll(BATCH)
-        return found[:count] if count else []
+        """Completions that have arrived, at most a batch."""
+        count, completions = self.cq.poll(BATCH)
+        return completions[:count] if count else []
 
     def arm(self) -> None:
-        """The next completion wakes `sleep`; who arms looks once more before sleeping."""
+        """Let the next completion wake `sleep`. The caller must poll once more before it sleeps."""
         self.cq.req_notify()
 
     def sleep(self, seconds: float) -> None:
-        """Until a completion comes or the time is over."""
+        """Sleep until a completion arrives or the time is over."""
         if select.select([self._channel_fd], [], [], seconds)[0]:
             self.channel.get_cq_event(self.cq)
             self.cq.ack_events(1)
 
     def close(self) -> None:
-        """Destroy what was made here, the last first; queue pairs must be gone. Arrays in the region stay valid memory."""
+        """Destroy everything in reverse order; queue pairs must be destroyed before. Arrays in the region stay
+        valid."""
         while self._open:
             self._open.pop().close()
 
@@ -128,13 +129,15 @@ class Device:
         except self.verbs.Error as error:
             limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
             if limit != resource.RLIM_INFINITY and limit < self.region.nbytes:
-                wanted = f"a region of {self.region.nbytes} bytes cannot be registered: the limit on locked memory (RLIMIT_MEMLOCK) is {limit} bytes"
-                raise MemlockTooSmall(wanted) from error
+                raise MemlockTooSmall(
+                    f"a region of {self.region.nbytes} bytes cannot be registered: "
+                    f"the limit on locked memory (RLIMIT_MEMLOCK) is {limit} bytes"
+                ) from error
             raise TransportError(f"a region of {self.region.nbytes} bytes cannot be registered: {error}") from error
 
 
 def free_bytes(ranks: int) -> int:
-    """What a rank registers when its case does not say: a quarter of the machine's memory, shared by the `ranks` on it,
+    """Bytes that a rank registers unless its case sets them: a quarter of the machine's memory, shared by its `ranks`,
     at most 1 GiB each."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(physical // 4 // ranks, 1 << 30)
