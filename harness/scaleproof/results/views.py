@@ -111,7 +111,7 @@ def claims(results: Path) -> pa.Table:
 
 
 def _read(path: Path) -> Sequence[ClaimResult]:
-    from scaleproof.claims.claim_form import ClaimsFile  # most questions need no verdicts
+    from scaleproof.claims.claims_file import ClaimsFile  # most questions need no verdicts
 
     try:
         return ClaimsFile.model_validate_json(path.read_bytes()).claims
