@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats import predictions
 from scaleproof.stats.arm_difference import Difference
@@ -64,9 +65,8 @@ def paired_by_block(above: Values, below: Values) -> tuple[Values, Values, bool]
     """Paired by block, and only the blocks in which both sides finished, where each side is one case."""
     if not len(_cases(above)) == len(_cases(below)) == 1:
         return above, below, False
-    first, second = ({launch.record.plan_index: (launch, value) for launch, value in side} for side in (above, below))
-    blocks = sorted(first.keys() & second.keys())
-    return [first[block] for block in blocks], [second[block] for block in blocks], True
+    pairs = in_blocks(above, below, lambda measured: measured[0].record.plan_index)
+    return [first for first, _ in pairs], [second for _, second in pairs], True
 
 
 def rank_count(values: Values) -> int:

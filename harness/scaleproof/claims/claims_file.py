@@ -24,7 +24,8 @@ STANDING_WORDS: dict[Standing, str] = {
 
 
 SchemaVersion = Literal[1, 2]
-"""Version 2 has the facts of each outcome and note beside their sentences; files of version 1 have the sentences alone."""
+"""Version 2 has the facts of each outcome and note beside their sentences; files of version 1 have the sentences
+alone."""
 
 
 class IntervalOut(Form):

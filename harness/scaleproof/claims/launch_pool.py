@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from scaleproof.claims.finished_launch import Launch
+from scaleproof.claims.launch_choice import latest, of_last_version
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.stops import decided_plan
 from scaleproof.record.store import Store
-from scaleproof.record.versions import HOST, Ran, last_version
+from scaleproof.record.versions import HOST
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite
 
@@ -42,7 +43,7 @@ class Pool:
             for record in store.records(case_id)
             if record.plan_index in wanted
         ]
-        self.records = last_version(found, _ran)
+        self.records = of_last_version(found)
         self.left_out = len({record.launch for record in found if record.status == "ok"}) - sum(
             record.status == "ok" for record in self.records
         )
@@ -69,10 +70,8 @@ class Pool:
 
     def launches(self, select: Mapping[str, Any], evidence: Evidence) -> list[Launch]:
         """Finished launches of the selected cases, by repetition; the latest where one was made twice."""
-        found = {
-            (record.plan_index, record.case_id): record for record in self._ok(select) if record.evidence == evidence
-        }
-        return [self._launch(found[key]) for key in sorted(found)]
+        finished = [record for record in self._ok(select) if record.evidence == evidence]
+        return [self._launch(record) for record in latest(finished, _repetition)]
 
     def planned_count(self, select: Mapping[str, Any], evidence: Evidence | None = None) -> int:
         """How many launches of the selected cases the plan has; of one level, where it is named: that at which a case
@@ -117,12 +116,12 @@ def chosen(case: object, select: Mapping[str, Any]) -> bool:
     return harmless and matches(case, select)
 
 
+def _repetition(record: Record) -> tuple[int, str]:
+    return record.plan_index, record.case_id
+
+
 _ABSENT = object()
 
 
 def _equal(found: object, wanted: object) -> bool:
     return found in wanted if isinstance(wanted, list) else found == wanted
-
-
-def _ran(record: Record) -> Ran:
-    return Ran(record.case.fabric, record.machine, record.code.digest, record.status, str(record.started_at))

@@ -1,4 +1,5 @@
-"""What a reader should know of a claim's launches, as a code with fields; `claims/note_sentences.py` says it in words."""
+"""What a reader should know of a claim's launches, as a code with fields; `claims/note_sentences.py` says it in
+words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Outcomes in words, for claims.json and the pages. The one place where these sentences are made; nothing reads them."""
+"""Outcomes in words, for claims.json and the pages. The one place where these sentences are made; nothing reads
+them."""
 
 from __future__ import annotations
 

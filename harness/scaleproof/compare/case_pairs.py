@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from scaleproof.claims.launch_choice import in_blocks, latest, of_last_version
 from scaleproof.compare import comparison_sentences
 from scaleproof.compare.comparison_schema import Differing, NotPaired, UnpairedOut, UnpairedReason
 from scaleproof.compare.side_selection import Side, fields
@@ -67,47 +68,67 @@ def pair_cases(
 ) -> tuple[list[Pair], list[UnpairedOut]]:
     """Equal cases first; then those that differ only in fields by which the sides are defined, where there is one on
     each side."""
-    pairs, left_a, left_b = [], [], list(b)
-    for group in a:
-        same = next((other for other in left_b if _identity(other) == _identity(group)), None)
-        if same is None:
-            left_a.append(group)
-        else:
-            left_b.remove(same)
-            pairs.append(Pair(group, same, ()))
+    pairs, left_a, left_b = _equal_cases(a, b)
     stages = may_differ(*sides)
     for allowed in stages:
-        keyed_a, keyed_b = _keyed(left_a, allowed), _keyed(left_b, allowed)
-        for key in keyed_a.keys() & keyed_b.keys():
-            if len(keyed_a[key]) == len(keyed_b[key]) == 1:
-                one, other = keyed_a[key][0], keyed_b[key][0]
-                left_a.remove(one)
-                left_b.remove(other)
-                pairs.append(Pair(one, other, tuple(_differing(one, other))))
-    traced = [
-        pair
-        for pair in pairs
-        if "none" not in (tracing := {pair.a.case.tracing, pair.b.case.tracing}) or len(tracing) > 1
-    ]
-    pairs = sorted((pair for pair in pairs if pair not in traced), key=lambda pair: _order(pair.a))
-    unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a] + [
-        _unpaired("B", group, a, stages[-1]) for group in left_b
-    ]
-    for pair in traced:
+        more = _alike_but_for(allowed, left_a, left_b)
+        pairs += more
+        left_a = _without(left_a, [pair.a for pair in more])
+        left_b = _without(left_b, [pair.b for pair in more])
+    untraced = [pair for pair in pairs if not _is_traced(pair)]
+    unpaired = [_unpaired("A", group, b, stages[-1]) for group in left_a]
+    unpaired += [_unpaired("B", group, a, stages[-1]) for group in left_b]
+    for pair in filter(_is_traced, pairs):
         unpaired.append(_unpaired_out("A", pair.a, UnpairedReason.TRACED))
         unpaired.append(_unpaired_out("B", pair.b, UnpairedReason.TRACED))
-    return pairs, unpaired
+    return sorted(untraced, key=lambda pair: _order(pair.a)), unpaired
+
+
+def _equal_cases(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[Pair], list[Group], list[Group]]:
+    """Pairs of equal cases, and what is left on each side."""
+    others = {_identity(group): group for group in b}
+    pairs = [Pair(group, others[_identity(group)], ()) for group in a if _identity(group) in others]
+    return pairs, _without(a, [pair.a for pair in pairs]), _without(b, [pair.b for pair in pairs])
+
+
+def _alike_but_for(allowed: frozenset[str], a: Sequence[Group], b: Sequence[Group]) -> list[Pair]:
+    """Pairs that differ in these fields alone, where there is one case on each side."""
+    keyed_a, keyed_b = _keyed(a, allowed), _keyed(b, allowed)
+    both = [(keyed_a[key], keyed_b[key]) for key in keyed_a if key in keyed_b]
+    return [
+        Pair(first[0], second[0], tuple(_differing(first[0], second[0])))
+        for first, second in both
+        if len(first) == len(second) == 1
+    ]
+
+
+def _without(groups_of: Sequence[Group], removed: Sequence[Group]) -> list[Group]:
+    gone = {_identity(group) for group in removed}
+    return [group for group in groups_of if _identity(group) not in gone]
+
+
+def _is_traced(pair: Pair) -> bool:
+    """Whether a side is: recording every message takes time of its own."""
+    return pair.a.case.tracing != "none" or pair.b.case.tracing != "none"
 
 
 def may_differ(a: Side, b: Side) -> tuple[frozenset[str], frozenset[str]]:
     """Fields by which the two sides are defined: first those that are named, then also those that follow from them."""
     keys = {key for key, _ in a.filters} & {key for key, _ in b.filters}
-    named = {*_ALWAYS, *(key for key in keys if set(a.wanted(key)) != set(b.wanted(key)))}
-    follow = {also for key in named - set(_ALWAYS) for also in _FOLLOWS.get(key, _NAMES if key in _NAMES else ("arm",))}
+    chosen = {key for key in keys if set(a.wanted(key)) != set(b.wanted(key))}
+    named = {*_ALWAYS, *chosen}
+    follow = {also for key in chosen for also in _following(key)}
     if (a.source in ("case", "launch") and b.source in ("case", "launch")) or keys & {"case", "launch"}:
         named |= {"arm", *_NAMES}
         follow |= set(ARM)
     return frozenset(named), frozenset(named | follow)
+
+
+def _following(key: str) -> tuple[str, ...]:
+    """Fields that may differ with one that both sides name."""
+    if key in _NAMES:
+        return _NAMES
+    return _FOLLOWS.get(key, ("arm",))
 
 
 def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[Record, Record]], NotPaired | None]:
@@ -121,8 +142,7 @@ def pair_launches(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[tuple[
     )
     if spans[0][1] < spans[1][0]:
         return [], NotPaired.ONE_AFTER_THE_OTHER
-    first, second = ({(record.plan_index, record.seed): record for record in side} for side in (a, b))
-    blocks = [(first[block], second[block]) for block in sorted(first.keys() & second.keys())]
+    blocks = in_blocks(a, b, _repetition)
     return blocks, None if blocks else NotPaired.OTHER_SEEDS
 
 
@@ -155,26 +175,18 @@ def _words(case: AnyCase) -> list[str]:
     ]
 
 
-def _group(records: list[Record]) -> Group:
-    finished = sorted(
-        (record for record in records if record.status == "ok"), key=lambda record: (record.started_at, record.launch)
-    )
-    failed = tuple(
-        sorted(
-            (record for record in records if record.status != "ok"),
-            key=lambda record: (record.started_at, record.launch),
-        )
-    )
+def _group(records: Sequence[Record]) -> Group:
+    ordered = sorted(records, key=lambda record: (record.started_at, record.launch))
+    finished = [record for record in ordered if record.status == "ok"]
+    failed = tuple(record for record in ordered if record.status != "ok")
     if not finished:
         return Group(failed[-1].case, (), failed, 0)
-    version = (finished[-1].machine, finished[-1].code.digest)
-    latest = {
-        (record.plan_index, record.seed): record
-        for record in finished
-        if (record.machine, record.code.digest) == version
-    }
-    kept = tuple(latest[key] for key in sorted(latest))
+    kept = tuple(latest(of_last_version(finished), _repetition))
     return Group(kept[0].case, kept, failed, len(finished) - len(kept))
+
+
+def _repetition(record: Record) -> tuple[int, int]:
+    return record.plan_index, record.seed
 
 
 def _order(group: Group) -> tuple[str, ...]:

@@ -58,9 +58,8 @@ def build(a: Side, b: Side, question: Question) -> Comparison:
     sides, grouped = (a, b), (groups(a.records), groups(b.records))
     for side, groups_of in zip(sides, grouped, strict=True):
         if not any(group.launches for group in groups_of):
-            raise SpecError(
-                f"{side.text!r}: none of its {len(side.records)} launches ended well; `scaleproof show {side.records[0].launch}` says why"
-            )
+            none = f"none of its {len(side.records)} launches ended well"
+            raise SpecError(f"{side.text!r}: {none}; `scaleproof show {side.records[0].launch}` says why")
     pairs, unpaired = pair_cases(*grouped, sides)
     floors = Floors(sides)
     measured = [_measure(pair, sides, catalogue, floors, question) for pair in pairs]

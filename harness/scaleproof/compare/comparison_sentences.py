@@ -34,10 +34,12 @@ def outcome_sentence(reason: OutcomeReason | None, metrics: Iterable[str] = ()) 
 
 
 def advice_without_floor(metrics: Iterable[str]) -> str:
-    """What to do about metrics that have none: calibration measures those of the harness, not those that a suite adds."""
+    """What to do about metrics without a noise floor: calibration measures those of the harness, not those that a suite
+    adds."""
     if METRICS.keys() & set(metrics):
         return "type `scaleproof calibrate`"
-    return "calibration measures none for the metrics that a suite adds: compare others (--metric), or judge by the interval"
+    none = "calibration measures none for the metrics that a suite adds"
+    return f"{none}: compare others (--metric), or judge by the interval"
 
 
 def not_paired_sentence(reason: NotPaired | None) -> str:

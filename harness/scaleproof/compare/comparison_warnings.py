@@ -44,7 +44,8 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
     if [pair for pair in pairs if not pair.same_machine]:
         yield (
             "different_machines",
-            "A and B ran on different machines: a difference may be the machines'; it counts only with --across-machines",
+            "A and B ran on different machines: a difference may be the machines'; "
+            "it counts only with --across-machines",
         )
     apart = [pair for pair in pairs if pair.same_machine and not pair.paired and pair.rows]
     if apart:
@@ -52,7 +53,8 @@ def _pairs(around: Around) -> Iterator[tuple[str, str]]:
         why = ", ".join(map(comparison_sentences.not_paired_sentence, reasons))
         yield (
             "not_interleaved",
-            f"{len(apart)} of {len(pairs)} cases: launches are not compared block by block, since {why}; what drifted in between is in the difference",
+            f"{len(apart)} of {len(pairs)} cases: launches are not compared block by block, since {why}; "
+            "what drifted in between is in the difference",
         )
     rows = [row for pair in pairs for row in pair.rows]
     if unknown := sorted({row.metric for row in rows if row.floor is None and row.direction}):
@@ -100,7 +102,8 @@ def _launches(around: Around) -> Iterator[tuple[str, str]]:
         if left := sum(group.left_out for group in grouped):
             yield (
                 "left_out",
-                f"{left} good launches of {name} are left out: run again later, or of other code or another machine than the last of their case",
+                f"{left} good launches of {name} are left out: run again later, or of other code or another machine "
+                "than the last of their case",
             )
 
 

@@ -64,11 +64,11 @@ def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) ->
     source, filters = parse(text)
     folder = _folder(source, results)
     store = opened(folder if folder is not None else results)
-    if folder is not None:
-        asked = any(key in _NAMED for key, _ in filters)
-        kind, records = "all", [record for record in store.records() if asked or record.case.suite != CALIBRATION]
-    else:
+    if folder is None:
         kind, records = _by_id(source, store)
+    else:
+        named = any(key in _NAMED for key, _ in filters)
+        kind, records = "all", [record for record in store.records() if named or record.case.suite != CALIBRATION]
     if not records:
         raise SpecError(f"{text!r}: {store.results} holds no record of this version")
     return Side(text, store, kind, tuple(_filtered(records, filters, store.results)), filters)
@@ -76,14 +76,8 @@ def select(text: str, results: Path, opened: Callable[[Path], Store] = Store) ->
 
 def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
     """Source and conditions of a side; SpecError with the nearest key. `also`: further keys that the caller knows."""
-    source, at, rest = (
-        ("", "@", text[1:])
-        if text.startswith("@")
-        else text.partition("@")
-        if not Path(text).is_dir()
-        else (text, "", "")
-    )
-    if not at:
+    source, rest = _divided(text)
+    if rest is None:
         return source, ()
     filters = []
     for part in rest.split(","):
@@ -96,6 +90,16 @@ def parse(text: str, also: Sequence[str] = ()) -> tuple[str, Filters]:
             raise SpecError(f"{text!r}: {value!r} is no moment; write UTC as in '2026-05-01' or '2026-05-01T12:30'")
         filters.append((key, value))
     return source, tuple(filters)
+
+
+def _divided(text: str) -> tuple[str, str | None]:
+    """Source and the text of the conditions, None where there is none; a folder's name may hold an @."""
+    if text.startswith("@"):
+        return "", text[1:]
+    if Path(text).is_dir():
+        return text, None
+    source, at, rest = text.partition("@")
+    return source, rest if at else None
 
 
 def near(name: str, candidates: Iterable[str]) -> str:
@@ -127,13 +131,14 @@ def _folder(source: str, results: Path) -> Path | None:
     if path.is_dir():
         raise SpecError(f"{source}: no results folder, since it has no folder 'runs'")
     if not _ID.fullmatch(source):
-        beside = (
-            [str(Path(source).with_name(other.name)) for other in path.parent.iterdir() if other.is_dir()]
-            if path.parent.is_dir()
-            else []
-        )
-        raise SpecError(f"no folder {source!r}; {near(source, beside)}")
+        raise SpecError(f"no folder {source!r}; {near(source, _folders_beside(path))}")
     return None
+
+
+def _folders_beside(path: Path) -> list[str]:
+    if not path.parent.is_dir():
+        return []
+    return [str(path.with_name(other.name)) for other in path.parent.iterdir() if other.is_dir()]
 
 
 def _by_id(source: str, store: Store) -> tuple[str, list[Record]]:
@@ -144,15 +149,12 @@ def _by_id(source: str, store: Store) -> tuple[str, list[Record]]:
     if source in launches or (len(launches) == 1 and not cases):
         return "launch", [store.load(source if source in launches else launches[0])[0]]
     if cases or launches:
-        raise SpecError(
-            f"{source!r} is the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}; write more of it"
-        )
+        found = f"the beginning of {len(cases)} cases and {len(launches)} launches in {store.runs}"
+        raise SpecError(f"{source!r} is {found}; write more of it")
     known = [path.name for pattern in ("*", "*/*") for path in store.runs.glob(pattern)]
     close = difflib.get_close_matches(source, known, n=1, cutoff=0.5)
-    raise SpecError(
-        f"no folder, case or launch {source!r} (looked in {store.runs}); "
-        + (f"did you mean {close[0]!r}?" if close else f"it has {len(known)} ids")
-    )
+    advice = f"did you mean {close[0]!r}?" if close else f"it has {len(known)} ids"
+    raise SpecError(f"no folder, case or launch {source!r} (looked in {store.runs}); {advice}")
 
 
 def _filtered(records: Sequence[Record], filters: Filters, results: Path) -> list[Record]:
@@ -171,20 +173,23 @@ def _filtered(records: Sequence[Record], filters: Filters, results: Path) -> lis
 def _check(key: str, value: str, records: Sequence[Record], results: Path) -> None:
     """A condition that no launch meets has its value misspelt; a beginning must be that of one thing."""
     if not any(_meets(record, key, value) for record in records):
-        if key in _TIMES:
-            times = [record.started_at for record in records]
-            raise SpecError(
-                f"no launch in {results} started {key} {value}; the first one did at {min(times)}, the last one at {max(times)}"
-            )
-        known = [value_of for record in records for value_of in _values(record, key)]
-        raise SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
-    if (
-        key in _BEGINNINGS
-        and len(found := {name for record in records for name in _values(record, key) if name.startswith(value)}) > 1
-    ):
-        raise SpecError(
-            f"{key} {value!r} is the beginning of {len(found)} in {results}: {', '.join(sorted(found)[:_SHORT])}"
-        )
+        raise _unmet(key, value, records, results)
+    if key not in _BEGINNINGS:
+        return
+    meant = sorted({name for record in records for name in _values(record, key) if name.startswith(value)})
+    if len(meant) > 1:
+        listed = ", ".join(meant[:_SHORT])
+        raise SpecError(f"{key} {value!r} is the beginning of {len(meant)} in {results}: {listed}")
+
+
+def _unmet(key: str, value: str, records: Sequence[Record], results: Path) -> SpecError:
+    """What is wrong with a condition that no launch meets."""
+    if key in _TIMES:
+        times = [record.started_at for record in records]
+        range_of = f"the first one did at {min(times)}, the last one at {max(times)}"
+        return SpecError(f"no launch in {results} started {key} {value}; {range_of}")
+    known = [name for record in records for name in _values(record, key)]
+    return SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
 
 
 def _values(record: Record, key: str) -> list[str]:
@@ -194,9 +199,13 @@ def _values(record: Record, key: str) -> list[str]:
 
 
 def _meets(record: Record, key: str, value: str) -> bool:
-    if key in _TIMES:
-        return record.started_at >= value if key == "since" else record.started_at < value
-    return any(found.startswith(value) if key in _BEGINNINGS else same(found, value) for found in _values(record, key))
+    if key == "since":
+        return record.started_at >= value
+    if key == "until":
+        return record.started_at < value
+    if key in _BEGINNINGS:
+        return any(name.startswith(value) for name in _values(record, key))
+    return any(same(name, value) for name in _values(record, key))
 
 
 def same(found: str, wanted: str) -> bool:

@@ -55,7 +55,8 @@ def summary(found: Comparison) -> str:
 
 def _side(name: str, side: SideOut) -> str:
     lost = f", {side.failed} failed" if side.failed else ""
-    return f"- {name}: {side.ok} good launches{lost}, machine {', '.join(side.machines)}, code {_text('; '.join(side.codes))}, from {side.first}"
+    machines, codes = ", ".join(side.machines), _text("; ".join(side.codes))
+    return f"- {name}: {side.ok} good launches{lost}, machine {machines}, code {codes}, from {side.first}"
 
 
 def _row(pair: PairOut, row: Row) -> Sequence[str]:

@@ -1,0 +1,33 @@
+"""Which of many launches count, and which belong together: one way for claims and for comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from scaleproof.core.record_schema import Record
+from scaleproof.record.versions import Ran, last_version
+
+Item = TypeVar("Item")
+
+
+def of_last_version(records: Sequence[Record]) -> list[Record]:
+    """Those of the version of the code and of the machine that ran last (record/versions.py)."""
+    return last_version(records, _how_it_ran)
+
+
+def latest(records: Iterable[Record], repetition: Callable[[Record], Any]) -> list[Record]:
+    """Of each repetition the launch that started last, in the order of repetitions."""
+    ordered = sorted(records, key=lambda record: (record.started_at, record.launch))
+    by_repetition = {repetition(record): record for record in ordered}
+    return [by_repetition[key] for key in sorted(by_repetition)]
+
+
+def in_blocks(first: Iterable[Item], second: Iterable[Item], block: Callable[[Item], Any]) -> list[tuple[Item, Item]]:
+    """Pairs of the blocks that both sides have, in the order of blocks."""
+    one, other = ({block(item): item for item in side} for side in (first, second))
+    return [(one[key], other[key]) for key in sorted(one.keys() & other.keys())]
+
+
+def _how_it_ran(record: Record) -> Ran:
+    return Ran(record.case.fabric, record.machine, record.code.digest, record.status, str(record.started_at))
