@@ -34,7 +34,7 @@ def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
     """Arms that are launches of the harness, with their cases."""
     arms: dict[Arm, CollectiveCase | TransferCase] = {}
     for name in registry.names("transport"):
-        entry = registry.entry("transport", name)
+        entry = registry.get("transport", name)
         for ranks in RANKS:
             common = {
                 "suite": "bench",
@@ -42,7 +42,7 @@ def transport_arms() -> dict[Arm, CollectiveCase | TransferCase]:
                 "arm": name,
                 "transport": name,
                 "ranks": ranks,
-                "launcher": entry.launcher or "local",
+                "launcher": entry.launcher,
                 "sizes": SIZES,
                 "iterations": ITERATIONS,
                 "warmup": WARMUP,

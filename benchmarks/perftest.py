@@ -130,7 +130,7 @@ def ours(operation: str, interface: str) -> float:
             "collective": "ring",
             "sizes": [8],
             "interface": interface,
-            "region_mib": 32,
+            "transport.region_mib": 32,
         }
     )
     with tempfile.TemporaryDirectory(prefix="scaleproof-perftest-") as name:

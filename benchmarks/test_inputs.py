@@ -8,7 +8,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from scaleproof.spec.case import TrainCase, parse_case
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import network_of
 from scaleproof.workloads.data import open_data
 from scaleproof.workloads.inputs.training import training_inputs
 
@@ -24,8 +24,8 @@ BASE = {
     "minibatch": 64,
 }
 CASES: dict[str, dict[str, Any]] = {
-    "digits": {"workload": "dnn_digits", "data": "digits"},
-    "synthetic": {"workload": "cd_dnn", "width": 0.1},
+    "digits": {"workload": "dnn_digits", "workload.data": "digits"},
+    "synthetic": {"workload": "cd_dnn", "workload.width": 0.1},
 }
 
 
@@ -33,5 +33,5 @@ CASES: dict[str, dict[str, Any]] = {
 def test_input_checks(data: str, benchmark: BenchmarkFixture) -> None:
     case = parse_case({**BASE, **CASES[data]})
     assert isinstance(case, TrainCase)
-    network = check_workload(case)
+    network = network_of(case)
     benchmark(training_inputs, case, network, open_data(case, network, SEED, 0), SEED)

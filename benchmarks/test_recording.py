@@ -30,11 +30,11 @@ CASE = {
     "ranks": 2,
     "strategy": "sync_overlap",
     "workload": "cd_dnn",
-    "width": 0.25,
+    "workload.width": 0.25,
     "minibatch": 64,
     "steps": 12,
     "warmup": 2,
-    "bucket_mib": 1.0,
+    "strategy.bucket_mib": 1.0,
 }
 
 

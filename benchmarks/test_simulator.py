@@ -66,7 +66,7 @@ def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
             "experiment": "simulator",
             "arm": "a",
             "fabric": "simulated",
-            "cluster": "ethernet_10g",
+            "fabric.cluster": "ethernet_10g",
             "transport": "tcp",
             "collective": algorithm,
             "strategy": "sync_overlap",
@@ -75,9 +75,9 @@ def case_of(ranks: int, algorithm: str, channels: int) -> TrainCase:
             "minibatch": max(256, ranks),
             "steps": 1,
             "warmup": 0,
-            "profile": "xeon_e5_2698v3_x2",
-            "efficiency": 0.5,
-            "channels": channels,
+            "compute.profile": "xeon_e5_2698v3_x2",
+            "compute.efficiency": 0.5,
+            "strategy.channels": channels,
         }
     )
     assert isinstance(found, TrainCase)
@@ -92,7 +92,12 @@ def test_one_step_of_vgg_a(arm: str, ranks: int, curve: list[dict[str, Any]], be
         pytest.skip("minutes")
     algorithm, channels, options, jitter = ARMS[arm]
     case = case_of(ranks, algorithm, channels)
-    profile = peak_profile(network_of(case), case.minibatch // ranks, str(case.profile), float(case.efficiency or 0))
+    profile = peak_profile(
+        network_of(case),
+        case.minibatch // ranks,
+        str(case.compute_options.profile),
+        float(case.compute_options.efficiency or 0),
+    )
     cluster = cluster_of(case)
 
     def once() -> float:

@@ -204,7 +204,7 @@ def _sent(record: Record) -> list[tuple[float, float]]:
     """Per rank of strategy hybrid what its last step sent and what the formulas say, in bytes; tensors that were shrunk
     count in full."""
     found = [status.facts["hybrid"] for status in record.ranks if "sent" in status.facts.get("hybrid", {})]
-    scale = record.case.shrink if record.case.fabric != "simulated" else 1.0
+    scale = record.case.shrink if not record.case.plugin("fabric").predicted else 1.0
     return [(scale * sum(fact["sent"].values()), sum(fact["formula"].values())) for fact in found]
 
 
@@ -244,9 +244,9 @@ def fewest_bytes_ratio(block: Sequence[Launch]) -> float | None:
     for launch in block:
         case = launch.record.case
         if isinstance(case, TrainCase) and (found := _sent(launch.record)):
-            by_network.setdefault((case.workload, case.width, case.ranks, case.minibatch), {})[case.groups] = max(
-                found
-            )[0]
+            by_network.setdefault((case.workload, case.workload_options.width, case.ranks, case.minibatch), {})[
+                case.value("strategy.groups", 0)
+            ] = max(found)[0]
     ratios = [
         sent[0] / min(others)
         for sent in by_network.values()

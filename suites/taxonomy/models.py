@@ -95,9 +95,9 @@ def delay_over_bound(record: Record, samples: pd.DataFrame) -> float | None:
 def delay_bound(record: Record, samples: pd.DataFrame) -> float | None:
     """The scheme's formula, s."""
     case, reduce, update = record.case, _median_s(samples, "reduce"), _median_s(samples, "update")
-    if not isinstance(case, OwnCase) or case.link_mbit is None or reduce is None or update is None:
+    if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or reduce is None or update is None:
         return None
-    transmit = case.sizes[0] / (case.link_mbit * MEGABIT)
+    transmit = case.sizes[0] / (case.value("fabric.link_mbit") * MEGABIT)
     return DELAYS[str(case.options["scheme"])](_workers(case), transmit, reduce, update)
 
 
@@ -109,10 +109,13 @@ def all_reduce_over_bound(record: Record, samples: pd.DataFrame) -> float | None
     The bound of Ben-Nun and Hoefler, section 2.5: L the delay set on the links, B their rate, m bytes, P workers.
     """
     case, found = record.case, delay_s(record, samples)
-    if not isinstance(case, OwnCase) or case.link_mbit is None or found is None:
+    if not isinstance(case, OwnCase) or case.value("fabric.link_mbit") is None or found is None:
         return None
     return found / all_reduce_bound(
-        _workers(case), case.sizes[0], case.link_delay_ms / 1e3, 1 / (case.link_mbit * MEGABIT)
+        _workers(case),
+        case.sizes[0],
+        case.value("fabric.link_delay_ms", 0.0) / 1e3,
+        1 / (case.value("fabric.link_mbit") * MEGABIT),
     )
 
 

@@ -82,7 +82,9 @@ def largest_gain(launches: Sequence[Launch], base: str, percent: bool) -> float 
     for launch in launches:
         case, rate = launch.record.case, throughput(launch.record, launch.samples)
         if isinstance(case, TrainCase) and rate:
-            found.setdefault((case.workload, case.width, case.image_side, case.minibatch), {})[case.arm] = rate
+            found.setdefault(
+                (case.workload, case.workload_options.width, case.workload_options.image_side, case.minibatch), {}
+            )[case.arm] = rate
     ratios = [rates["zero_copy"] / rates[base] for rates in found.values() if rates.keys() >= {"zero_copy", base}]
     if not ratios:
         return None

@@ -22,12 +22,12 @@ BASE = {
     "ranks": 1,
     "strategy": "local_only",
     "workload": "dnn_digits",
-    "data": "digits",
+    "workload.data": "digits",
     "minibatch": 64,
     "steps": 30,
     "warmup": 0,
     "learning_rate": 0.05,
-    "bucket_mib": 0.05,
+    "strategy.bucket_mib": 0.05,
 }
 
 

@@ -45,7 +45,7 @@ FRAMEWORKS = {
 }
 """Imported once here, before the ranks are forked."""
 VARIANTS = [
-    *(name for name in registry.names("transport") if not registry.entry("transport", name).devices),
+    *(name for name in registry.names("transport") if not registry.get("transport", name).devices),
     "horovod/tensorflow",
 ]
 """Transports, with a framework behind the slash where the binding follows it. Those that need a device: test_rdma.py
@@ -58,8 +58,8 @@ LISTENING = ("tcp", "ucx", "grpc")
 """Transports of ours that accept connections."""
 
 
-def entry_of(variant: str) -> registry.Entry:
-    return registry.entry("transport", variant.partition("/")[0])
+def entry_of(variant: str) -> registry.TransportPlugin:
+    return registry.get("transport", variant.partition("/")[0])
 
 
 def ids() -> Iterator[tuple[str, str, int]]:
@@ -160,9 +160,9 @@ def require(variant: str) -> None:
 
 def case_of(variant: str, ranks: int) -> Any:
     transport, _, framework = variant.partition("/")
-    entry = registry.entry("transport", transport)
+    entry = registry.get("transport", transport)
     common = {"suite": "test", "experiment": "conformance", "arm": variant, "ranks": ranks, "transport": transport}
-    common |= {"collective": "ring" if entry.point_to_point else NATIVE, "launcher": entry.launcher or "local"}
+    common |= {"collective": "ring" if entry.point_to_point else NATIVE, "launcher": entry.launcher}
     if framework:
         return TrainCase(
             **common, framework=framework, strategy="sync", workload="dnn_digits", minibatch=ranks, steps=1

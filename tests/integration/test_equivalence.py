@@ -23,14 +23,14 @@ from tests.integration._training import Outcome, case_of, launch
 
 MECHANISMS = ("messages", "rpc", "copy", "zero_copy", "dynamic")
 # Under mpirun only: the supervisor's tests run that one. Where a device is needed: test_rdma_training.py, in guests.
-ENTRIES = {name: registry.entry("transport", name) for name in registry.names("transport")}
-TRANSPORTS = [name for name, entry in ENTRIES.items() if entry.launcher is None and not entry.devices]
+ENTRIES = {name: registry.get("transport", name) for name in registry.names("transport")}
+TRANSPORTS = [name for name, entry in ENTRIES.items() if entry.launcher == "local" and not entry.devices]
 # What this build of a library lacks cannot run (transports/nccl.py and others); what is merely not installed fails
 # here.
 TRANSPORTS = [
     name for name in TRANSPORTS if not ENTRIES[name].probe or registry.availability("transport", name).available
 ]
-GROUPS = [(name, "ring" if registry.entry("transport", name).point_to_point else "native") for name in TRANSPORTS]
+GROUPS = [(name, "ring" if registry.get("transport", name).point_to_point else "native") for name in TRANSPORTS]
 GROUPS += [("shm", algorithm) for algorithm in registry.names("collective") if algorithm not in ("ring", HIERARCHICAL)]
 """The hierarchical one needs nodes: test_netns_transports.py."""
 SERVED = [
@@ -87,8 +87,8 @@ def test_workers_with_parameter_servers_train_as_one_does(
         "ranks": ranks,
         "transport": transport,
         "collective": "ring",
-        "servers": servers,
-        "mechanism": mechanism,
+        "strategy.servers": servers,
+        "strategy.mechanism": mechanism,
         "steps": STEPS,
     }
     outcome = launch(folder / f"{transport}-{mechanism}-{ranks}", case_of(strategy="parameter_server", **fields))
@@ -102,7 +102,7 @@ def test_tensorflow_workers_with_parameter_servers_train_as_one_torch_worker_doe
         "ranks": 2,
         "transport": "shm",
         "collective": "ring",
-        "mechanism": "zero_copy",
+        "strategy.mechanism": "zero_copy",
         "framework": "tensorflow",
         "steps": STEPS,
     }
@@ -138,7 +138,7 @@ def test_tensorflow_workers_train_as_one_torch_worker_does(workload: str, folder
 
 TENSORFLOW_ARMS: dict[str, dict[str, Any]] = {
     "ring over gRPC": {"transport": "tensorflow-grpc", "strategy": "sync"},
-    "MultiWorkerMirroredStrategy": {"transport": "tensorflow-mirrored", "strategy": "sync", "fusion_mib": 64},
+    "MultiWorkerMirroredStrategy": {"transport": "tensorflow-mirrored", "strategy": "sync", "transport.fusion_mib": 64},
     "a parameter server on every rank": {"transport": "tensorflow-grpc", "strategy": "tensorflow_parameter_server"},
     "Horovod": {"transport": "horovod", "strategy": "sync"},
 }
@@ -158,7 +158,11 @@ def test_every_way_of_tensorflow_trains_as_one_torch_worker_does_and_shows_the_s
 
 def test_one_parameter_server_of_tensorflow_steps_for_all_ranks(folder: Path) -> None:
     pytest.importorskip("tensorflow")
-    fields: dict[str, Any] = {"transport": "tensorflow-grpc", "strategy": "tensorflow_parameter_server", "servers": 1}
+    fields: dict[str, Any] = {
+        "transport": "tensorflow-grpc",
+        "strategy": "tensorflow_parameter_server",
+        "strategy.servers": 1,
+    }
     outcome = launch(folder / "server", case_of(ranks=4, steps=STEPS, **fields))
     assert_equivalent(outcome, reference("dnn_digits", folder))
 

@@ -37,7 +37,7 @@ def records(folder: Path, strategy: str) -> dict[tuple[str, float], Record]:
             arm=f"{name}-{mib}",
             ranks=2,
             transport=name,
-            launcher=registry.entry("transport", name).launcher or "local",
+            launcher=registry.get("transport", name).launcher,
             fusion_mib=mib,
             strategy=strategy,
             steps=STEPS,
@@ -53,7 +53,7 @@ def records(folder: Path, strategy: str) -> dict[tuple[str, float], Record]:
         deadline_s=60,
     )
     found = {
-        (record.case.transport or "", record.case.fusion_mib or 0.0): record
+        (record.case.transport or "", record.case.value("transport.fusion_mib") or 0.0): record
         for record in Store(folder / strategy).records()
     }
     assert {way: str(found[way].failure) for way in WAYS} == dict.fromkeys(WAYS, "None")

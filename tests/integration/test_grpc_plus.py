@@ -119,13 +119,13 @@ WAYS = [
 @cache
 def records(folder: Path) -> dict[tuple[str, str, str], Record]:
     """A launch of each, all with one seed."""
-    common = {"ranks": 2, "steps": STEPS, "bucket_mib": 0.001}
+    common = {"ranks": 2, "steps": STEPS, "strategy.bucket_mib": 0.001}
     cases = [
         training(
             **common,
             arm=f"{name}-{strategy}",
             transport=name,
-            launcher=registry.entry("transport", name).launcher or "local",
+            launcher=registry.get("transport", name).launcher,
             strategy=strategy,
             collective=algorithm,
         )

@@ -67,7 +67,8 @@ def test_workers_in_groups_train_as_one_does(ranks: int, groups: int, workload: 
 
 
 @pytest.mark.parametrize(
-    ("transport", "fields"), [("tcp", {}), ("tcp", {"communication": "main"}), ("gloo", {}), ("ucx", {}), ("grpc", {})]
+    ("transport", "fields"),
+    [("tcp", {}), ("tcp", {"strategy.communication": "main"}), ("gloo", {}), ("ucx", {}), ("grpc", {})],
 )
 def test_groups_train_so_over_any_sends(transport: str, fields: dict[str, Any], folder: Path) -> None:
     case = case_of(**RING, ranks=4, groups=2, strategy="hybrid", transport=transport, **fields)
@@ -86,7 +87,7 @@ def test_strips_need_not_divide_evenly(folder: Path) -> None:
         {"ranks": 4, "transport": "tcp", "collective": "halving_doubling"},
         {"ranks": 2, "transport": "gloo", "collective": "native"},
         {"ranks": 2, "transport": "horovod", "collective": "native"},
-        {"ranks": 3, "transport": "tcp", "collective": "ring", "communication": "main", "minibatch": 63},
+        {"ranks": 3, "transport": "tcp", "collective": "ring", "strategy.communication": "main", "minibatch": 63},
     ],
 )
 def test_a_distributed_update_is_the_whole_one(fields: dict[str, Any], folder: Path) -> None:
@@ -151,7 +152,11 @@ def test_strips_that_differ_between_groups_fail_the_launch_by_a_check(
 
 
 @pytest.mark.parametrize(
-    "fields", [{"workload": "vgg_digits"}, {"workload": "cd_dnn", "data": "synthetic", "width": 0.06, "minibatch": 16}]
+    "fields",
+    [
+        {"workload": "vgg_digits"},
+        {"workload": "cd_dnn", "workload.data": "synthetic", "workload.width": 0.06, "minibatch": 16},
+    ],
 )
 def test_every_number_of_groups_sends_the_bytes_of_the_formulas_and_the_fewest_are_chosen(
     fields: dict[str, Any], tmp_path: Path

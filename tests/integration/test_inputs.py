@@ -117,7 +117,7 @@ DIGITS = {
     "collective": "ring",
     "strategy": "sync",
     "workload": "dnn_digits",
-    "data": "digits",
+    "workload.data": "digits",
     "minibatch": 64,
     "steps": 3,
     "warmup": 0,

@@ -202,7 +202,7 @@ def test_a_wrong_result_fails_the_launch_in_every_program(tmp_path: Path, monkey
         "program": "train",
         "strategy": "sync",
         "workload": "dnn_digits",
-        "data": "digits",
+        "workload.data": "digits",
         "minibatch": 8,
         "steps": 2,
         "collective": "ring",

@@ -34,16 +34,16 @@ REDUCING = (
 )
 DIGITS: dict[str, Any] = {
     "workload": "dnn_digits",
-    "data": "digits",
+    "workload.data": "digits",
     "minibatch": 64,
     "steps": 8,
     "warmup": 0,
     "learning_rate": 0.05,
-    "bucket_mib": 0.05,
+    "strategy.bucket_mib": 0.05,
 }
 TRAINING = ("tcp", "gloo", "mpi", "tcp hierarchical")
 TWO_EACH: dict[str, Any] = {"ranks": 4, "nodes": 2, "transport": "tcp"}
-CORES = {"mpi": {"node_cores": 2}}
+CORES = {"mpi": {"fabric.node_cores": 2}}
 """With launcher mpirun all nodes but the first only wait: their control groups go too, which no warning `leftovers`
 shows."""
 TOLERANCE = 1e-5
@@ -62,7 +62,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
     ]
     trains = {"program": "train", "strategy": "sync_overlap", **DIGITS}
     cases += [
-        netns_case(**{"arm": name, "sizes": [MIB], "link_mbit": 500, **TWO_EACH, "collective": name})
+        netns_case(**{"arm": name, "sizes": [MIB], "fabric.link_mbit": 500, **TWO_EACH, "collective": name})
         for name in ("ring", "hierarchical")
     ]
     further = {"tcp hierarchical": {**TWO_EACH, "collective": "hierarchical"}}

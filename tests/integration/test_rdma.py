@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from scaleproof.launch.start.on_guests import Ran, run_in_guests
+from scaleproof.launch.start.node_command import CommandResult
+from scaleproof.launch.start.on_guests import run_in_guests
 from tests.integration.guests import need_guests
 from tests.integration.rdma import faults, moving, remote, wires
 from tests.integration.rdma.checks import CHECKS
@@ -65,7 +66,7 @@ GRANT_BYTES, PROBE_BYTES, SLOT = 40, 8, 16 << 10
 
 
 @cache
-def results(name: str, folder: Path) -> tuple[dict[tuple[str, int], str], Ran | None]:
+def results(name: str, folder: Path) -> tuple[dict[tuple[str, int], str], CommandResult | None]:
     """Errors by check and node, and what the coordinator told."""
     nodes, checks = SETS[name]
     folder.mkdir()

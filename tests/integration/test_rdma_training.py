@@ -23,20 +23,25 @@ STEPS = 3
 SEED = 1000
 DIGITS: dict[str, Any] = {
     "workload": "dnn_digits",
-    "data": "digits",
+    "workload.data": "digits",
     "minibatch": 64,
     "steps": 12,
     "warmup": 0,
     "learning_rate": 0.05,
-    "bucket_mib": 0.05,
+    "strategy.bucket_mib": 0.05,
 }
 CASES: dict[str, dict[str, Any]] = {
-    "vgg_a": {"workload": "vgg_a", "image_side": 32, "width": 0.0625},
-    "overfeat_fast": {"workload": "overfeat_fast", "image_side": 71, "width": 0.0625},
-    "cd_dnn": {"workload": "cd_dnn", "width": 0.0625},
-    "cd_dnn on four nodes": {"workload": "cd_dnn", "width": 0.0625, "ranks": 4, "nodes": 4},
-    "vgg_a at 1000 Mbit/s": {"workload": "vgg_a", "image_side": 32, "width": 0.0625, "link_mbit": 1000},
-    "cd_dnn at 100 Mbit/s": {"workload": "cd_dnn", "width": 0.0625, "link_mbit": 100},
+    "vgg_a": {"workload": "vgg_a", "workload.image_side": 32, "workload.width": 0.0625},
+    "overfeat_fast": {"workload": "overfeat_fast", "workload.image_side": 71, "workload.width": 0.0625},
+    "cd_dnn": {"workload": "cd_dnn", "workload.width": 0.0625},
+    "cd_dnn on four nodes": {"workload": "cd_dnn", "workload.width": 0.0625, "ranks": 4, "nodes": 4},
+    "vgg_a at 1000 Mbit/s": {
+        "workload": "vgg_a",
+        "workload.image_side": 32,
+        "workload.width": 0.0625,
+        "fabric.link_mbit": 1000,
+    },
+    "cd_dnn at 100 Mbit/s": {"workload": "cd_dnn", "workload.width": 0.0625, "fabric.link_mbit": 100},
     "digits": DIGITS,
 }
 TOLERANCE = 1e-5
@@ -55,7 +60,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Record
         "minibatch": 8,
         "steps": STEPS,
         "warmup": 1,
-        "region_mib": 48,
+        "transport.region_mib": 48,
     }
     cases = [guest_case(arm=name, **{**common, **fields}) for name, fields in CASES.items()]
     alone = parse_case(

@@ -41,7 +41,7 @@ def case_of(arm: str, **fields: Any) -> TrainCase:
         "steps": 4,
         "warmup": 1,
         "compute": "replay",
-        "bucket_mib": 0.01,
+        "strategy.bucket_mib": 0.01,
     }
     case = parse_case(values | fields)
     assert isinstance(case, TrainCase)
@@ -170,10 +170,10 @@ def test_sixteen_nodes_of_das2016_run_here_with_ranks_that_are_light(tmp_path: P
     fields = {
         "workload": "vgg_a",
         "minibatch": 256,
-        "cluster": "ethernet_10g",
-        "profile": "xeon_e5_2666v3_x2",
-        "efficiency": 1.0,
-        "bucket_mib": 25,
+        "fabric.cluster": "ethernet_10g",
+        "compute.profile": "xeon_e5_2666v3_x2",
+        "compute.efficiency": 1.0,
+        "strategy.bucket_mib": 25,
     }
     (record,) = run(tmp_path, case_of("sixteen", fabric="netns", ranks=16, steps=2, dilation=2, shrink=256, **fields))
     assert record.status == "ok", record.failure

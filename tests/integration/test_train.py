@@ -72,7 +72,11 @@ def test_the_recorded_loss_is_that_of_the_global_minibatch_on_every_rank(tmp_pat
 
 
 def test_reduced_networks_of_the_paper_train_with_finite_loss(tmp_path: Path) -> None:
-    for workload, fields in {"vgg_a": {"image_side": 32}, "overfeat_fast": {"image_side": 71}, "cd_dnn": {}}.items():
+    for workload, fields in {
+        "vgg_a": {"workload.image_side": 32},
+        "overfeat_fast": {"workload.image_side": 71},
+        "cd_dnn": {},
+    }.items():
         outcome = launch(
             tmp_path / workload,
             case_of(
@@ -92,7 +96,7 @@ def test_reduced_networks_of_the_paper_train_with_finite_loss(tmp_path: Path) ->
 
 def test_large_networks_leave_no_parameters_behind(tmp_path: Path) -> None:
     assert launch(tmp_path / "small", case_of(steps=1)).parameters.size == 42_634
-    fields = {"workload": "cd_dnn", "width": 0.1, "data": "synthetic", "minibatch": 2, "steps": 1}
+    fields = {"workload": "cd_dnn", "workload.width": 0.1, "workload.data": "synthetic", "minibatch": 2, "steps": 1}
     assert launch(tmp_path / "large", case_of(**fields)).parameters.size == 0
 
 

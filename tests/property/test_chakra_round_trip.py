@@ -43,10 +43,10 @@ def case_of(
     fields |= {
         "strategy": strategy,
         "minibatch": 48 * ranks,
-        "bucket_mib": bucket_mib,
-        "link_mbit": mbit,
-        "profile": "xeon_e5_2698v3_x2",
-        "efficiency": 0.5,
+        "strategy.bucket_mib": bucket_mib,
+        "fabric.link_mbit": mbit,
+        "compute.profile": "xeon_e5_2698v3_x2",
+        "compute.efficiency": 0.5,
     }
     fields |= {"transport": None} if strategy == "local_only" else {"transport": "tcp", "collective": collective}
     found = parse_case({**fields, **workload, **more})
@@ -64,9 +64,9 @@ def there_and_back(case: TrainCase, costs: MessageCosts) -> tuple[float, float]:
 
 NETWORKS = st.sampled_from(
     [
-        {"workload": "vgg_a", "image_side": 64, "width": 0.5},
-        {"workload": "cd_dnn", "width": 0.25},
-        {"workload": "mobilenet", "image_side": 64},
+        {"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.5},
+        {"workload": "cd_dnn", "workload.width": 0.25},
+        {"workload": "mobilenet", "workload.image_side": 64},
     ]
 )
 COSTS = st.builds(
@@ -101,9 +101,15 @@ def test_a_case_and_its_trace_take_equally_long(
 @settings(deadline=None, max_examples=8)
 @given(servers=st.integers(0, 4), ranks=st.integers(2, 5), mbit=st.sampled_from([300.0, 10000.0]), costs=COSTS)
 def test_parameter_servers_too(servers: int, ranks: int, mbit: float, costs: MessageCosts):
-    more = {"servers": servers} if 0 < servers <= ranks else {}
+    more = {"strategy.servers": servers} if 0 < servers <= ranks else {}
     case = case_of(
-        "parameter_server", "ring", ranks, {"workload": "vgg_a", "image_side": 64, "width": 0.25}, 25.0, mbit, **more
+        "parameter_server",
+        "ring",
+        ranks,
+        {"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.25},
+        25.0,
+        mbit,
+        **more,
     )
     ours, predicted = there_and_back(case, costs)
     assert ours == pytest.approx(predicted, rel=CLOSE)
@@ -113,7 +119,13 @@ def test_parameter_servers_too(servers: int, ranks: int, mbit: float, costs: Mes
 @given(ranks=st.sampled_from([4, 8]), groups=st.sampled_from([1, 2, 4]), costs=COSTS)
 def test_hybrid_groups_too(ranks: int, groups: int, costs: MessageCosts):
     case = case_of(
-        "hybrid", "ring", ranks, {"workload": "vgg_a", "image_side": 64, "width": 0.5}, 25.0, 1000.0, groups=groups
+        "hybrid",
+        "ring",
+        ranks,
+        {"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.5},
+        25.0,
+        1000.0,
+        groups=groups,
     )
     ours, predicted = there_and_back(case, costs)
     assert ours == pytest.approx(predicted, rel=CLOSE)

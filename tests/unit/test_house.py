@@ -38,9 +38,6 @@ FLOORS = [
     {"commands", "cli", "doctor", "__main__"},
 ]
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}
-# The table of networks imports no framework; `spec` asks it when it checks a case, and reaches it by name, inside
-# functions.
-BY_NAME = {("spec", "scaleproof.workloads.case_network"), ("spec", "scaleproof.workloads.networks")}
 # Pairs of files that still import each other. Nothing is added here.
 CIRCLES = {
     ("scaleproof.spec.case", "scaleproof.spec.fits"),
@@ -71,19 +68,12 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(HARNESS.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def top_level(tree: ast.Module) -> list[str]:
-    """Modules imported when the file is."""
-    return [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
-
-
 def problems(path: Path, source: str) -> list[str]:
     """Imports of a harness file that go up."""
     room, upward, tree = room_of(path), [], ast.parse(source)
     for module in imports(tree):
         parts = module.split(".")
         if parts[0] != "scaleproof" or len(parts) < 2 or parts[1] not in FLOOR:
-            continue
-        if (room, ".".join(parts[:3])) in BY_NAME and not any(module == top for top in top_level(tree)):
             continue
         if FLOOR[parts[1]] > FLOOR[room]:
             upward.append(f"{path.relative_to(ROOT)}: {room} imports {module}")
@@ -129,13 +119,13 @@ def test_no_two_files_import_each_other():
     assert circles - CIRCLES == set()
 
 
-def test_every_registered_name_has_its_file():
-    for kind, table in registry.TABLES.items():
-        for name, entry in table.items():
-            module = entry.target.partition(":")[0]
-            assert (HARNESS.parent / module.replace(".", "/")).with_suffix(".py").exists(), (
-                f"{kind} {name}: no {module}"
-            )
+def test_every_plugin_is_described_in_the_file_or_folder_of_what_it_names():
+    for kind in registry.FOLDERS:
+        for plugin in registry.plugins(kind).values():
+            assert plugin.summary and len(plugin.summary.splitlines()) == 1, f"{kind} {plugin.name}"
+            if isinstance(plugin.implementation, str) and ":" in plugin.implementation:
+                module = plugin.implementation.partition(":")[0]
+                assert (HARNESS.parent / module.replace(".", "/")).with_suffix(".py").exists(), f"{kind} {plugin.name}"
 
 
 def test_the_snakefile_is_short_and_rules_are_flat():

@@ -46,14 +46,20 @@ class Wanted:
 
     def network(self) -> Network:
         """Resolved; SpecError for an unknown workload or a size that does not go."""
-        registry.entry("workload", self.workload)
+        registry.get("workload", self.workload)
         found: Network = registry.load("workload", self.workload)(self.image_side, self.width)
         return found
 
 
 def wanted_of(case: TrainCase) -> Wanted:
     """The profile that a case replays."""
-    return Wanted(case.workload, case.image_side, case.width, case.minibatch // case.ranks, case.threads_per_rank)
+    return Wanted(
+        case.workload,
+        case.workload_options.image_side,
+        case.workload_options.width,
+        case.minibatch // case.ranks,
+        case.threads_per_rank,
+    )
 
 
 def measure_profile(wanted: Wanted, launches: int, say: Callable[[str], None]) -> Profile:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from scaleproof.claims.claim_form import ClaimForm, Direction, PublishedRow
 from scaleproof.claims.metrics import Metric, suite_metrics
-from scaleproof.spec.experiment import CASES
+from scaleproof.spec.experiment import every_key
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import options_of, phrase
 from scaleproof.spec.registry import nearest
@@ -146,7 +146,7 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
             (*path, "experiment"),
             f"unknown experiment {form.experiment!r}; {nearest(form.experiment, list(suite.experiments))}",
         )
-    fields = sorted({name for case in CASES.values() for name in case.model_fields})
+    fields = sorted(every_key())
     selections = {"select": form.select, "against": form.against or {}}
     if form.control:
         selections["control"] = {**form.control.select, **(form.control.against or {})}

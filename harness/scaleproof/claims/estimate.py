@@ -37,12 +37,12 @@ from scaleproof.stats.intervals import Interval, median, median_interval
 
 SAME_TRAINING = (
     "workload",
-    "image_side",
-    "width",
+    "workload.image_side",
+    "workload.width",
     "minibatch",
     "steps",
     "warmup",
-    "data",
+    "workload.data",
     "learning_rate",
     "momentum",
     "framework",
@@ -194,4 +194,4 @@ def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch
 def _training(launch: Launch) -> tuple[Any, ...]:
     case = launch.record.case
     fields = SAME_TRAINING if isinstance(case, TrainCase) else ()
-    return launch.record.seed, launch.record.plan_index, *(getattr(case, name) for name in fields)
+    return launch.record.seed, launch.record.plan_index, *(case.value(name) for name in fields)

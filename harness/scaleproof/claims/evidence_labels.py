@@ -129,7 +129,7 @@ def finding(form: ClaimForm, result: ClaimResult, records: Sequence[Record]) -> 
 
 
 def _bounding_values(form: Validates, case: AnyCase) -> dict[str, Any]:
-    return {name: getattr(case, name, None) for name in _bounding(form)}
+    return {name: case.value(name) for name in _bounding(form)}
 
 
 def _different(cases: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
@@ -176,7 +176,7 @@ def covers(known: Finding, case: AnyCase) -> bool:
     form = known.form
 
     def within(judged: dict[str, Any], name: str) -> bool:
-        value = getattr(case, name, None)
+        value = case.value(name)
         if value is None or judged[name] is None or name in form.alike:
             return bool(value == judged[name])
         return bool(value <= judged[name] if name in form.up_to else value >= judged[name])

@@ -14,7 +14,7 @@ from scaleproof.claims.launch_choice import latest, of_last_version
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.stops import decided_plan
 from scaleproof.record.store import Store
-from scaleproof.record.versions import HOST
+from scaleproof.spec.case import AnyCase
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.suite import Suite
 
@@ -60,7 +60,10 @@ class Pool:
         nodes that makes networks."""
         return list(
             dict.fromkeys(
-                record.machine for record in sorted(self.records, key=lambda record: record.case.fabric != HOST)
+                record.machine
+                for record in sorted(
+                    self.records, key=lambda record: record.case.plugin("fabric").evidence != "measured"
+                )
             )
         )
 
@@ -80,7 +83,7 @@ class Pool:
 
         def of_level(launch: PlannedLaunch) -> bool:
             known = levels.get(launch.case.case_id)
-            return known == evidence if known else (launch.case.fabric == "simulated") == (evidence == "simulated")
+            return known == evidence if known else (launch.case.plugin("fabric").predicted) == (evidence == "simulated")
 
         return sum(chosen(launch.case, select) and (evidence is None or of_level(launch)) for launch in self.planned)
 
@@ -105,14 +108,14 @@ class Pool:
         return values
 
 
-def matches(case: object, select: Mapping[str, Any]) -> bool:
+def matches(case: AnyCase, select: Mapping[str, Any]) -> bool:
     """Whether a case has all these fields with these values; a list means any of its values."""
-    return all(_equal(getattr(case, name, _ABSENT), wanted) for name, wanted in select.items())
+    return all(_equal(case.value(name, _ABSENT), wanted) for name, wanted in select.items())
 
 
-def chosen(case: object, select: Mapping[str, Any]) -> bool:
+def chosen(case: AnyCase, select: Mapping[str, Any]) -> bool:
     """Whether a claim that selects this may use the case: traced and slowed launches only where it names the field."""
-    harmless = all(name in select or getattr(case, name, value) == value for name, value in ASKED_FOR.items())
+    harmless = all(name in select or case.value(name, value) == value for name, value in ASKED_FOR.items())
     return harmless and matches(case, select)
 
 

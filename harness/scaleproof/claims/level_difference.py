@@ -20,13 +20,13 @@ OF_A_LEVEL = (
     "fabric",
     "nodes",
     "interface",
-    "guest",
+    "fabric.guest",
     "compute",
     "dilation",
     "shrink",
     "steps",
     "warmup",
-    "costs",
+    "fabric.costs",
 )
 """Fields of a case that say how it was run, not what was asked: cases that differ in these alone are one case at two
 levels."""
@@ -43,7 +43,7 @@ class Apart:
 
 def asked(case: AnyCase) -> str:
     """What a case asks for, at whatever level: equal for cases that can be compared."""
-    values = case.model_dump(mode="json")
+    values = case.flat()
     return json.dumps({field: value for field, value in values.items() if field not in OF_A_LEVEL}, sort_keys=True)
 
 
@@ -53,9 +53,7 @@ def apart(above: Values, below: Values) -> list[Apart]:
     found = []
     for key in upper.keys() & lower.keys():
         case = upper[key][0][0].record.case
-        words = ", ".join(
-            str(part) for part in (case.transport, getattr(case, "workload", None), f"{case.ranks} ranks") if part
-        )
+        words = ", ".join(str(part) for part in (case.transport, case.value("workload"), f"{case.ranks} ranks") if part)
         found.append(Apart(words, _middle(upper[key]) / _middle(lower[key]) - 1))
     return sorted(found, key=lambda case: (case.words, case.share))
 

@@ -34,9 +34,9 @@ def points(pool: Pool, select: Mapping[str, Any], fields: Sequence[str], evidenc
     planned = [
         launch.case
         for launch in pool.planned
-        if chosen(launch.case, select) and (launch.case.fabric == "simulated") == simulated
+        if chosen(launch.case, select) and (launch.case.plugin("fabric").predicted) == simulated
     ]
-    found = {tuple(getattr(case, field, None) for field in fields): None for case in planned}
+    found = {tuple(case.value(field) for field in fields): None for case in planned}
     return [dict(zip(fields, values, strict=True)) for values in sorted(found, key=str)]
 
 

@@ -92,5 +92,5 @@ def _arm_launches(question: Question, pool: Pool, evidence: Evidence) -> list[tu
         ]
     along, grouped = str(question.along), dict[Any, list[Launch]]()
     for launch in usable_launches(question, pool, question.select, evidence):
-        grouped.setdefault(getattr(launch.record.case, along), []).append(launch)
+        grouped.setdefault(launch.record.case.value(along), []).append(launch)
     return [({along: x}, grouped[x]) for x in sorted(grouped)]

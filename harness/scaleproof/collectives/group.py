@@ -43,7 +43,7 @@ class Group:
     def __init__(
         self, transport: PointToPoint, algorithm: str, post: Post | None = None, trace: list[Moved] | None = None
     ) -> None:
-        registry.entry("collective", algorithm.partition("/")[0])
+        registry.get("collective", algorithm.partition("/")[0])
         self._trace = trace
         # A part's messages are those of the whole transport, which traces them.
         if trace is not None and not isinstance(cast(object, transport), Subset):

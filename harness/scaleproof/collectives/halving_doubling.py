@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from scaleproof.collectives.message_schedule import Action, Message, bound, involved
+from scaleproof.spec.plugins import CollectivePlugin
 
 Edge = Callable[[int], int]
 """First element of core v's part; of 2^k, the count."""
@@ -171,3 +172,12 @@ def _double(first_round: int, core: int, extra: int, edge: Edge, rank: int | Non
                 edge(low + distance),
                 Action.COPY,
             )
+
+
+PLUGIN = CollectivePlugin(
+    name="halving_doubling",
+    summary="recursive halving, recursive doubling",
+    implementation=__name__,
+    exchange="all-reduce",
+    topology="replicated-PS",
+)

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 from scaleproof.collectives import ring
 from scaleproof.collectives.message_schedule import Message, bound
+from scaleproof.spec.case import CommonCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import CollectivePlugin
 
 Ring = Callable[[int, int, int | None], Iterator[Message]]
 """A ring's generator: number of ranks, elements, and the rank whose messages are requested (None: all)."""
@@ -126,3 +129,22 @@ def _block_cuts(world_size: int, nodes: int, count: int) -> tuple[Cut, Cut]:
         return [block(group[index])]
 
     return of_local_rank, of_rank
+
+
+def check(case: CommonCase) -> None:
+    """Raises FieldError where there are not several nodes with as many ranks on each."""
+    if case.nodes in (1, case.ranks) or case.ranks % case.nodes:
+        wanted = "is for several nodes with as many ranks on each, at least two"
+        message = f"'hierarchical' {wanted}, not for {case.ranks} ranks on {case.nodes}; set nodes, or use 'ring'"
+        raise FieldError("collective", message)
+
+
+PLUGIN = CollectivePlugin(
+    name="hierarchical",
+    summary="rings inside nodes and between them",
+    implementation=__name__,
+    exchange="all-reduce",
+    topology="closed-ring",
+    knows_nodes=True,
+    check=check,
+)

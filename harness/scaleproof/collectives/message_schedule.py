@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from scaleproof.spec import registry
 from scaleproof.spec.case import Operation
-from scaleproof.spec.fits import HIERARCHICAL
 
 
 class Action(Enum):
@@ -57,7 +56,7 @@ def messages(
 
 def schedule_of(collective: str, nodes: int) -> str:
     """A collective's name with the number of nodes behind a slash, where its schedule depends on them."""
-    return f"{collective}/{nodes}" if collective == HIERARCHICAL else collective
+    return f"{collective}/{nodes}" if registry.get("collective", collective).knows_nodes else collective
 
 
 def bound(index: int, parts: int, count: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scaleproof.collectives.message_schedule import Action, Message, bound
+from scaleproof.spec.plugins import CollectivePlugin
 
 
 def all_reduce(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:
@@ -48,3 +49,12 @@ def _senders(world_size: int, rank: int | None) -> list[int]:
 def _message(step: int, source: int, block: int, world_size: int, count: int, action: Action) -> Message:
     start, stop = bound(block, world_size, count), bound(block + 1, world_size, count)
     return Message(step, source, (source + 1) % world_size, start, stop, action)
+
+
+PLUGIN = CollectivePlugin(
+    name="ring",
+    summary="ring reduce-scatter and all-gather",
+    implementation=__name__,
+    exchange="all-reduce",
+    topology="closed-ring",
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scaleproof.collectives.message_schedule import Action, Message, bound, involved
+from scaleproof.spec.plugins import CollectivePlugin
 
 
 def all_reduce(world_size: int, count: int, rank: int | None = None) -> Iterator[Message]:
@@ -66,3 +67,12 @@ def _broadcast(first_round: int, world_size: int, count: int, root: int, rank: i
             source, destination = (root + parent) % world_size, (root + parent + (1 << step)) % world_size
             if involved(rank, source, destination):
                 yield Message(first_round + depth - 1 - step, source, destination, 0, count, Action.COPY)
+
+
+PLUGIN = CollectivePlugin(
+    name="tree",
+    summary="binomial tree",
+    implementation=__name__,
+    exchange="binomial-tree",
+    topology="tree",
+)

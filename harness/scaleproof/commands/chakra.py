@@ -85,7 +85,7 @@ def _case(given: argparse.Namespace) -> TrainCase:
     from pydantic import ValidationError
 
     from scaleproof.commands.common import suites_of
-    from scaleproof.spec.case import TrainCase, parse_case
+    from scaleproof.spec.case import TrainCase, form_keys, parse_case
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.messages import field_of, options_of, phrase
 
@@ -108,16 +108,18 @@ def _case(given: argparse.Namespace) -> TrainCase:
     ranks = case.ranks if given.ranks is None else given.ranks
     if ranks < 1:
         raise SpecError(f"--ranks {ranks}: give at least one")
-    values = {name: getattr(case, name) for name in case.model_fields_set} | {"fabric": "simulated", "program": "train"}
+    links = ("fabric.cluster", "fabric.link_mbit", "fabric.link_delay_ms", "fabric.costs")
+    values = {key: value for key, value in case.written().items() if not key.startswith("fabric.") or key in links}
+    values |= {"fabric": "simulated"}
     values |= {"ranks": ranks, "nodes": ranks, "interface": "eth0", "minibatch": case.minibatch // case.ranks * ranks}
     values |= {"compute": "none" if case.compute == "none" else "replay", "dilation": 1.0, "shrink": 1.0}
     try:
-        made = parse_case({**values, "guest": "uml"})
+        made = parse_case(values)
     except ValidationError as failed:
         error = failed.errors(include_url=False)[0]
         name = field_of(error) or str(error["loc"][-1])
         raise SpecError(
-            f"case {case.case_id} on {ranks} ranks: {name}: {phrase(error, list(TrainCase.model_fields), options_of(TrainCase, name))}"
+            f"case {case.case_id} on {ranks} ranks: {name}: {phrase(error, form_keys(TrainCase), options_of(TrainCase, name))}"
         ) from None
     assert isinstance(made, TrainCase)
     return made
@@ -172,7 +174,6 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
     from scaleproof.spec import registry
     from scaleproof.spec.case import TrainCase, parse_case
     from scaleproof.spec.errors import SpecError
-    from scaleproof.spec.fits import HIERARCHICAL
 
     ranks = len(trace.ranks)
     try:
@@ -187,12 +188,12 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
             f"{given.folder}: was not written from a case of ours; give --fabric, and --transport (tcp) and --collective (ring) where they differ"
         )
     transport = given.transport or (known and known.transport) or "tcp"
-    native = not registry.entry("transport", transport).point_to_point
+    native = not registry.get("transport", transport).point_to_point
     algorithm = given.collective or (algorithm_of(known) if known and not native else ASSUMED)
-    registry.entry("collective", algorithm)
-    if algorithm == HIERARCHICAL:
-        raise SpecError(f"--collective {HIERARCHICAL}: every rank of a trace has a node to itself; take ring")
-    entry = registry.entry("transport", transport)
+    registry.get("collective", algorithm)
+    if registry.get("collective", algorithm).knows_nodes:
+        raise SpecError(f"--collective {algorithm}: every rank of a trace has a node to itself; take ring")
+    entry = registry.get("transport", transport)
     fields: dict[str, Any] = {
         "suite": "chakra",
         "experiment": "chakra",
@@ -202,13 +203,15 @@ def _surroundings(given: argparse.Namespace, trace: Trace) -> tuple[TrainCase, s
         "ranks": ranks,
     }
     fields |= {"workload": "vgg_a", "minibatch": ranks, "steps": 1, "strategy": "sync", "transport": transport}
-    fields |= {"launcher": entry.launcher or "local", "collective": algorithm if entry.point_to_point else "native"}
+    fields |= {"launcher": entry.launcher, "collective": algorithm if entry.point_to_point else "native"}
     if given.fabric is not None:
         fields |= fabric_fields(given.fabric)[0]
     elif known is not None:
-        fields |= {name: getattr(known, name) for name in ("cluster", "link_mbit", "link_delay_ms")}
+        links = {f"fabric.{name}": known.value(f"fabric.{name}") for name in ("cluster", "link_mbit", "link_delay_ms")}
+        fields |= {key: value for key, value in links.items() if value}
     if known is not None:
-        fields |= {name: getattr(known, name) for name in ("profile", "efficiency", "costs") if hasattr(known, name)}
+        kept = {key: known.value(key) for key in ("compute.profile", "compute.efficiency", "fabric.costs")}
+        fields |= {key: value for key, value in kept.items() if value is not None}
     found = parse_case(fields)
     assert isinstance(found, TrainCase)
     return found, algorithm

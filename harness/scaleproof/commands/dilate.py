@@ -101,15 +101,15 @@ def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:
     for case in cases:
         network = (
             case.workload
-            + ("" if case.image_side is None else f" {case.image_side}")
-            + ("" if case.width == 1 else f" x{case.width:g}")
+            + ("" if case.workload_options.image_side is None else f" {case.workload_options.image_side}")
+            + ("" if case.workload_options.width == 1 else f" x{case.workload_options.width:g}")
         )
         row = [
             case.experiment,
             case.arm,
             str(case.ranks),
             network,
-            case.cluster or f"{case.link_mbit or 0:g} Mbit/s",
+            str(case.value("fabric.cluster") or f"{case.value('fabric.link_mbit') or 0:g} Mbit/s"),
             f"{case.dilation:g}",
             f"{case.shrink:g}",
         ]

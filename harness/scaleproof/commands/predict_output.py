@@ -106,8 +106,8 @@ def _exchange(given: argparse.Namespace, found: Asked) -> str:
         f", {case.collective}" if not case.strategy.endswith("server") else ""
     )
     servers = (
-        f", {case.servers or 'as many as nodes'} servers"
-        if case.strategy.endswith("server")
+        f", {case.value('strategy.servers') or 'as many as nodes'} servers"
+        if case.plugin("strategy").has_servers
         else f", buckets of {given.bucket_mib:g} MiB"
     )
     return how + servers

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 SHORT = re.compile(r"([0-9]+(?:\.[0-9]+)?)g$")
 RATES = ("1g", "10g", "25g", "56g", "100g")
 MOST_NODES = 4096
-OPTION = {"ranks": "--nodes", "cluster": "--fabric", "link_mbit": "--fabric", "threads_per_rank": "--threads"}
+OPTION = {
+    "ranks": "--nodes",
+    "fabric.cluster": "--fabric",
+    "fabric.link_mbit": "--fabric",
+    "threads_per_rank": "--threads",
+}
 """Of the fields of a case that are asked for by another name."""
-GROUPED = ("hybrid", "distributed_update")
-"""Strategies whose collectives a library's own ones do not have."""
 GIVEN = "as given"
 """The profile of a case whose peak rate is on the command line."""
 
@@ -65,9 +68,9 @@ def asked(given: argparse.Namespace) -> Asked:
     fields |= (
         fabric
         | _exchange(given)
-        | {"workload": given.workload if ":" not in given.workload else "vgg_a", "width": given.width}
+        | {"workload": given.workload if ":" not in given.workload else "vgg_a", "workload.width": given.width}
     )
-    fields |= {"image_side": given.image_side} if given.image_side else {}
+    fields |= {"workload.image_side": given.image_side} if given.image_side else {}
     nodes = [count for count in every if minibatch is None or minibatch % count == 0]
     if not nodes:
         raise SpecError(
@@ -125,7 +128,7 @@ def fabric_fields(name: str) -> tuple[dict[str, Any], str]:
     from scaleproof.spec.cluster import ready_clusters
 
     if name in ready_clusters() or name.endswith((".yaml", ".yml")):
-        return {"cluster": name}, f"cluster {name}"
+        return {"fabric.cluster": name}, f"cluster {name}"
     short = SHORT.fullmatch(name)
     if short is None:
         raise SpecError(f"unknown fabric {name!r}; {nearest(name, [*ready_clusters(), *RATES])}")
@@ -133,8 +136,8 @@ def fabric_fields(name: str) -> tuple[dict[str, Any], str]:
         raise SpecError(f"--fabric {name}: a link needs a rate above 0")
     ready = f"ethernet_{short[1]}g"
     if ready in ready_clusters():
-        return {"cluster": ready}, f"cluster {ready}"
-    return {"link_mbit": float(short[1]) * 1000}, f"one switch, {short[1]} Gbit/s to every node"
+        return {"fabric.cluster": ready}, f"cluster {ready}"
+    return {"fabric.link_mbit": float(short[1]) * 1000}, f"one switch, {short[1]} Gbit/s to every node"
 
 
 def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
@@ -160,24 +163,27 @@ def _network(given: argparse.Namespace) -> tuple[Network, list[str]]:
 
 
 def _exchange(given: argparse.Namespace) -> dict[str, Any]:
-    if given.strategy == "hybrid" and ":" in given.workload:
+    strategy = registry.get("strategy", given.strategy)
+    if strategy.divides_layers and ":" in given.workload:
         raise SpecError(
-            "--strategy hybrid divides the fully connected layers at the end of networks of ours; it does not know those of a module"
+            f"--strategy {given.strategy} divides the fully connected layers at the end of networks of ours; it does not know those of a module"
         )
-    transport = registry.entry("transport", given.transport)
+    transport = registry.get("transport", given.transport)
     if transport.one_node and nodes_of(given.nodes)[-1] > 1:
         raise SpecError(
             f"--transport {given.transport} ends at the node; take tcp, grpc, gloo, mpi, ucx or nccl, or --nodes 1"
         )
-    ours = transport.point_to_point or (given.strategy in GROUPED and transport.sends)
+    ours = transport.point_to_point or (strategy.divides_update and transport.sends)
     collective = given.collective or ("ring" if ours else "native")
     fields = {
         "transport": given.transport,
         "collective": collective,
         "strategy": given.strategy,
-        "launcher": transport.launcher or "local",
+        "launcher": transport.launcher,
     }
-    return fields | {"bucket_mib": given.bucket_mib} | ({"servers": given.servers} if given.servers else {})
+    if "bucket_mib" in strategy.options.model_fields:
+        fields["strategy.bucket_mib"] = given.bucket_mib
+    return fields | ({"strategy.servers": given.servers} if given.servers else {})
 
 
 def _compute(
@@ -207,7 +213,7 @@ def _compute(
         def reckoned(case: TrainCase) -> tuple[Profile, ...]:
             return tuple(peak_profile(network, case.minibatch // case.ranks, kind, share) for share in shares)
 
-        return words, reckoned, {"profile": given.profile or GIVEN, "efficiency": shares[0]}
+        return words, reckoned, {"compute.profile": given.profile or GIVEN, "compute.efficiency": shares[0]}
     if given.efficiency:
         raise SpecError("--efficiency is a share of a peak rate: give --profile NODE_TYPE, or --peak TFLOPS")
     if ":" in given.workload:
@@ -244,13 +250,11 @@ def efficiency_of(text: str) -> tuple[float, float]:
 
 
 def _wrong(failed: ValidationError) -> SpecError:
-    from scaleproof.spec.case import TrainCase
+    from scaleproof.spec.case import TrainCase, form_keys
     from scaleproof.spec.messages import field_of, options_of, phrase
 
     error = failed.errors(include_url=False)[0]
-    loc = [str(part) for part in error["loc"][1:]]
+    loc = [str(part) for part in error["loc"]]
     name = field_of(error) or (loc[0] if loc else "")
-    option = OPTION.get(name, f"--{name.replace('_', '-')}")
-    return SpecError(
-        f"{option}: {phrase({**error, 'loc': loc}, list(TrainCase.model_fields), options_of(TrainCase, name))}"
-    )
+    option = OPTION.get(name, f"--{name.rpartition('.')[2].replace('_', '-')}")
+    return SpecError(f"{option}: {phrase({**error, 'loc': loc}, form_keys(TrainCase), options_of(TrainCase, name))}")

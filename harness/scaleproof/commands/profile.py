@@ -120,7 +120,7 @@ def _of_suite(given: argparse.Namespace) -> list[Wanted]:
     cases = [case for name in names for case in suite.experiment(name).size(size).cases]
     wanted: dict[Wanted, None] = {}
     for case in cases:
-        if not replayed(case) or case.profile is not None or case.framework != FRAMEWORK:
+        if not replayed(case) or case.compute_options.profile is not None or case.framework != FRAMEWORK:
             continue
         try:
             profile_of(case, given.results / "machines" / machine_id())

@@ -176,13 +176,13 @@ def dry_run(suite: Suite, plans: Mapping[str, Sequence[PlannedLaunch]], size: st
 
 def changing(cases: Sequence[AnyCase]) -> list[str]:
     """The fields in which the cases differ, besides the arm's name."""
-    dumps = [case.model_dump() for case in cases]
+    dumps = [case.flat() for case in cases]
     fields = dict.fromkeys(field for dump in dumps for field in dump)
     return [field for field in fields if field != "arm" and len({repr(dump.get(field)) for dump in dumps}) > 1]
 
 
 def _cell(case: AnyCase, field: str) -> str:
-    value = getattr(case, field, "")
+    value = case.value(field, "")
     if isinstance(value, tuple):
         return f"{len(value)} values"
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -80,7 +80,7 @@ def _print(record: Record, folder: Path, results: Path) -> None:
         "  "
         + ", ".join(
             f"{name} {value}"
-            for name, value in case.model_dump().items()
+            for name, value in case.flat().items()
             if value is not None and name not in ("suite", "experiment", "arm")
         )
     )

@@ -13,7 +13,17 @@ from scaleproof.compare.side_selection import Side, fields
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import AnyCase
 
-ARM = ("arm", "transport", "collective", "launcher", "interface", "strategy", "framework", "bucket_mib", "entry")
+ARM = (
+    "arm",
+    "transport",
+    "collective",
+    "launcher",
+    "interface",
+    "strategy",
+    "framework",
+    "strategy.bucket_mib",
+    "entry",
+)
 """Fields that arms are there to vary. What measures something else (data, network, ranks, minibatch, dtype, handicap,
 ...) may differ only when named."""
 _FOLLOWS = {"arm": ARM, "transport": ("transport", "collective", "launcher", "arm")}
@@ -157,13 +167,13 @@ def title(case: AnyCase, other: AnyCase | None = None) -> str:
 
 
 def _words(case: AnyCase) -> list[str]:
-    what = getattr(case, "operation", None) or getattr(case, "workload", None) or getattr(case, "entry", None)
+    what = getattr(case, "operation", None) or case.value("workload") or getattr(case, "entry", None)
     carried = (
         f"{case.transport}" + (f" {case.collective}" if case.collective != "native" else "")
         if case.transport
         else "no transport"
     )
-    data = f"{kind} data" if (kind := getattr(case, "data", None)) else ""
+    data = f"{kind} data" if (kind := case.value("workload.data")) else ""
     ranks = f"{case.ranks} rank{'s' if case.ranks != 1 else ''}"
     return [
         f"{case.suite} {case.experiment}",
@@ -195,7 +205,7 @@ def _order(group: Group) -> tuple[str, ...]:
         case.suite,
         case.experiment,
         case.program,
-        str(getattr(case, "workload", "")),
+        str(case.value("workload", "")),
         f"{case.ranks:06}",
         case.arm,
         case.case_id,

@@ -13,7 +13,7 @@ from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.spec.experiment import CASES
+from scaleproof.spec.experiment import every_key
 from scaleproof.spec.registry import nearest
 
 _ID = re.compile(r"[0-9a-f]+")
@@ -34,7 +34,7 @@ _WHOLE: dict[str, Callable[[Record], str]] = {
 _TIMES = ("since", "until")
 _MOMENT = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?)?)?)?")
 _LISTS = ("sizes", "options")
-FIELDS = tuple(sorted({name for case in CASES.values() for name in case.model_fields} - set(_LISTS)))
+FIELDS = tuple(sorted(every_key() - set(_LISTS)))
 """Fields of a case that a side can be chosen by."""
 KEYS = (*_BEGINNINGS, *_WHOLE, *_TIMES, *FIELDS)
 CALIBRATION, _NAMED = "calibration", ("suite", "case", "launch")
@@ -192,10 +192,13 @@ def _unmet(key: str, value: str, records: Sequence[Record], results: Path) -> Sp
     return SpecError(f"no launch in {results} has {key} {value!r}; {near(value, known)}")
 
 
+_ABSENT = object()
+
+
 def _values(record: Record, key: str) -> list[str]:
     if key in _BEGINNINGS or key in _WHOLE:
         return [(_BEGINNINGS | _WHOLE)[key](record)]
-    return [spelled(getattr(record.case, key))] if hasattr(record.case, key) else []
+    return [spelled(value)] if (value := record.case.value(key, _ABSENT)) is not _ABSENT else []
 
 
 def _meets(record: Record, key: str, value: str) -> bool:
@@ -218,4 +221,4 @@ def same(found: str, wanted: str) -> bool:
 
 def fields(case: AnyCase) -> dict[str, str]:
     """Every field of a case, spelled."""
-    return {name: spelled(value) for name, value in case.model_dump(mode="json").items()}
+    return {name: spelled(value) for name, value in case.flat().items()}

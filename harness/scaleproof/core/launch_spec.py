@@ -44,6 +44,11 @@ class LaunchSpec:
     interface: str = ""
     """What the case's interface means on those nodes."""
 
+    @property
+    def parsed_case(self) -> AnyCase:
+        """The case as it was planned."""
+        return parse_case(self.case)
+
     def case_of_ranks(self) -> AnyCase:
         """The case as its ranks see it: on an allocation it has nodes and their interface, which are no part of its
         identity."""

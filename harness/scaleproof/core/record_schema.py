@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
+from scaleproof.spec import registry
 from scaleproof.spec.case import Case
 from scaleproof.spec.emulated import emulated, true_times
+from scaleproof.spec.errors import SpecError
 
 SCHEMA_VERSION = 2
 """Rises when a record of the version before can no longer be read. Fields that came later have a default, so that
@@ -273,9 +275,19 @@ LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
 
+def _soft_roce(fabric: str, transport: str | None) -> bool:
+    """Whether verbs ran on an emulated device: a transport that needs one, on nodes with kernels of their own."""
+    try:
+        return bool(
+            transport and registry.get("transport", transport).devices and registry.get("fabric", fabric).own_kernels
+        )
+    except SpecError:  # a plugin that is not installed here
+        return False
+
+
 def evidence_words(evidence: str, fabric: str, transport: str | None) -> str:
     """See Record.evidence_words."""
-    return f"{evidence}, soft-RoCE" if fabric == "guests" and "rdma" in (transport or "") else evidence
+    return f"{evidence}, soft-RoCE" if _soft_roce(fabric, transport) else evidence
 
 
 class Record(_Part):

@@ -7,7 +7,9 @@ import socket
 import psutil
 
 from scaleproof.fabric.verbs import netdev, ports
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.case import CommonCase
+from scaleproof.spec.errors import FieldError, SpecError
+from scaleproof.spec.plugins import FabricPlugin
 from scaleproof.spec.registry import nearest
 
 
@@ -19,7 +21,7 @@ class Host:
     def __init__(self, interface: str) -> None:
         self.interface = interface
 
-    def obstacle(self) -> tuple[str, str] | None:
+    def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
         """Why ranks cannot run here, and what to do; None when no reason is known."""
         try:
             self.address()
@@ -41,3 +43,25 @@ class Host:
         if not addresses:
             raise SpecError(f"interface {self.interface!r} has no IPv4 address")
         return addresses[0]
+
+
+def loopback_problem() -> str:
+    """Why the loopback interface does not do, or nothing."""
+    state = psutil.net_if_stats().get("lo")
+    return "" if state and state.isup else "interface lo is down"
+
+
+def check(case: CommonCase) -> None:
+    """Raises FieldError for nodes, which this machine alone does not have."""
+    if case.nodes != 1:
+        message = "fabric 'host' is this machine with the network it has; use 'netns', 'guests' or 'simulated'"
+        raise FieldError("nodes", message)
+
+
+PLUGIN = FabricPlugin(
+    name="host",
+    summary="the network of this machine as it is",
+    implementation=Host,
+    check_installation=loopback_problem,
+    check=check,
+)

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
+
+from scaleproof.fabric.link_options import ClusterOptions
+from scaleproof.spec.case import CommonCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import FabricPlugin
+
 
 class Simulated:
     """Nothing to set up."""
@@ -15,6 +24,43 @@ class Simulated:
         """Empty: nobody connects."""
         return ""
 
-    def obstacle(self) -> tuple[str, str] | None:
+    def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
         """None: what a case lacks (a profile, a cluster) the simulator says itself."""
         return None
+
+
+class SimulatedOptions(ClusterOptions):
+    """Options of a predicted cluster."""
+
+    costs: Literal["fitted", "stated"] | None = Field(
+        None,
+        description="alpha, beta and gamma as `scaleproof fit` found them on this machine, or as stated in ranges for "
+        "hardware that is not here; none: stated where the compute is a node type's or nothing was fitted, else fitted.",
+    )
+
+
+def check(case: CommonCase) -> None:
+    """Raises FieldError where a slowed case meets costs of hardware at full speed."""
+    slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
+    costs = case.options_of(SimulatedOptions).costs
+    stated = costs == "stated" or (costs is None and case.value("compute.profile") is not None)
+    if slow and case.transport and stated:
+        message = (
+            "stated costs are of hardware at full speed with whole tensors: leave it out, or set costs: fitted as for "
+            "an emulated case"
+        )
+        raise FieldError(slow[0], message)
+
+
+PLUGIN = FabricPlugin(
+    name="simulated",
+    summary="no processes: the simulator predicts the record",
+    implementation=Simulated,
+    options=SimulatedOptions,
+    check=check,
+    evidence="simulated",
+    predicted=True,
+    slows_links=True,
+    interface="eth0",
+    node_per_rank=True,
+)

@@ -27,9 +27,9 @@ from scaleproof.launch.obstacle import Obstacle
 from scaleproof.launch.preflight.case_preflight import obstacle
 from scaleproof.launch.preflight.experiment_preflight import Preflight, failed
 from scaleproof.launch.start.execute import LaunchEnd, execute, launch_environment, new_watch, prepare
-from scaleproof.launch.start.on_guests import launcher_for
 from scaleproof.launch.start.replay_profile import described, profile_for, same_profile, stall_limit_s, write_profile
-from scaleproof.launch.start.simulated_launch import FABRIC, Simulator, finished, not_predictable, predicted_record
+from scaleproof.launch.start.simulated_launch import Simulator, finished, not_predictable, predicted_record
+from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.record.difference import keep_difference
 from scaleproof.record.digest import code_digest
@@ -88,7 +88,7 @@ class SingleLaunch:
 
     def has_finished(self, planned: PlannedLaunch) -> bool:
         """Whether there is a good record of this launch by this code, on this machine, with this profile."""
-        if planned.case.fabric == FABRIC:
+        if planned.case.plugin("fabric").predicted:
             return finished(planned, self.rules.simulator, self.store)
 
         def counts(record: Record) -> bool:
@@ -99,7 +99,7 @@ class SingleLaunch:
 
     def run(self, planned: PlannedLaunch) -> Record:
         """The record of one launch. KeyboardInterrupt once an interrupted launch is recorded."""
-        simulated = planned.case.fabric == FABRIC
+        simulated = planned.case.plugin("fabric").predicted
         hindrance = self._hindrance(planned)
         if hindrance is not None:
             return self._not_runnable(planned, hindrance)
@@ -132,7 +132,7 @@ class SingleLaunch:
         hindrance = obstacle(planned.case, planned.programs, self.allocated) or self.rules.refuse(planned.case)
         if hindrance is not None:
             return Obstacle(*hindrance)
-        return not_predictable(planned, self.rules.simulator) if planned.case.fabric == FABRIC else None
+        return not_predictable(planned, self.rules.simulator) if planned.case.plugin("fabric").predicted else None
 
     def _launch(self, prepared: PreparedLaunch, folder: Path) -> Record:
         planned, launch_spec = prepared.planned, prepared.launch_spec

@@ -17,7 +17,7 @@ from scaleproof.launch.preflight.experiment_preflight import Preflight
 from scaleproof.launch.progress import Progress, Silent
 from scaleproof.launch.results_lock import locked
 from scaleproof.launch.single_launch import LaunchRules, Refusal, SingleLaunch, Verification
-from scaleproof.launch.start.simulated_launch import FABRIC, Simulator
+from scaleproof.launch.start.simulated_launch import Simulator
 from scaleproof.launch.teardown import clean_leftovers
 from scaleproof.record.store import Store
 
@@ -93,7 +93,7 @@ class _PlanRun:
         """Launches in their order; one whose node was lost is tried once more after all others."""
         in_order = sorted(launches, key=lambda launch: launch.order)
         pending = deque(launch for launch in in_order if again or not self.launches.has_finished(launch))
-        self.preflight.expect([launch.case for launch in pending if launch.case.fabric != FABRIC])
+        self.preflight.expect([launch.case for launch in pending if not launch.case.plugin("fabric").predicted])
         self.outcome.planned += len(launches)
         self.outcome.skipped += len(launches) - len(pending)
         self.progress.begin(self.outcome.planned, self.outcome.planned - len(pending))

@@ -17,6 +17,7 @@ from scaleproof.programs.handicap import finished
 from scaleproof.programs.payload import differing, pattern
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.emulated import shrunk
+from scaleproof.spec.plugins import ProgramPlugin
 from scaleproof.transports.contract import Array, Collectives
 
 IN_PLACE = ("all_reduce", "broadcast")
@@ -125,3 +126,11 @@ def _verify(context: RankContext, case: CollectiveCase, call: Call, nbytes: int,
     wrong = differing(call.target, expected(case, call, context.rank, salt))
     detail = f"{wrong} of {call.target.size} elements differ from NumPy's" if wrong else "equal to NumPy's"
     context.check(f"{case.operation}.{nbytes}.{salt}", not wrong, detail)
+
+
+PLUGIN = ProgramPlugin(
+    name="collective",
+    summary="sweep of one collective operation over sizes",
+    implementation=run,
+    case=CollectiveCase,
+)

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from scaleproof.core.context import RankContext
 from scaleproof.spec.case import OwnCase
+from scaleproof.spec.plugins import ProgramPlugin
 
 PACKAGE = "suite_programs"
 
@@ -43,3 +44,11 @@ def preload_entry(folder: Path, entry: str) -> None:
     """Import the program and what it asks for, before the fork."""
     for module in getattr(load_entry(folder, entry), "PRELOAD", ()):
         importlib.import_module(module)
+
+
+PLUGIN = ProgramPlugin(
+    name="own",
+    summary="a suite's own program, from the suite's folder `programs`",
+    implementation=run,
+    case=OwnCase,
+)

@@ -16,9 +16,10 @@ from scaleproof.programs.common import leave, log_samples, mark, timed_iteration
 from scaleproof.programs.handicap import finished
 from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.plugins import ProgramPlugin
 from scaleproof.strategies.base import Strategy
 from scaleproof.transports.contract import Collectives
-from scaleproof.workloads.case_network import check_workload
+from scaleproof.workloads.case_network import check_workload, network_of
 from scaleproof.workloads.data import Batch, Data, initial_parameters
 from scaleproof.workloads.inputs.training import checked_data
 from scaleproof.workloads.model_contract import Model
@@ -68,14 +69,16 @@ def run(context: RankContext) -> None:
 
 
 def _set_up(context: RankContext, case: TrainCase) -> Training:
-    network = check_workload(case)
+    network = network_of(case)
     context.at(-1, "data")
     data = _data(context, case, network)
     context.at(-1, "connect")
     # Before the model: TensorFlow's multi-worker strategy must be made before anything else of TensorFlow runs in a
     # process.
     group = open_group(context) if case.transport is not None else None
-    strategy: Strategy = registry.load("strategy", case.strategy).open(context, group, network, case.bucket_mib)
+    strategy: Strategy = registry.load("strategy", case.strategy).open(
+        context, group, network, case.value("strategy.bucket_mib", 25.0)
+    )
     context.at(-1, "model")
     model = _model(context, case, network, strategy)
     model.bind(strategy.gradients, strategy.gradient_scale, strategy.gradient_ready)
@@ -257,3 +260,13 @@ def _barrier(training: Training, name: str) -> None:
         training.context.rendezvous.exchange(
             f"barrier-{name}", training.context.rank, training.context.world_size, True, MEET_S
         )
+
+
+PLUGIN = ProgramPlugin(
+    name="train",
+    summary="training steps of a workload under a strategy",
+    implementation=run,
+    case=TrainCase,
+    network=network_of,
+    check_resolved=check_workload,
+)

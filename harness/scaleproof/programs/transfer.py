@@ -10,9 +10,9 @@ from scaleproof.core.recorder import now
 from scaleproof.programs.common import first_use, repetitions, timed_iterations, timed_region
 from scaleproof.programs.handicap import finished
 from scaleproof.programs.payload import differing, pattern
-from scaleproof.spec import registry
 from scaleproof.spec.case import TransferCase
 from scaleproof.spec.emulated import shrunk
+from scaleproof.spec.plugins import ProgramPlugin
 from scaleproof.transports.contract import Array, PointToPoint
 
 PEERS = 2
@@ -22,7 +22,7 @@ def run(context: RankContext) -> None:
     """See the module; each size is verified by an echo before and after its samples."""
     case = context.case
     assert isinstance(case, TransferCase)
-    transport: PointToPoint = registry.load("transport", case.transport).connect(context)
+    transport: PointToPoint = case.plugin("transport").load().connect(context)
     with timed_region(context, transport):
         sizes = [shrunk(nbytes, case.shrink) for nbytes in case.sizes]
         out, back = transport.allocate(max(sizes)), transport.allocate(max(sizes))
@@ -67,3 +67,11 @@ def _verify(context: RankContext, transport: PointToPoint, out: Array, back: Arr
         not wrong,
         f"{wrong} of {out.nbytes} bytes differ" if wrong else "payload as sent",
     )
+
+
+PLUGIN = ProgramPlugin(
+    name="transfer",
+    summary="point-to-point sweep over message sizes",
+    implementation=run,
+    case=TransferCase,
+)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib
 import json
 import os
 import signal
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from scaleproof.core import location
 from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
@@ -20,44 +18,35 @@ from scaleproof.rank.process_lifetime import die_with_creator
 from scaleproof.rank.run_rank import run_rank
 from scaleproof.rank.status_publisher import StatusPublisher
 from scaleproof.spec import registry
-
-_FRAMEWORKS = ("torch", "tensorflow")
-_KINDS: tuple[registry.Kind, ...] = ("program", "transport", "strategy", "workload", "framework")
+from scaleproof.spec.case import AnyCase, OwnCase, TrainCase
 
 
-def preload(case: dict[str, Any], programs: str = "") -> None:
+def preload(case: AnyCase, programs: str = "") -> None:
     """Import before the fork what every rank would import after it. Libraries that start threads on import (grpc,
     mpi4py) are not among it."""
     for name in frameworks(case):
-        importlib.import_module(name)
-    for kind in _KINDS:
-        if case.get(kind) and not (kind == "framework" and replays(case)):
-            registry.load(kind, case[kind])
-    if case["program"] == "own":
-        preload_entry(Path(programs), case["entry"])
+        registry.load("framework", name)
+    for kind, name in case.named():
+        if kind != "framework":
+            registry.load(kind, name)
+    if isinstance(case, OwnCase):
+        preload_entry(Path(programs), case.entry)
 
 
 def import_for(launch_spec: LaunchSpec) -> None:
     """`preload`, so that ranks share what it took."""
     gc.disable()  # collecting while a framework is imported finds nothing and costs a third of TensorFlow's import
-    preload(launch_spec.case, launch_spec.programs)
+    preload(launch_spec.parsed_case, launch_spec.programs)
     gc.freeze()  # what was imported stays shared between the ranks
     gc.enable()
 
 
-def frameworks(case: dict[str, Any]) -> list[str]:
-    """The case's framework, unless its compute is replayed, and what its transport stands on."""
-    transport = case.get("transport")
-    needed = registry.entry("transport", transport).requires if transport else ()
-    wanted = [case["framework"]] if case.get("framework") and not replays(case) else []
-    if "horovod" in needed and not wanted:
-        wanted.append(case.get("framework", "torch"))
-    return wanted + [name for name in _FRAMEWORKS if name in needed and name not in wanted]
-
-
-def replays(case: dict[str, Any]) -> bool:
-    """Whether its ranks compute nothing: they need no framework."""
-    return case.get("compute") == "replay"
+def frameworks(case: AnyCase) -> list[str]:
+    """The case's framework, unless its compute is replayed, and the one that its transport's library is built on."""
+    computes = isinstance(case, TrainCase) and case.compute != "replay"
+    own = [case.framework] if isinstance(case, TrainCase) and computes else []
+    needed = case.plugin("transport").needs_framework if case.transport else None
+    return own if own or needed is None else [needed]
 
 
 def shares(cores: Sequence[int], ranks: int) -> list[list[int]]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from scaleproof.core.record_schema import Record
-from scaleproof.spec.case import NODES_OF_OWN
 
 NAMED = 6
 """Names that are listed in one line at most."""
@@ -28,7 +27,9 @@ def unlike(sides: Sequence[tuple[str, Sequence[Record]]]) -> list[tuple[Code, st
     Launches with the same number of ranks must have the same set of nodes, in any order. With different numbers, the
     smaller set must be part of the larger one. Switches are compared by the number of nodes below each, if all are
     known. Launches on emulated nodes are not compared: their nodes are made for them."""
-    sides = [(name, [record for record in side if record.case.fabric not in NODES_OF_OWN]) for name, side in sides]
+    sides = [
+        (name, [record for record in side if not record.case.plugin("fabric").makes_nodes]) for name, side in sides
+    ]
     records = [record for _, side in sides for record in side]
     if not any(record.placement for record in records):
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,7 +61,7 @@ Row = Mapping[str, Any]
 
 def of_case(case: AnyCase) -> dict[str, Any]:
     """The columns OF_CASE."""
-    fields = {name: getattr(case, name, None) for name in (*OF_CASE_TEXT, *OF_CASE_WHOLE)}
+    fields = {name: case.value(name) for name in (*OF_CASE_TEXT, *OF_CASE_WHOLE)}
     return fields | {TAG + axis: tag for axis, tag in tags_of(case).items()}
 
 
@@ -85,5 +86,5 @@ def of_record(record: Record) -> dict[str, Any]:
         "started_at": record.started_at,
         "wall_s": record.wall_s,
         "warnings": " ".join(dict.fromkeys(warning.code for warning in record.warnings)),
-        "fields": record.case.model_dump_json(),
+        "fields": json.dumps(record.case.flat()),
     }

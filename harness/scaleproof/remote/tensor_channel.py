@@ -13,16 +13,20 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.spec.case import Mechanism
 from scaleproof.transports.contract import Array, Handle, Transport
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
+
+Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
+"""How a tensor reaches a peer: a transport's own messages; a request and an answer over a one-sided device; its writes
+with a bounce buffer at both ends; its writes from and into tensors that were born in registered memory; a metadata
+block, then a one-sided read."""
 
 
 class NotStatic(TransportError):

@@ -170,7 +170,7 @@ def controls(groups: Groups) -> Table:
                 run
                 for run in runs
                 if training(run).compute == "none"
-                and all(getattr(training(run), field) == getattr(case, field) for field in same)
+                and all(training(run).value(field) == case.value(field) for field in same)
             ]
             steps = [
                 [value * 1e3 for run in side if (value := run.metric("step_s")) is not None]

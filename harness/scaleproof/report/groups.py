@@ -64,8 +64,8 @@ def network(run: Run) -> str:
     """What is trained, with its declared reduction: the title of a panel."""
     case = training(run)
     parts = [NETWORKS.get(case.workload, case.workload)]
-    parts += [f"{case.image_side} px"] if case.image_side else []
-    parts += [f"width {case.width:g}"] if case.width != 1 else []
+    parts += [f"{case.workload_options.image_side} px"] if case.workload_options.image_side else []
+    parts += [f"width {case.workload_options.width:g}"] if case.workload_options.width != 1 else []
     parts += [f"minibatch {case.minibatch}"]
     return ", ".join(parts)
 

@@ -62,7 +62,11 @@ TABLE_COLUMNS = [
 def sections(data: SuiteData, looks: dict[str, Look]) -> list[Section]:
     """One, when launches of `train` at several numbers of ranks, or of one case, have more than one level of
     evidence."""
-    timed = [run for run in data.done("train") if training(run).data == RANDOM and run.metric("throughput") is not None]
+    timed = [
+        run
+        for run in data.done("train")
+        if training(run).workload_options.data == RANDOM and run.metric("throughput") is not None
+    ]
     networks = grouped(timed, network)
     pairs = {name: between(name, runs) for name, runs in networks.items()}
     compared = {
@@ -159,7 +163,16 @@ def _point(scaled: ScalingValue, over_ranks: bool) -> LevelPoint:
 
 def _csv_row(name: str, run: Run, label: Label | None) -> tuple[Any, ...]:
     case, metrics = training(run), map(run.metric, CSV_METRICS)
-    return name, arm(run), level(run), label and label.standing, case.ranks, case.efficiency, run.launch, *metrics
+    return (
+        name,
+        arm(run),
+        level(run),
+        label and label.standing,
+        case.ranks,
+        case.compute_options.efficiency,
+        run.launch,
+        *metrics,
+    )
 
 
 def _row(name: str, scaled: ScalingValue, label: Label | None) -> Row:

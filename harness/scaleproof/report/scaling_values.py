@@ -31,7 +31,7 @@ def scaling_values(runs: list[Run], panel: list[Run]) -> list[ScalingValue]:
     from. Where the hardware's efficiency is a range, intervals are around all of it."""
     values = []
     for ranks, same_ranks in sorted(grouped(runs, lambda run: training(run).ranks).items()):
-        points = list(grouped(same_ranks, lambda run: training(run).efficiency or 0.0).values())
+        points = list(grouped(same_ranks, lambda run: training(run).compute_options.efficiency or 0.0).values())
         throughput = around([rate(point) for point in points])
         speedups = [speedup for point in points if (speedup := _speedup(point, base_runs(point[0], panel))) is not None]
         values.append(
@@ -61,7 +61,7 @@ def base_runs(run: Run, panel: list[Run]) -> list[Run]:
 
 def _hardware(run: Run) -> tuple[object, object, object]:
     case = training(run)
-    return case.profile, case.efficiency, case.compute
+    return case.compute_options.profile, case.compute_options.efficiency, case.compute
 
 
 def _speedup(runs: list[Run], base: list[Run]) -> Estimate | None:

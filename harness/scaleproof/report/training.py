@@ -18,9 +18,9 @@ RANDOM = "synthetic"
 
 def sections(runs: list[Run], looks: dict[str, Look]) -> list[Section]:
     """Those that the launches give something to show for; what is simulated stands in levels.py."""
-    runs = [run for run in runs if training(run).fabric != "simulated"]
-    timed = by_network(run for run in runs if training(run).data == RANDOM)
-    learned = by_network(run for run in runs if training(run).data != RANDOM)
+    runs = [run for run in runs if not training(run).plugin("fabric").predicted]
+    timed = by_network(run for run in runs if training(run).workload_options.data == RANDOM)
+    learned = by_network(run for run in runs if training(run).workload_options.data != RANDOM)
     found: list[Section] = []
     found += [_throughput(timed, looks), step_section(timed)] if timed else []
     found += _learning(learned, looks, "loss", "Loss", "loss (nat), lower is better", "final_loss") if learned else []

@@ -17,8 +17,6 @@ from scaleproof.spec.case import NATIVE, AnyCase, TrainCase
 from scaleproof.stats.intervals import smallest_count
 
 STATED = Path(__file__).with_name("stated.yaml")
-BUFFERED = ("tcp", "grpc")
-"""Transports whose sends end as soon as a socket's buffer has the message."""
 WIRE = 0.9564
 """Payload share of what a shaped link of an emulated cluster counts: 1448 bytes of TCP payload in a frame of 1514
 (Ethernet header, no preamble or gap)."""
@@ -28,7 +26,9 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
     """A case that names a node type is about hardware that is not here: stated costs, unless its `costs` says
     otherwise. Else this machine's, taken as `scaleproof fit` left them. SpecError where the case wants fitted ones and
     there are none."""
-    elsewhere = case.costs == "stated" or (case.costs is None and getattr(case, "profile", None) is not None)
+    elsewhere = case.value("fabric.costs") == "stated" or (
+        case.value("fabric.costs") is None and case.value("compute.profile") is not None
+    )
     alike = [] if elsewhere or case.transport is None else _alike(case, results, machine)
     fitted = next((sure for one in alike if (sure := _bounded(one)) is not None), None)
     lacking = None
@@ -36,7 +36,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
         lacking = f"transport {case.transport!r} was " + (
             f"fitted to fewer than {smallest_count()} launches here" if alike else "not fitted on this machine"
         )
-    if lacking and case.costs == "fitted":
+    if lacking and case.value("fabric.costs") == "fitted":
         raise MissingInput(lacking, "type `snakemake micro`, or set costs: stated")
     if lacking and (case.dilation != 1 or case.shrink != 1):
         raise MissingInput(
@@ -62,23 +62,24 @@ def _simplified(case: AnyCase) -> list[str]:
     if case.nodes < case.ranks and case.transport is not None:
         found.append("messages inside a node cost the transport's alpha and beta, no link")
     if (
-        case.transport in BUFFERED
-        and case.collective not in (NATIVE, "ring")
+        case.transport is not None
+        and case.plugin("transport").eager_to_socket
+        and case.collective not in (NATIVE, ASSUMED)
         and case.ranks > 2
         and case.program != "transfer"
     ):
         found.append(
             "a message waits for its receiver; sockets take it before that, so that messages to several peers share the sender's link"
         )
-    if isinstance(case, TrainCase) and case.communication == "main":
+    if isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main":
         whose = (
             "the library's own threads move its calls"
             if case.collective == NATIVE
             else "nothing moves before the main thread waits for it"
         )
         found.append(f"communication by the main thread: {whose}; what it moves between two layers is left out")
-    if isinstance(case, TrainCase) and case.mechanism != "messages":
-        found.append(f"tensors travel as messages, without what mechanism {case.mechanism!r} copies")
+    if isinstance(case, TrainCase) and case.value("strategy.mechanism", "messages") != "messages":
+        found.append(f"tensors travel as messages, without what mechanism {case.value('strategy.mechanism')!r} copies")
     return found
 
 
@@ -94,7 +95,9 @@ def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
     same = [
         one
         for one in found
-        if case.cluster is None and (one.link_mbit, one.link_delay_ms) == (case.link_mbit, case.link_delay_ms)
+        if case.value("fabric.cluster") is None
+        and (one.link_mbit, one.link_delay_ms)
+        == (case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms", 0.0))
     ]
     free = [one for one in found if one.link_mbit is None and not one.link_delay_ms]
     return [*(one for one in same if one.fabric == "netns"), *(one for one in free if one.fabric == "netns"), *free]

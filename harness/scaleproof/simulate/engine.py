@@ -58,12 +58,14 @@ def simulate(
     network = Network(slowed(cluster, case.dilation, case.shrink), costs.goodput)
     plan = exchange_plan(case, options.table or network_of(case))
     items = step_program(case, plan, profile)
-    owners = [index % (case.servers or ranks) for index in range(len(plan.layers))]
+    owners = [index % (case.value("strategy.servers", 0) or ranks) for index in range(len(plan.layers))]
     tensors = [Tensor(nbytes, owner) for nbytes, owner in zip(plan.parameters, owners, strict=True)]
     update_s = profile.update_s.median * case.dilation if profile else 0.0
-    exchange = Exchange(network, nodes, costs, case.channels, options.symmetry)
+    exchange = Exchange(network, nodes, costs, case.value("strategy.channels", 1), options.symmetry)
     running = _Running(exchange, case, Patterns(case, plan.groups), tensors, update_s)
-    running.fusion = None if case.fusion_mib is None else case.fusion_mib * MIB / case.shrink
+    running.fusion = (
+        None if case.value("transport.fusion_mib") is None else case.value("transport.fusion_mib") * MIB / case.shrink
+    )
     prediction = Prediction(case)
     for step in range(case.warmup + case.steps):
         if step == case.warmup:
@@ -109,8 +111,8 @@ class _Running:
     def __init__(
         self, exchange: Exchange, case: TrainCase, patterns: Patterns, tensors: Sequence[Tensor], update_s: float
     ) -> None:
-        self.exchange, self.patterns, self.order = exchange, patterns, case.bucket_order
-        self._by_main = case.communication == "main" and case.collective != NATIVE
+        self.exchange, self.patterns, self.order = exchange, patterns, case.value("strategy.bucket_order", "ready")
+        self._by_main = case.value("strategy.communication", "thread") == "main" and case.collective != NATIVE
         """Nobody moves a call before the main thread waits for it."""
         self.tensors, self.update_s = tensors, update_s
         self.fusion: float | None = None

@@ -72,7 +72,7 @@ def inputs_of(case: AnyCase, results: Path) -> Inputs:
 def _jitter(case: AnyCase, results: Path) -> Jitter | None:
     """This machine's, where the case computes for real on it: what is replayed sleeps as long every time, and of other
     hardware nothing is known."""
-    if not isinstance(case, TrainCase) or case.compute != "real" or case.profile is not None:
+    if not isinstance(case, TrainCase) or case.compute != "real" or case.compute_options.profile is not None:
         return None
     fitted = read_jitter(results, machine_id())
     return fitted.jitter if fitted else None

@@ -24,7 +24,6 @@ DRAWS, DRAWS_AT_END = 39, 19
 95 %. Where efficiency is a range, 19 at either end of it, which is further than a further one would be drawn."""
 FEW = 7
 """Draws of a strategy whose simulation goes from message to message, which takes seconds on hundreds of nodes."""
-DIVIDED = ("distributed_update", "hybrid", "parameter_server")
 """Strategies in which a node does a part of the update."""
 ENDLESS_MBIT = 1e12
 RESOURCES = {
@@ -118,10 +117,12 @@ class Question:
         }
         fields = {**given, **self.fields, "ranks": nodes, "minibatch": minibatch}
         case = parse_case(
-            fields | ({"servers": min(servers, nodes)} if (servers := int(fields.get("servers", 0))) else {})
+            fields
+            | ({"strategy.servers": min(servers, nodes)} if (servers := int(fields.get("strategy.servers", 0))) else {})
         )
         assert isinstance(case, TrainCase)
-        return case.model_copy(update={"workload": self.network.name})  # a network of the user's own is in no registry
+        named = case.workload_options.model_copy(update={"name": self.network.name})
+        return case.model_copy(update={"workload_options": named})  # a network of the user's own is in no registry
 
     def counts(self, first: int, last: int) -> list[int]:
         """Numbers of nodes that could be asked for: those that divide the global minibatch."""
@@ -170,7 +171,8 @@ class Question:
 
     def _computed(self, case: TrainCase, profile: Profile, draws: Iterable[int]) -> dict[int, float]:
         """s of computing in a step, by draw: of an update that nodes or servers divide, a node's own share."""
-        if case.strategy not in DIVIDED:
+        strategy = case.plugin("strategy")
+        if not (strategy.divides_update or strategy.has_servers):
             return {draw: drawn(profile, draw).step_s for draw in draws}
         cluster = cluster_of(case)
         endless = replace(cluster, links=tuple(Link(link.ends, ENDLESS_MBIT, 0.0) for link in cluster.links))
@@ -191,7 +193,7 @@ class Question:
         for place, profile in enumerate(profiles):
             times = {0: self._step_s(case, profile, cluster, self.costs.central())}
             draws = DRAWS if len(profiles) == 1 else DRAWS_AT_END if place else 0
-            draws = min(draws, FEW) if case.strategy.endswith("parameter_server") else draws
+            draws = min(draws, FEW) if case.plugin("strategy").has_servers else draws
             times |= {
                 draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw))
                 for draw in range(1, draws + 1)
@@ -243,7 +245,11 @@ Changed = tuple[TrainCase, Profile, Cluster, MessageCosts]
 def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> dict[str, Changed]:
     """For each resource, the same step with the time that it takes halved. `server`: the links of the nodes that are
     servers, where others are none, and what the servers sum; `link` is the other nodes' then."""
-    servers = {node_name(number) for number in range(case.servers)} if 0 < case.servers < case.ranks else set()
+    servers = (
+        {node_name(number) for number in range(case.value("strategy.servers", 0))}
+        if 0 < case.value("strategy.servers", 0) < case.ranks
+        else set()
+    )
     other = replace(
         cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links)
     )

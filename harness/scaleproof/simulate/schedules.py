@@ -10,7 +10,6 @@ import numpy as np
 
 from scaleproof.collectives.message_schedule import Action, messages
 from scaleproof.spec.case import Operation
-from scaleproof.spec.fits import HIERARCHICAL
 
 PROBE = 1 << 10
 """Elements per rank of the schedule that is compiled. Parts are taken as equal: an array that does not divide has parts
@@ -67,7 +66,7 @@ def pattern_of(algorithm: str, operation: Operation, ranks: int) -> Pattern:
     if algorithm == "ring" and operation != "broadcast" and ranks > 1:
         return _ring(operation, ranks)
     name, _, nodes = algorithm.partition("/")
-    if name == HIERARCHICAL and operation == "all_reduce":
+    if nodes and operation == "all_reduce":
         return hierarchical("ring", ranks, ranks // int(nodes or 1))
     count = PROBE * ranks
     rounds = defaultdict(list)

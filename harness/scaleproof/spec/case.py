@@ -1,133 +1,196 @@
-"""A case: one fully resolved, flat configuration. Its id is the hash of its canonical JSON."""
+"""A case: one fully resolved configuration. Its id is the hash of its canonical JSON.
+
+What every case has is flat; what belongs to a plugin is nested under it (`transport: {name: horovod, fusion_mib: 64}`).
+`case.transport` is the plugin's name, `case.transport_options` its options, `case.plugin("transport")` its descriptor.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, overload
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
-    NonNegativeFloat,
     NonNegativeInt,
+    PlainSerializer,
+    PlainValidator,
     PositiveFloat,
     PositiveInt,
-    TypeAdapter,
     model_validator,
 )
 
 from scaleproof.spec import registry
+from scaleproof.spec.case_checks import check_common, check_training, check_transfer
+from scaleproof.spec.choice import CHOSEN, choose, dotted, nested, short
+from scaleproof.spec.compute import ComputeOptions, compute_of
 from scaleproof.spec.errors import FieldError
-from scaleproof.spec.fits import (
-    NATIVE,
-    division_fits,
-    exchange_fits,
-    names_fit,
-    network_fits,
-    servers_fit,
-    training_fits,
+from scaleproof.spec.plugins import (
+    CollectivePlugin,
+    FabricPlugin,
+    FrameworkPlugin,
+    Kind,
+    LauncherPlugin,
+    Options,
+    Plugin,
+    ProgramPlugin,
+    StrategyPlugin,
+    TransportPlugin,
+    WorkloadOptions,
+    WorkloadPlugin,
 )
 
 Operation = Literal["all_reduce", "reduce_scatter", "all_gather", "broadcast"]
-Mechanism = Literal["messages", "rpc", "copy", "zero_copy", "dynamic"]
-"""How a tensor reaches a peer: a transport's own messages; a request and an answer over a one-sided device; its writes
-with a bounce buffer at both ends; its writes from and into tensors that were born in registered memory; a metadata
-block, then a one-sided read (remote/)."""
-NODES_OF_OWN = {"guests": "eth0", "netns": "eth0", "simulated": "eth0"}
-"""Fabrics whose nodes are made for the launch, and the interface of such a node."""
+Chosen = TypeVar("Chosen", bound=Options)
+NATIVE = "native"
+"""The collective of a transport that has its own."""
 
 
-_LATER = frozenset(
-    {
-        "budget_mib",
-        "nodes",
-        "guest",
-        "link_mbit",
-        "link_delay_ms",
-        "fusion_mib",
-        "region_mib",
-        "mechanism",
-        "servers",
-        "cluster",
-        "node_cores",
-        "dilation",
-        "shrink",
-        "profile",
-        "efficiency",
-        "groups",
-        "communication",
-        "costs",
-        "channels",
-        "bucket_order",
-        "forward_waits",
-    }
-)
-"""Fields that earlier versions did not have."""
+def _chosen(kind: Kind) -> Any:
+    return BeforeValidator(lambda value: None if value is None else choose(kind, value))
 
 
-def _registered(kind: registry.Kind, *also: str) -> AfterValidator:
-    def check(name: str) -> str:
-        if name not in also:
-            registry.entry(kind, name, also)
-        return name
-
-    return AfterValidator(check)
-
-
-Transport = Annotated[str, _registered("transport")]
+_SHORT = PlainSerializer(short, return_type=Any)
+Transport = Annotated[Options, _chosen("transport"), _SHORT]
+Collective = Annotated[Options, _chosen("collective"), _SHORT]
+Fabric = Annotated[Options, _chosen("fabric"), _SHORT]
+Launcher = Annotated[Options, _chosen("launcher"), _SHORT]
+Strategy = Annotated[Options, _chosen("strategy"), _SHORT]
+Workload = Annotated[WorkloadOptions, _chosen("workload"), _SHORT]
+Framework = Annotated[Options, _chosen("framework"), _SHORT]
 
 
 class CommonCase(BaseModel):
-    """What every program's case holds. `collective` is an algorithm's name over a transport's sends and receives, or
-    `native` for its own collectives."""
+    """What every program's case has."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True, populate_by_name=False
+    )
 
     suite: str
     experiment: str
     arm: str
+    program: str
     ranks: PositiveInt
-    transport: Transport | None = None
-    collective: Annotated[str, _registered("collective", NATIVE)] = NATIVE
-    fabric: Annotated[str, _registered("fabric")] = "host"
-    launcher: Annotated[str, _registered("launcher")] = "local"
-    interface: str = "lo"
-    nodes: PositiveInt = 1
-    """Nodes of the fabric; rank r stands on node r * nodes // ranks."""
-    guest: Literal["uml", "qemu"] = "uml"
-    """What boots a node of fabric guests: User-Mode Linux, or QEMU with a stock kernel."""
-    link_mbit: PositiveFloat | None = None
-    """Rate set on every link of the fabric, Mbit/s; None: as fast as it goes."""
-    link_delay_ms: NonNegativeFloat = 0.0
-    """Delay from node to node, one way, ms; of the two links of a star each has half of it."""
-    cluster: str | None = None
-    """Nodes and links that the fabric builds: a name in clusters/, or a file's path; None: one switch, links as
-    link_mbit and link_delay_ms say."""
-    node_cores: PositiveFloat | None = None
-    """Processor time that each node of fabric netns gets, in cores; None: as much as there is."""
-    dilation: Annotated[float, Field(ge=1)] = 1.0
-    """Replayed compute and link delays last longer, and link rates are lower, by this factor; metrics divide times by
-    it."""
-    shrink: Annotated[float, Field(ge=1)] = 1.0
-    """Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it."""
-    costs: Literal["fitted", "stated"] | None = None
-    """Fabric simulated: alpha, beta and gamma as `scaleproof fit` found them on this machine, or as stated in ranges
-    for hardware that is not here; None: stated where `profile` names a node type or nothing was fitted, else fitted."""
-    fusion_mib: NonNegativeFloat | None = None
-    """Tensor fusion of a transport that has it (Horovod, MultiWorkerMirroredStrategy), MiB; 0: off; None: strategies
-    bucket, the transport does not."""
-    region_mib: PositiveFloat | None = None
-    """Memory that each rank registers with its device (transport rdma), MiB; None: a quarter of the node's, shared by
-    its ranks, at most 1 GiB each."""
+    nodes: PositiveInt = Field(1, description="Nodes of the fabric; rank r runs on node r * nodes // ranks.")
+    transport_options: Transport | None = Field(None, alias="transport", description="How bytes move.")
+    collective_options: Collective = Field(
+        Options(name=NATIVE),
+        alias="collective",
+        description="An algorithm over the transport's sends and receives, or native: the transport's own.",
+    )
+    fabric_options: Fabric = Field(
+        Options(name="host"), alias="fabric", description="The network that the ranks run on."
+    )
+    launcher_options: Launcher = Field(Options(name="local"), alias="launcher", description="Who starts the ranks.")
+    interface: str = Field("lo", description="The interface that ranks bind.")
+    dilation: float = Field(
+        1.0,
+        ge=1,
+        description="Replayed compute and link delays last longer, and link rates are lower, by this factor; metrics "
+        "divide times by it.",
+    )
+    shrink: float = Field(
+        1.0,
+        ge=1,
+        description="Tensors are smaller and link rates lower by this factor; metrics multiply bytes by it.",
+    )
     threads_per_rank: PositiveInt = 1
-    tracing: Literal["none", "full"] = "none"
-    """`full` records every message of the engine too; such launches feed traces, never throughput or latency."""
-    handicap: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """An injected slowdown: every timed sample lasts longer by this share of itself. Calibration checks with it that a
-    slowdown is found."""
+    tracing: Literal["none", "full"] = Field(
+        "none",
+        description="full: every message of the engine is recorded too; such launches feed traces, never throughput.",
+    )
+    handicap: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="An injected slowdown: every timed sample lasts longer by this share of itself. Calibration checks "
+        "with it that a slowdown is found.",
+    )
+
+    @property
+    def transport(self) -> str | None:
+        """The transport's name; None for a case that exchanges nothing."""
+        return self.transport_options.name if self.transport_options else None
+
+    @property
+    def collective(self) -> str:
+        """The algorithm's name, or `native`."""
+        return self.collective_options.name
+
+    @property
+    def fabric(self) -> str:
+        """The fabric's name."""
+        return self.fabric_options.name
+
+    @property
+    def launcher(self) -> str:
+        """The launcher's name."""
+        return self.launcher_options.name
+
+    @overload
+    def plugin(self, kind: Literal["transport"]) -> TransportPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["collective"]) -> CollectivePlugin: ...
+    @overload
+    def plugin(self, kind: Literal["fabric"]) -> FabricPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["launcher"]) -> LauncherPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["strategy"]) -> StrategyPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["workload"]) -> WorkloadPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["framework"]) -> FrameworkPlugin: ...
+    @overload
+    def plugin(self, kind: Literal["program"]) -> ProgramPlugin: ...
+    @overload
+    def plugin(self, kind: Kind) -> Plugin: ...
+    def plugin(self, kind: Kind) -> Plugin:
+        """The descriptor of the plugin that this case names; raises SpecError where it names none of this kind."""
+        name = getattr(self, kind, None)
+        return registry.get(kind, str(name))
+
+    def named(self) -> list[tuple[Kind, str]]:
+        """Kind and name of every plugin that this case names, its program first."""
+        chosen = [(kind, getattr(self, kind, None)) for kind in CHOSEN]
+        return [("program", self.program), *((kind, str(name)) for kind, name in chosen if name is not None)]
+
+    def options_of(self, form: type[Chosen]) -> Chosen:
+        """The options of the plugin that declares this form; raises TypeError where the case has another plugin."""
+        for kind in CHOSEN:
+            options = getattr(self, f"{kind}_options", None)
+            if isinstance(options, form):
+                return options
+        raise TypeError(f"no plugin of this case has {form.__name__}")
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """A field, or `KIND.OPTION` of a plugin, as `strategy.servers`; `default` where this case has no such thing."""
+        field, _, option = key.partition(".")
+        if option:
+            return getattr(getattr(self, f"{field}_options", None), option, default)
+        return getattr(self, field, default)
+
+    def flat(self) -> dict[str, Any]:
+        """Every field, and every option that is not at its default under `KIND.OPTION`."""
+        return dotted(self.model_dump(mode="json"))
+
+    def changed(self, changes: Mapping[str, Any]) -> Any:
+        """The same case with other values, options under `KIND.OPTION`, checked anew."""
+        return parse_case({**self.written(), **changes})
+
+    def written(self) -> dict[str, Any]:
+        """What a suite would have to write: fields and options that are not at their default, as `flat` names them."""
+        return dotted(self._not_at_default())
+
+    def _not_at_default(self) -> dict[str, Any]:
+        values, defaults = self.model_dump(mode="json"), _defaults(type(self))
+        return {key: value for key, value in values.items() if key in _ALWAYS or value != defaults[key]}
 
     @model_validator(mode="before")
     @classmethod
@@ -139,31 +202,25 @@ class CommonCase(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _interface_of_nodes(cls, values: Any) -> Any:
-        if not isinstance(values, dict) or values.get("fabric") not in NODES_OF_OWN:
+    def _defaults_of_fabric(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or "fabric" not in values:
             return values
+        fabric = registry.get("fabric", choose("fabric", values["fabric"]).name)
         ranks = values.get("ranks", cls.model_fields["ranks"].get_default())
-        everywhere = {"nodes": ranks} if values["fabric"] != "guests" and isinstance(ranks, int) else {}
-        return {"interface": NODES_OF_OWN[values["fabric"]], **everywhere, **values}
+        nodes = {"nodes": ranks} if fabric.node_per_rank and isinstance(ranks, int) else {}
+        return {"interface": fabric.interface, **nodes, **values}
 
     @model_validator(mode="after")
-    def _fields_fit(self) -> CommonCase:
-        names_fit(
-            self, sends_only=isinstance(self, TransferCase) or (isinstance(self, OwnCase) and self.collective == NATIVE)
-        )
-        network_fits(self)
+    def _plugins_fit(self) -> CommonCase:
+        check_common(self)
+        for kind, name in self.named():
+            registry.get(kind, name).check(self)
         return self
 
     def canonical(self) -> str:
-        """Canonical JSON: keys sorted, no spaces; the seed is no part of a case. A field that came later is left out at
-        its default, so that the case of an earlier version keeps its identity."""
-        values = self.model_dump(mode="json")
-        shown = {
-            name: value
-            for name, value in values.items()
-            if name not in _LATER or value != type(self).model_fields[name].default
-        }
-        return json.dumps(shown, sort_keys=True, separators=(",", ":"))
+        """Canonical JSON: keys sorted, no spaces; the seed is no part of a case. Defaults are left out, so that a field
+        or option that comes later keeps the identity of earlier cases: a default never changes its meaning."""
+        return json.dumps(self._not_at_default(), sort_keys=True, separators=(",", ":"))
 
     @property
     def case_id(self) -> str:
@@ -171,119 +228,147 @@ class CommonCase(BaseModel):
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
 
 
-Budget = PositiveFloat | None
-"""MiB that the timed iterations of one message size move at most: larger sizes get fewer of the case's iterations, at
-least 5, so that a launch over many sizes stays short; None: as many at every size."""
+_ALWAYS = frozenset({"suite", "experiment", "arm", "program", "ranks"})
 
 
-class TransferCase(CommonCase):
+@cache
+def _defaults(form: type[CommonCase]) -> dict[str, Any]:
+    """Defaults of a form's fields as they are written in JSON."""
+    values = {}
+    for name, field in form.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        default = short(default) if isinstance(default, Options) else default
+        values[field.alias or name] = list(default) if isinstance(default, tuple) else default
+    return values
+
+
+def form_keys(form: type[CommonCase]) -> list[str]:
+    """The keys of a form's fields as suite files write them."""
+    return [field.alias or name for name, field in form.model_fields.items()]
+
+
+def known_keys(form: type[CommonCase]) -> Iterator[str]:
+    """Every key of a form, with the options of all registered plugins as `KIND.OPTION`."""
+    for key in form_keys(form):
+        yield key
+        if key in CHOSEN:
+            forms = {plugin.options for plugin in registry.plugins(key).values()}  # type: ignore[arg-type]
+            options = {name for options in forms for name in options.model_fields} - {"name"}
+            yield from (f"{key}.{name}" for name in sorted(options))
+        elif key == "compute":
+            yield from (f"{key}.{name}" for name in ComputeOptions.model_fields if name != "name")
+
+
+class _SweepCase(CommonCase):
+    """What sweeps over message sizes share."""
+
+    iterations: PositiveInt = 20
+    warmup: NonNegativeInt = 3
+    budget_mib: PositiveFloat | None = Field(
+        None,
+        description="MiB that the timed iterations of one message size move at most: larger sizes get fewer of the "
+        "case's iterations, at least 5, so that a launch over many sizes stays short; none: as many at every size.",
+    )
+
+
+class TransferCase(_SweepCase):
     """Ping-pong between rank 0 and rank 1 over message sizes in bytes; a sample is one round trip."""
 
     program: Literal["transfer"] = "transfer"
     ranks: Annotated[int, Field(ge=2)] = 2
-    transport: Transport
-    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
-    iterations: PositiveInt = 20
-    warmup: NonNegativeInt = 3
-    budget_mib: Budget = None
+    transport_options: Transport = Field(alias="transport", description="How bytes move.")
+    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1, description="Message sizes in bytes.")]
 
     @model_validator(mode="after")
     def _can_send(self) -> TransferCase:
-        if not registry.entry("transport", self.transport).sends:
-            raise FieldError(
-                "transport",
-                f"{self.transport!r} has collectives only, no sends and receives; it cannot run program 'transfer'",
-            )
+        check_transfer(self)
         return self
 
 
-class CollectiveCase(CommonCase):
+class CollectiveCase(_SweepCase):
     """One operation over array sizes in bytes (total array, as nccl-tests counts); a sample is one call on one rank."""
 
     program: Literal["collective"] = "collective"
-    transport: Transport
+    transport_options: Transport = Field(alias="transport", description="How bytes move.")
     operation: Operation = "all_reduce"
     dtype: str = "float32"
-    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
-    iterations: PositiveInt = 20
-    warmup: NonNegativeInt = 3
-    budget_mib: Budget = None
+    sizes: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1, description="Sizes of the array in bytes.")]
 
 
 class TrainCase(CommonCase):
-    """Training steps. `minibatch` is global; `image_side` and `width` declare a reduction of the network (None and 1.0:
-    layer-exact)."""
+    """Training steps of a workload under a strategy."""
 
     program: Literal["train"] = "train"
-    framework: Annotated[str, _registered("framework")] = "torch"
-    strategy: Annotated[str, _registered("strategy")]
-    workload: Annotated[str, _registered("workload")]
-    image_side: PositiveInt | None = None
-    width: Annotated[float, Field(gt=0, le=1)] = 1.0
-    minibatch: PositiveInt
+    framework_options: Framework = Field(Options(name="torch"), alias="framework", description="What computes.")
+    strategy_options: Strategy = Field(alias="strategy", description="How replicas stay in step.")
+    workload_options: Workload = Field(alias="workload", description="Network and data.")
+    minibatch: PositiveInt = Field(description="Samples of one step, all ranks together.")
     steps: PositiveInt
     warmup: NonNegativeInt = 2
-    data: Literal["synthetic", "digits", "reversal", "topics"] = "synthetic"
     learning_rate: PositiveFloat = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    bucket_mib: PositiveFloat = 25.0
-    compute: Literal["real", "none", "replay"] = "real"
-    """`none`: no forward or backward pass, gradients stay as they are; the control arm that shows communication alone.
-    `replay`: each layer's time, as profiled, is slept; gradients are ready when they would be."""
-    profile: str | None = None
-    """Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; None: this
-    machine's, as `scaleproof profile` found it."""
-    efficiency: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Share of that peak rate which compute reaches."""
-    mechanism: Mechanism = "messages"
-    """How a parameter server's tensors travel."""
-    servers: NonNegativeInt = 0
-    """Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank."""
-    groups: NonNegativeInt = 0
-    """Groups of strategy hybrid: fully connected layers are divided over the ranks of a group, minibatches over groups;
-    0: as many as send the fewest bytes."""
-    communication: Literal["thread", "main"] = "thread"
-    """Who makes a strategy's calls beside the backward pass: a thread with a queue of commands, or the main thread,
-    which looks again between two layers."""
-    channels: PositiveInt = 1
-    """Fabric simulated: calls of a rank that move side by side, bucket n on channel n mod channels."""
-    bucket_order: Literal["ready", "front_first"] = "ready"
-    """Fabric simulated: buckets go as they get ready, or of those that are ready on all ranks the one of the foremost
-    layer first."""
-    forward_waits: Literal["step", "layer"] = "step"
-    """Fabric simulated: a step begins when all gradients of the one before are exchanged, or each layer's forward pass
-    when its own are."""
-    evaluate_every: NonNegativeInt = 0
+    compute_options: Annotated[ComputeOptions, BeforeValidator(compute_of), _SHORT] = Field(
+        ComputeOptions(), alias="compute", description="What the passes of a step are made of."
+    )
+    evaluate_every: NonNegativeInt = Field(0, description="Steps between evaluations on the test set; 0: none.")
+
+    @property
+    def framework(self) -> str:
+        """The framework's name."""
+        return self.framework_options.name
+
+    @property
+    def strategy(self) -> str:
+        """The strategy's name."""
+        return self.strategy_options.name
+
+    @property
+    def workload(self) -> str:
+        """The network's name."""
+        return self.workload_options.name
+
+    @property
+    def compute(self) -> str:
+        """real, none or replay."""
+        return self.compute_options.name
+
+    @property
+    def replayed(self) -> bool:
+        """Whether compute is taken from a profile, slept or simulated."""
+        return self.compute == "replay" or self.plugin("fabric").predicted
 
     @model_validator(mode="after")
     def _training_fits(self) -> TrainCase:
-        training_fits(self)
-        servers_fit(self)
-        division_fits(self)
-        exchange_fits(self)
+        check_training(self)
         return self
 
 
-class OwnCase(CommonCase):
-    """A suite's own program: every rank calls `run(context)` of the suite's `programs/<entry>.py`. `options` are what
-    only that program knows."""
+class OwnCase(_SweepCase):
+    """A suite's own program: every rank calls `run(context)` of the suite's `programs/<entry>.py`."""
 
     program: Literal["own"] = "own"
     entry: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-    source: str = ""
-    """Digest of the suite's folder `programs`, filled in by the harness: another program is another case."""
-    options: dict[str, str | int | float] = {}
+    source: str = Field(
+        "",
+        description="Digest of the suite's folder `programs`, filled in by the harness: another program is another case.",
+    )
+    options: dict[str, str | int | float] = Field({}, description="What only that program knows.")
     sizes: tuple[NonNegativeInt, ...] = ()
-    iterations: PositiveInt = 20
-    warmup: NonNegativeInt = 3
-    budget_mib: Budget = None
 
 
 AnyCase = TransferCase | CollectiveCase | TrainCase | OwnCase
-Case = Annotated[AnyCase, Field(discriminator="program")]
-_ADAPTER: TypeAdapter[AnyCase] = TypeAdapter(Case)
 
 
-def parse_case(values: dict[str, Any]) -> AnyCase:
-    """A case from its flat mapping; pydantic's ValidationError tells what is wrong."""
-    return _ADAPTER.validate_python(values)
+def parse_case(values: Any) -> AnyCase:
+    """A case from its mapping, options nested or dotted (`strategy.servers: 2`); pydantic's ValidationError, or
+    SpecError for an unknown program, say what is wrong."""
+    if isinstance(values, CommonCase):
+        return values  # type: ignore[return-value]
+    if not isinstance(values, dict) or not isinstance(values.get("program"), str):
+        raise FieldError("program", f"missing; known: {', '.join(registry.names('program'))}")
+    form: Any = registry.get("program", values["program"]).case
+    case: AnyCase = form.model_validate(nested(values))
+    return case
+
+
+Case = Annotated[AnyCase, PlainValidator(parse_case), PlainSerializer(lambda case: case.model_dump(mode="json"))]

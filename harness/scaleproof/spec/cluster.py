@@ -112,9 +112,10 @@ def cluster_of(case: CommonCase) -> Cluster:
     case is that of the whole way from node to node, so each link of the star has half of it."""
     if case.nodes > MOST_NODES:
         raise SpecError(f"{case.nodes} nodes, and addresses for {MOST_NODES}")
-    if case.cluster is None:
-        return star("uniform", case.nodes, case.link_mbit, case.link_delay_ms / 2)
-    return load_cluster(case.cluster, case.nodes)
+    described = case.value("fabric.cluster")
+    if described is None:
+        return star("uniform", case.nodes, case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms", 0.0) / 2)
+    return load_cluster(described, case.nodes)
 
 
 def slowed(cluster: Cluster, dilation: float, shrink: float) -> Cluster:

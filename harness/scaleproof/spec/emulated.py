@@ -18,7 +18,7 @@ def shrunk(size: int, shrink: float) -> int:
 def emulated(case: AnyCase) -> bool:
     """Whether the clock or the tensors of a launch are not those that its metrics speak of. A simulator has neither:
     its samples are true as they are."""
-    return case.fabric != "simulated" and (case.dilation != 1 or case.shrink != 1)
+    return not case.plugin("fabric").predicted and (case.dilation != 1 or case.shrink != 1)
 
 
 def true_times(case: AnyCase, nanoseconds: np.ndarray) -> np.ndarray:

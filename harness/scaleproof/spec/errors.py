@@ -6,7 +6,7 @@ class SpecError(ValueError):
     with exit code 2."""
 
 
-class FieldError(ValueError):
+class FieldError(SpecError):
     """Fields of a case that are right alone and wrong together; `field` is the one to point at."""
 
     def __init__(self, field: str, message: str) -> None:

@@ -8,11 +8,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, prod
+from typing import Any
 
 from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import cluster_of, node_type
 from scaleproof.spec.emulated import shrunk
+from scaleproof.spec.plugins import FrameworkPlugin
 
 FLOP_PER_CORE_S = 2e10
 """Float32 training on one core of a small server, well below its peak."""
@@ -21,12 +23,14 @@ BYTES_PER_S = 1e9
 CALL_S = 2e-4
 SIMULATED_S = 0.1
 """A prediction with its record; of thousands of ranks that are not in step it takes longer."""
-IMPORT_S = {"none": 0.5, "torch": 1.5, "tensorflow": 6.0}
-"""From the start of a process to its first step; forked ranks pay it once, ranks under mpirun each."""
-RESIDENT = {"none": 100 * 2**20, "torch": 350 * 2**20, "tensorflow": 650 * 2**20}
+IMPORT_S, RESIDENT = 0.5, 100 * 2**20
+"""Without a framework: seconds from the start of a process to its first step, which forked ranks pay once and others
+each, and its memory in bytes. A framework's descriptor has its own."""
 FORKED = 60 * 2**20
 """What a forked rank adds before it has any tensor."""
-ASSUMPTIONS = f"{FLOP_PER_CORE_S / 1e9:g} GFLOP/s a core, {BYTES_PER_S / 1e9:g} GB/s between ranks, framework start {IMPORT_S['torch']:g} to {IMPORT_S['tensorflow']:g} s"
+ASSUMPTIONS = (
+    f"{FLOP_PER_CORE_S / 1e9:g} GFLOP/s a core, {BYTES_PER_S / 1e9:g} GB/s between ranks, framework start 1.5 to 6 s"
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class Estimate:
 
 def estimate(case: AnyCase, earlier: Mapping[str, Sequence[float]], cores: int | None = None) -> Estimate:
     """One launch of a case. `earlier`: case id to the wall seconds of its finished launches."""
-    if case.fabric == "simulated":
-        return Estimate(SIMULATED_S, RESIDENT["none"], len(earlier.get(case.case_id, ())))
+    if case.plugin("fabric").predicted:
+        return Estimate(SIMULATED_S, RESIDENT, len(earlier.get(case.case_id, ())))
     seconds = earlier.get(case.case_id, ())
     if seconds:
         return Estimate(statistics.median(seconds), _memory(case), len(seconds))
@@ -49,17 +53,23 @@ def estimate(case: AnyCase, earlier: Mapping[str, Sequence[float]], cores: int |
     return Estimate(_start(case, cores) + _work(case, cores), _memory(case), 0)
 
 
-def _framework(case: AnyCase) -> str:
-    """What a rank imports: the case's framework, or torch where the transport stands on it."""
+def _framework(case: AnyCase) -> FrameworkPlugin | None:
+    """What a rank imports: the case's framework, or the one that the transport's library is built on."""
     if isinstance(case, TrainCase) and case.compute != "replay":
-        return case.framework
-    needed = registry.entry("transport", case.transport).requires if case.transport else ()
-    return "torch" if {"torch", "horovod"} & set(needed) else "none"
+        return case.plugin("framework")
+    needed = case.plugin("transport").needs_framework if case.transport else None
+    return registry.get("framework", needed) if needed else None
+
+
+def _resident(case: AnyCase) -> int:
+    framework = _framework(case)
+    return framework.resident_bytes if framework else RESIDENT
 
 
 def _start(case: AnyCase, cores: int) -> float:
-    imports = ceil(case.ranks / cores) if case.launcher != "local" else 1
-    return IMPORT_S[_framework(case)] * imports + 0.1 * case.ranks
+    imports = ceil(case.ranks / cores) if case.plugin("launcher").process_per_rank else 1
+    framework = _framework(case)
+    return (framework.import_s if framework else IMPORT_S) * imports + 0.1 * case.ranks
 
 
 def _work(case: AnyCase, cores: int) -> float:
@@ -70,12 +80,11 @@ def _work(case: AnyCase, cores: int) -> float:
             _rounds(case, nbytes) * (CALL_S * case.ranks + _reduced_bytes(case, nbytes) / BYTES_PER_S)
             for nbytes in case.sizes
         )
-    from scaleproof.workloads.case_network import network_of
-
-    network = network_of(case)
+    network = _network(case)
     # Ranks that sleep are not in each other's way.
     at_once = case.ranks / case.dilation if case.compute == "replay" else min(cores, case.ranks * case.threads_per_rank)
-    rate = node_type(case.profile).peak_flops * case.efficiency if case.profile and case.efficiency else FLOP_PER_CORE_S
+    node, efficiency = case.compute_options.profile, case.compute_options.efficiency
+    rate = node_type(node).peak_flops * efficiency if node and efficiency else FLOP_PER_CORE_S
     compute = case.minibatch * network.train_flop / (rate * at_once)
     exchange = (
         _reduced_bytes(case, shrunk(4 * network.parameters, case.shrink)) / BYTES_PER_S if case.transport else 0.0
@@ -84,19 +93,24 @@ def _work(case: AnyCase, cores: int) -> float:
     return (case.steps + case.warmup) * (compute + exchange + CALL_S * case.ranks)
 
 
+def _network(case: TrainCase) -> Any:
+    network_of = case.plugin("program").network
+    assert network_of is not None
+    return network_of(case)
+
+
 def _over_links(case: TrainCase, nbytes: int) -> float:
     """What the slowest link of an emulated cluster needs for its part of an exchange, dilated: an optimal all-reduce,
     or the way to and from servers."""
-    if case.fabric != "netns" or case.transport is None or case.ranks < 2:
+    if not case.plugin("fabric").slows_links or case.transport is None or case.ranks < 2:
         return 0.0
     slowest = min((link.mbit for link in cluster_of(case).links if link.mbit), default=None)
     if slowest is None:
         return 0.0
-    passes = (
-        2
-        * (case.ranks - 1)
-        / (min(case.servers, case.ranks) or case.ranks if case.strategy.endswith("parameter_server") else case.ranks)
-    )
+    receivers = case.ranks
+    if case.plugin("strategy").has_servers:
+        receivers = min(case.value("strategy.servers"), case.ranks) or case.ranks
+    passes = 2 * (case.ranks - 1) / receivers
     return case.dilation * passes * nbytes * 8 / (slowest * 1e6)
 
 
@@ -114,15 +128,13 @@ def _reduced_bytes(case: AnyCase, nbytes: int) -> int:
 def _memory(case: AnyCase) -> int:
     """All ranks together: the framework (shared after a fork), parameters with gradients, momentum and two buffers,
     activations there and back."""
-    framework = _framework(case)
-    processes = (
-        RESIDENT[framework] + FORKED * case.ranks if case.launcher == "local" else RESIDENT[framework] * case.ranks
-    )
+    resident = _resident(case)
+    processes = resident * case.ranks
+    if not case.plugin("launcher").process_per_rank:
+        processes = resident + FORKED * case.ranks
     if not isinstance(case, TrainCase):
         return processes + 3 * case.ranks * max(case.sizes, default=0)
-    from scaleproof.workloads.case_network import network_of
-
-    network = network_of(case)
+    network = _network(case)
     if case.compute == "replay":  # gradients, and what their exchange needs; the zeros of parameters are never written
         return processes + 4 * 3 * case.ranks * shrunk(network.parameters, case.shrink)
     copies = 2 + (case.momentum > 0) + (2 if case.transport else 0)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from scaleproof.spec import registry
-from scaleproof.spec.case import AnyCase, CollectiveCase, CommonCase, OwnCase, TrainCase, TransferCase, parse_case
+from scaleproof.spec import earlier_form, registry
+from scaleproof.spec.case import CHOSEN, AnyCase, CommonCase, known_keys, parse_case
 from scaleproof.spec.cluster import cluster_of
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.errors import FieldError, SpecError
 from scaleproof.spec.locate import Document, Key
 from scaleproof.spec.messages import field_of, options_of, phrase
 from scaleproof.spec.programs import programs_digest, programs_folder
@@ -24,14 +26,10 @@ if TYPE_CHECKING:
 
 Origins = dict[str, Key]
 
-CASES: dict[str, type[CommonCase]] = {
-    "transfer": TransferCase,
-    "collective": CollectiveCase,
-    "train": TrainCase,
-    "own": OwnCase,
-}
 _OURS = ("suite", "experiment", "arm", "source")
 _BYTES = ("sizes",)
+NESTED = (*CHOSEN, "compute")
+"""Fields that may be a mapping with options of their own."""
 
 
 @dataclass(frozen=True)
@@ -85,32 +83,91 @@ class Experiment:
 
 
 class _Layers:
-    """Fields laid over each other, each with the path it came from."""
+    """Fields laid over each other, each with the path it came from and the number of its layer. Options of a plugin are
+    held under `KIND.OPTION`."""
 
     def __init__(self, document: Document) -> None:
         self.document, self.values, self.origins = document, dict[str, Any](), Origins()
+        self.layer: dict[str, int] = {}
+        self.height = 0
 
     def over(self, fields: dict[str, Any], path: Key) -> _Layers:
-        """A copy with these fields on top; raises SpecError for a key that no program knows."""
+        """A copy with these fields on top; raises SpecError for a key that no program and no plugin knows."""
         result = _Layers(self.document)
-        result.values, result.origins = (
-            {**self.values, **fields},
-            {**self.origins, **{name: (*path, name) for name in fields}},
-        )
-        for name in fields:
-            if name in _OURS:
-                raise self.document.error((*path, name), "set by the harness; leave it out")
-            if not any(name in case.model_fields for case in CASES.values()):
-                raise self.document.error((*path, name), f"unknown key; {registry.nearest(name, self.known())}")
+        laid, places = self._laid(fields, path)
+        result.height = self.height + 1
+        result.values, result.origins = {**self.values, **laid}, {**self.origins, **places}
+        result.layer = {**self.layer, **dict.fromkeys(laid, result.height)}
         return result
 
+    def _laid(self, fields: dict[str, Any], path: Key) -> tuple[dict[str, Any], Origins]:
+        """Mappings of a plugin's options as dotted keys, and where each key stands."""
+        laid: dict[str, Any] = {}
+        places: Origins = {}
+        for name, value in fields.items():
+            if name in _OURS:
+                raise self.document.error((*path, name), "set by the harness; leave it out")
+            if name in NESTED and isinstance(value, dict):
+                for option, chosen in value.items():
+                    key = name if option == "name" else f"{name}.{option}"
+                    laid[key], places[key] = chosen, (*path, name, option)
+            else:
+                laid[name], places[name] = value, (*path, name)
+        for key, place in places.items():
+            self._known_key(key, place)
+        return laid, places
+
+    def _known_key(self, key: str, place: Key) -> None:
+        if key in every_key():
+            return
+        if advice := earlier_form.advice(key):
+            raise self.document.error(place, f"{key!r} {advice}")
+        raise self.document.error(place, f"unknown key; {self._nearest(key)}")
+
+    def _nearest(self, key: str) -> str:
+        """Advice for a misspelt key, also for an option that was written without its field."""
+        known = self.known()
+        close = difflib.get_close_matches(key, [*known, *(name.rpartition(".")[2] for name in known)], n=1, cutoff=0.5)
+        whole = next((name for name in known if close and name.rpartition(".")[2] == close[0]), None)
+        return f"did you mean {whole or close[0]!r}?" if close else registry.nearest(key, known)
+
+    def resolved(self) -> dict[str, Any]:
+        """Values in which an option that was laid below its plugin's name stays only where that plugin has it."""
+        values = dict(self.values)
+        for key in self.values:
+            field, _, option = key.partition(".")
+            if option and field in CHOSEN and self._left_behind(field, option, self.layer[key]):
+                del values[key]
+        return values
+
+    def _left_behind(self, field: str, option: str, layer: int) -> bool:
+        if self.layer.get(field, 0) <= layer:
+            return False
+        name = self.values[field]
+        if not isinstance(name, str) or name not in registry.plugins(field):  # type: ignore[arg-type]
+            return name is None
+        return option not in registry.get(field, name).options.model_fields  # type: ignore[call-overload, no-any-return]
+
+    def origin(self, field: str, otherwise: Key) -> Key:
+        """Where a field, or the plugin whose option it is, was written."""
+        return self.origins.get(field) or self.origins.get(field.partition(".")[0], otherwise)
+
     def known(self) -> list[str]:
-        """The fields that the program here takes, or that any takes while none is named."""
+        """The keys that the program here takes, or that any takes while none is named."""
         program = self.values.get("program")
-        cases = [CASES[program]] if isinstance(program, str) and program in CASES else list(CASES.values())
-        return [
-            name for name in dict.fromkeys(field for case in cases for field in case.model_fields) if name not in _OURS
-        ]
+        forms = case_forms()
+        chosen = [forms[program]] if isinstance(program, str) and program in forms else list(forms.values())
+        return [key for key in dict.fromkeys(key for form in chosen for key in known_keys(form)) if key not in _OURS]
+
+
+def case_forms() -> dict[str, type[CommonCase]]:
+    """The form of every program's cases."""
+    return {name: plugin.case for name, plugin in registry.plugins("program").items()}  # type: ignore[attr-defined]
+
+
+@cache
+def every_key() -> frozenset[str]:
+    return frozenset(key for form in case_forms().values() for key in known_keys(form))
 
 
 def resolve_experiment(document: Document, suite: str, name: str, form: ExperimentForm) -> Experiment:
@@ -185,13 +242,13 @@ def _sweep(armed: _Layers, row: MatrixForm, row_path: Key) -> Iterator[_Layers]:
 
 def _case(layers: _Layers, names: tuple[str, str], arm: str, row_path: Key) -> AnyCase:
     document, origins = layers.document, layers.origins
-    values = {**layers.values, "suite": names[0], "experiment": names[1], "arm": arm}
+    values = {**layers.resolved(), "suite": names[0], "experiment": names[1], "arm": arm}
     program = values.get("program")
     if program is None:
-        raise document.error(("experiments", names[1], "base"), f"program: missing; known: {', '.join(CASES)}")
-    if not isinstance(program, str) or program not in CASES:
+        raise document.error(("experiments", names[1], "base"), f"program: missing; known: {', '.join(case_forms())}")
+    if not isinstance(program, str) or program not in case_forms():
         raise document.error(
-            origins["program"], f"unknown program {program!r}; {registry.nearest(str(program), list(CASES))}"
+            origins["program"], f"unknown program {program!r}; {registry.nearest(str(program), list(case_forms()))}"
         )
     for name in _BYTES:
         if isinstance(values.get(name), list):
@@ -202,6 +259,8 @@ def _case(layers: _Layers, names: tuple[str, str], arm: str, row_path: Key) -> A
         case = parse_case(values)
     except ValidationError as failed:
         raise _wrong_case(layers, failed, program, row_path) from None
+    except FieldError as wrong:
+        raise document.error(layers.origin(wrong.field, row_path), str(wrong)) from None
     return _checked(layers, case, row_path)
 
 
@@ -222,18 +281,18 @@ def _wrong_case(layers: _Layers, failed: ValidationError, program: str, row_path
     """The first error of a case, at the line that its field came from."""
     document = layers.document
     error = failed.errors(include_url=False)[0]
-    loc = error["loc"][1:]  # the first part is the program
+    loc = error["loc"]
     field = field_of(error) or (str(loc[0]) if loc else "")
     if error["type"] == "missing":
         return document.error(
             row_path, f"program {program!r} needs {field!r}; set it in base, an arm, 'set' or 'sweep'"
         )
-    path = layers.origins.get(field, row_path)
+    path = layers.origin(field, row_path)
     if error["type"] == "extra_forbidden":
         return document.error(path, f"program {program!r} has no such key; {registry.nearest(field, layers.known())}")
     inner = tuple(part for part in loc[1:] if isinstance(part, int))
     return document.error(
-        (*path, *inner), phrase({**error, "loc": loc}, layers.known(), options_of(CASES[program], field))
+        (*path, *inner), phrase({**error, "loc": loc}, layers.known(), options_of(case_forms()[program], field))
     )
 
 
@@ -243,17 +302,12 @@ def _checked(layers: _Layers, case: AnyCase, row_path: Key) -> AnyCase:
     try:
         cluster_of(case)
     except SpecError as wrong:
-        raise layers.document.error(layers.origins.get("cluster", row_path), f"cluster: {wrong}") from None
-    if isinstance(case, TrainCase):
-        from scaleproof.workloads.case_network import check_workload
-
-        try:
-            check_workload(case)
-        except ValueError as wrong:
-            field = next(
-                (name for name in ("image_side", "data") if name in layers.origins and name in str(wrong)), "workload"
-            )
-            raise layers.document.error(layers.origins.get(field, row_path), str(wrong)) from None
+        raise layers.document.error(layers.origins.get("fabric.cluster", row_path), f"cluster: {wrong}") from None
+    try:
+        case.plugin("program").check_resolved(case)
+    except SpecError as wrong:
+        field = wrong.field if isinstance(wrong, FieldError) else "workload"
+        raise layers.document.error(layers.origin(field, row_path), str(wrong)) from None
     return case
 
 
@@ -266,8 +320,8 @@ def _nbytes(document: Document, path: Key, size: object) -> object:
 
 def _swept(case: AnyCase, row: MatrixForm) -> Iterator[tuple[str, Any]]:
     for key in row.sweep:
-        if hasattr(case, key):
-            yield key, getattr(case, key)
+        if case.value(key) is not None:
+            yield key, case.value(key)
 
 
 def _short(path: Key) -> str:

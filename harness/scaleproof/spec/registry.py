@@ -1,46 +1,59 @@
-"""Names of everything that has one file, with lazy import paths, so that names are checked without importing anything."""
+"""All plugins by kind and name: those of the harness's own folders, then those of installed packages' entry points.
+
+A folder is listed without importing anything; a plugin's module is imported when its name is asked for, and all modules
+of a folder when its names are. A user's package declares `[project.entry-points."scaleproof.transports"]` (or
+`strategies`, `collectives`, ...) with `name = "package.module"` or `"package.module:PLUGIN"`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
+from scaleproof.paths import PACKAGE
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plugins import (
+    KINDS,
+    CollectivePlugin,
+    FabricPlugin,
+    FrameworkPlugin,
+    Kind,
+    LauncherPlugin,
+    Plugin,
+    ProgramPlugin,
+    StrategyPlugin,
+    TransportPlugin,
+    WorkloadPlugin,
+)
 
-Kind = Literal["transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "framework"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One registered name: where its class is, what must be installed, and facts that checks need before any import."""
-
-    target: str
-    summary: str
-    requires: tuple[str, ...] = ()
-    point_to_point: bool = False
-    launcher: str | None = None
-    advice: str = "type `make env`"
-    sends: bool = True
-    """A transport with send and recv of its own; without them it cannot run program transfer."""
-    one_sided: bool = False
-    """A transport whose peers are devices with a memory: mechanisms other than `messages` need one."""
-    probe: str = ""
-    """A function that says why this installation of what is required does not do, empty where it does; it may import
-    that."""
-    pins_memory: bool = False
-    """A transport that locks its buffers in memory: the limit `memlock` must allow it."""
-    fuses: bool = False
-    """A transport that fuses tensors itself where the case says `fusion_mib`."""
-    one_node: bool = False
-    """A transport through memory that ends at the node: in an allocation its cases stand on one, so that they can be
-    arms beside others."""
-    devices: str = ""
-    """A folder of the kernel that has an entry for each device that the name needs."""
+FOLDERS: dict[Kind, str] = {
+    "transport": "transports",
+    "collective": "collectives",
+    "strategy": "strategies",
+    "program": "programs",
+    "fabric": "fabric",
+    "launcher": "launch/launchers",
+    "workload": "workloads",
+    "framework": "frameworks",
+}
+GROUPS: dict[Kind, str] = {
+    "transport": "scaleproof.transports",
+    "collective": "scaleproof.collectives",
+    "strategy": "scaleproof.strategies",
+    "program": "scaleproof.programs",
+    "fabric": "scaleproof.fabrics",
+    "launcher": "scaleproof.launchers",
+    "workload": "scaleproof.workloads",
+    "framework": "scaleproof.frameworks",
+}
+"""Entry point group of each kind."""
+_MARKS = ("\nPLUGIN = ", "\nPLUGINS = ", "\nPLUGIN: ", "\nPLUGINS: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,231 +68,69 @@ class Availability:
     advice: str = ""
 
 
-_TRANSPORTS = {
-    "tcp": Entry("scaleproof.transports.tcp:Tcp", "our own: vectored, non-blocking sockets", point_to_point=True),
-    "shm": Entry(
-        "scaleproof.transports.shm.shm:SharedMemory",
-        "our own: one-sided writes into shared regions",
-        point_to_point=True,
-        one_sided=True,
-        one_node=True,
-    ),
-    "ucx": Entry(
-        "scaleproof.transports.ucx.ucx:Ucx",
-        "UCX's puts, gets and tagged messages, without CUDA",
-        ("libucx",),
-        point_to_point=True,
-        one_sided=True,
-    ),
-    "grpc": Entry(
-        "scaleproof.transports.grpc:Grpc", "our service over grpcio, streamed chunks", ("grpc",), point_to_point=True
-    ),
-    "rdma": Entry(
-        "scaleproof.transports.verbs.rdma:Rdma",
-        "our own: verbs, queue pairs over RoCE or InfiniBand",
-        ("pyverbs",),
-        point_to_point=True,
-        one_sided=True,
-        pins_memory=True,
-        advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
-        devices="/sys/class/infiniband",
-    ),
-    "gloo": Entry("scaleproof.transports.gloo:Gloo", "torch.distributed with the Gloo backend", ("torch",)),
-    "nccl": Entry(
-        "scaleproof.transports.nccl:Nccl",
-        "torch.distributed with NCCL, arrays staged through a GPU a rank",
-        ("torch",),
-        advice="on a machine with a GPU for every rank install a torch with CUDA (https://pytorch.org/get-started); its wheels hold NCCL",
-        probe="scaleproof.transports.nccl:why_not",
-    ),
-    "torch-mpi": Entry(
-        "scaleproof.transports.torch_mpi:TorchMpi",
-        "torch.distributed with MPI",
-        ("torch",),
-        launcher="mpirun",
-        advice="build torch from source with USE_MPI=1 beside an Open MPI; without that use transport 'mpi'",
-        probe="scaleproof.transports.torch_mpi:why_not",
-    ),
-    "ucc": Entry(
-        "scaleproof.transports.ucc:Ucc",
-        "torch.distributed with UCC",
-        ("torch",),
-        advice="build torch from source with USE_UCC=1 beside UCX and UCC; without that use transport 'ucx'",
-        probe="scaleproof.transports.ucc:why_not",
-    ),
-    "mpi": Entry("scaleproof.transports.mpi:Mpi", "Open MPI through mpi4py", ("mpi4py",), launcher="mpirun"),
-    "mpich": Entry(
-        "scaleproof.transports.mpich:Mpich",
-        "MPICH through mpi4py, in an environment of its own",
-        launcher="mpich",
-        advice="type `python3 -m tools.setup mpich`",
-        probe="scaleproof.transports.mpich:why_not",
-    ),
-    "horovod": Entry(
-        "scaleproof.transports.horovod.horovod:Horovod",
-        "Horovod over Gloo, torch or TensorFlow binding",
-        ("horovod",),
-        sends=False,
-        fuses=True,
-    ),
-    "grpc+mpi": Entry(
-        "scaleproof.transports.grpc_plus.grpc_mpi:GrpcMpi",
-        "gRPC asks, Open MPI delivers",
-        ("grpc", "mpi4py"),
-        True,
-        launcher="mpirun",
-    ),
-    "grpc+shm": Entry(
-        "scaleproof.transports.grpc_plus.grpc_shm:GrpcShm",
-        "gRPC asks, one-sided writes into shared memory deliver",
-        ("grpc",),
-        point_to_point=True,
-        one_node=True,
-    ),
-    "grpc+rdma": Entry(
-        "scaleproof.transports.grpc_plus.grpc_rdma:GrpcRdma",
-        "gRPC asks, one-sided RDMA writes deliver",
-        ("grpc", "pyverbs"),
-        point_to_point=True,
-        pins_memory=True,
-        advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
-        devices="/sys/class/infiniband",
-    ),
-    "horovod-mpi": Entry(
-        "scaleproof.transports.horovod.horovod_mpi:HorovodMpi",
-        "Horovod over Open MPI",
-        ("horovod", "mpi4py"),
-        launcher="mpirun",
-        sends=False,
-        fuses=True,
-    ),
-    "tensorflow-grpc": Entry(
-        "scaleproof.transports.tensorflow.tensorflow_grpc:TensorflowGrpc",
-        "TensorFlow's own distributed runtime, ring over gRPC",
-        ("tensorflow",),
-    ),
-    "tensorflow-mirrored": Entry(
-        "scaleproof.transports.tensorflow.tensorflow_mirrored:TensorflowMirrored",
-        "TensorFlow's MultiWorkerMirroredStrategy, RING over gRPC",
-        ("tensorflow",),
-        sends=False,
-        fuses=True,
-    ),
-}
-_COLLECTIVES = {
-    "ring": Entry("scaleproof.collectives.ring", "ring reduce-scatter and all-gather"),
-    "halving_doubling": Entry("scaleproof.collectives.halving_doubling", "recursive halving, recursive doubling"),
-    "tree": Entry("scaleproof.collectives.tree", "binomial tree"),
-    "hierarchical": Entry("scaleproof.collectives.hierarchical", "rings inside nodes and between them"),
-}
-_STRATEGIES = {
-    "sync_overlap": Entry(
-        "scaleproof.strategies.sync_overlap:SyncOverlap", "synchronous all-reduce in buckets during the backward pass"
-    ),
-    "sync": Entry("scaleproof.strategies.sync:Sync", "synchronous all-reduce in buckets after the backward pass"),
-    "distributed_update": Entry(
-        "scaleproof.strategies.distributed_update:DistributedUpdate",
-        "part-reduce of gradients, step on the own part, part-broadcast",
-    ),
-    "hybrid": Entry(
-        "scaleproof.strategies.hybrid:Hybrid",
-        "fully connected layers divided inside groups of ranks, the distributed update between them",
-    ),
-    "parameter_server": Entry(
-        "scaleproof.strategies.parameter_server:ParameterServer",
-        "synchronous: servers sum gradients, step, give parameters back",
-    ),
-    "tensorflow_parameter_server": Entry(
-        "scaleproof.strategies.tensorflow_parameter_server:TensorflowParameterServer",
-        "the same in TensorFlow's own runtime: variables, accumulators and optimiser on its servers",
-        ("tensorflow",),
-    ),
-    "local_only": Entry("scaleproof.strategies.local_only:LocalOnly", "no communication: the control arm"),
-}
-_PROGRAMS = {
-    "transfer": Entry("scaleproof.programs.transfer:run", "point-to-point sweep over message sizes"),
-    "collective": Entry("scaleproof.programs.collective:run", "sweep of one collective operation over sizes"),
-    "train": Entry("scaleproof.programs.train:run", "training steps of a workload under a strategy"),
-    "own": Entry("scaleproof.programs.own:run", "a suite's own program, from the suite's folder `programs`"),
-}
-_FABRICS = {
-    "host": Entry("scaleproof.fabric.host:Host", "the network of this machine as it is"),
-    "guests": Entry(
-        "scaleproof.fabric.guests.guests:Guests",
-        "nodes with a Linux kernel of their own, soft-RoCE, set rate and delay",
-    ),
-    "netns": Entry(
-        "scaleproof.fabric.netns.netns:Netns", "nodes as network namespaces of this machine, set rates and delays"
-    ),
-    "simulated": Entry("scaleproof.fabric.simulated:Simulated", "no processes: the simulator predicts the record"),
-}
-_LAUNCHERS = {
-    "local": Entry("scaleproof.launch.launchers.local:Local", "ranks forked from one parent on this machine"),
-    "mpirun": Entry("scaleproof.launch.launchers.mpirun:Mpirun", "ranks started by Open MPI's mpirun", ("mpi4py",)),
-    "mpich": Entry(
-        "scaleproof.launch.launchers.mpich:Mpich",
-        "ranks started by MPICH's mpiexec, in the environment that has it",
-        advice="type `python3 -m tools.setup mpich`",
-        probe="scaleproof.transports.mpich:why_not",
-    ),
-}
-_WORKLOADS = {
-    "vgg_a": Entry("scaleproof.workloads.vgg:vgg_a", "VGG-A, 3x224x224, 132.9 M parameters"),
-    "overfeat_fast": Entry(
-        "scaleproof.workloads.overfeat:overfeat_fast", "OverFeat-FAST, 3x231x231, 145.9 M parameters"
-    ),
-    "cd_dnn": Entry("scaleproof.workloads.dnn:cd_dnn", "CD-DNN, 429-2048x7-9304, 45.1 M parameters"),
-    "vgg_digits": Entry("scaleproof.workloads.vgg:vgg_digits", "small VGG-style net for 8x8 digits"),
-    "alexnet": Entry(
-        "scaleproof.workloads.alexnet:alexnet", "AlexNet (slim v2), 3x224x224, 10 classes, 46.2 M parameters"
-    ),
-    "vgg16": Entry("scaleproof.workloads.vgg:vgg16", "VGG-16, 3x224x224, 10 classes, 134.3 M parameters"),
-    "fcn5": Entry("scaleproof.workloads.dnn:fcn5", "FCN-5, 784-4096x4-10, 53.6 M parameters"),
-    "lstm": Entry("scaleproof.workloads.recurrent:lstm", "LSTM 1024 to 1024 and softmax 1000, 9.4 M parameters"),
-    "gru": Entry("scaleproof.workloads.recurrent:gru", "GRU 1024 to 1024 and softmax 1000, 7.3 M parameters"),
-    "inception_v3": Entry(
-        "scaleproof.workloads.inception:inception_v3",
-        "Inception-v3 with auxiliary head, 3x299x299, 10 classes, 24.4 M parameters",
-    ),
-    "resnet50": Entry("scaleproof.workloads.resnet:resnet50", "ResNet-50, 3x224x224, 25.6 M parameters"),
-    "mobilenet": Entry("scaleproof.workloads.mobilenet:mobilenet", "MobileNet, 3x224x224, 4.2 M parameters"),
-    "mobilenet_v2": Entry("scaleproof.workloads.mobilenet:mobilenet_v2", "MobileNetV2, 3x224x224, 3.5 M parameters"),
-    "nasnet_mobile": Entry("scaleproof.workloads.nasnet:nasnet_mobile", "NASNet-A mobile, 3x224x224, 5.3 M parameters"),
-    "dnn_digits": Entry("scaleproof.workloads.dnn:dnn_digits", "small DNN-style net for 8x8 digits"),
-    "cnn_digits": Entry(
-        "scaleproof.workloads.convergence:cnn_digits", "small ReLU net with overlapping pooling for 8x8 digits"
-    ),
-    "seq2seq": Entry(
-        "scaleproof.workloads.convergence:seq2seq", "small GRU encoder and decoder that learns to reverse sequences"
-    ),
-    "sentence_embedding": Entry(
-        "scaleproof.workloads.convergence:sentence_embedding",
-        "small mean of word vectors that learns the topic of sentences",
-    ),
-}
-_FRAMEWORKS = {
-    "torch": Entry("scaleproof.frameworks.torch.torch_model:TorchModel", "PyTorch, eager", ("torch",)),
-    "tensorflow": Entry(
-        "scaleproof.frameworks.tensorflow.tensorflow_model:TensorflowModel",
-        "TensorFlow 2, compiled functions",
-        ("tensorflow",),
-    ),
-}
-TABLES: dict[Kind, dict[str, Entry]] = {
-    "transport": _TRANSPORTS,
-    "collective": _COLLECTIVES,
-    "strategy": _STRATEGIES,
-    "program": _PROGRAMS,
-    "fabric": _FABRICS,
-    "launcher": _LAUNCHERS,
-    "workload": _WORKLOADS,
-    "framework": _FRAMEWORKS,
-}
+@cache
+def plugins(kind: Kind) -> dict[str, Plugin]:
+    """Every plugin of a kind by name, the harness's own first. Raises SpecError for a name that two of them have."""
+    result: dict[str, Plugin] = {}
+    for plugin in (*_own(kind), *_installed(kind)):
+        if plugin.name in result:
+            raise SpecError(f"two plugins are named {kind} {plugin.name!r}; uninstall one, or rename it")
+        result[plugin.name] = _replaced.get((kind, plugin.name), plugin)
+    return dict(sorted(result.items()))
+
+
+def _own(kind: Kind) -> list[Plugin]:
+    """Plugins of the harness's folder: modules that define one, and sub-folders whose modules do."""
+    return [plugin for path, _ in _described_files(kind) for plugin in _described(kind, _module_name(path))]
+
+
+def _module_name(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _described(kind: Kind, module_name: str, attribute: str = "") -> list[Plugin]:
+    module = importlib.import_module(module_name)
+    if attribute:
+        values = [getattr(module, attribute)]
+    else:
+        values = [*getattr(module, "PLUGINS", ()), *([module.PLUGIN] if hasattr(module, "PLUGIN") else [])]
+    return [plugin for plugin in values if isinstance(plugin, KINDS[kind])]
+
+
+def _installed(kind: Kind) -> list[Plugin]:
+    """Plugins of installed packages; SpecError names the entry point that cannot be read."""
+    result: list[Plugin] = []
+    for entry_point in importlib.metadata.entry_points(group=GROUPS[kind]):
+        try:
+            described = _described(kind, entry_point.module, entry_point.attr)
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise SpecError(f"plugin {entry_point.value!r} of group {GROUPS[kind]} cannot be read: {text}") from error
+        if not described:
+            raise SpecError(f"plugin {entry_point.value!r} of group {GROUPS[kind]} defines no {KINDS[kind].__name__}")
+        result += described
+    return result
+
+
+_replaced: dict[tuple[Kind, str], Plugin] = {}
+
+
+def replace(plugin: Plugin) -> None:
+    """Stand in for the plugin of this kind and name in this process: for instruments that watch one, and for tests."""
+    _replaced[plugin.kind, plugin.name] = plugin
+    forget()
+
+
+def forget() -> None:
+    """Read folders and entry points again at the next question; tests install plugins of their own."""
+    plugins.cache_clear()
+    _single.cache_clear()
+    _probed.cache_clear()
 
 
 def names(kind: Kind) -> list[str]:
-    """Every registered name of a kind, in table order."""
-    return list(TABLES[kind])
+    """Every registered name of a kind."""
+    return list(plugins(kind))
 
 
 def nearest(name: str, candidates: list[str]) -> str:
@@ -288,42 +139,81 @@ def nearest(name: str, candidates: list[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(candidates)
 
 
-def entry(kind: Kind, name: str, also: tuple[str, ...] = ()) -> Entry:
-    """The entry of a name; raises SpecError with the nearest valid name (`also`: names without an entry that are valid
-    there)."""
-    table = TABLES[kind]
-    if name not in table:
-        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, [*also, *table])}")
-    return table[name]
+@overload
+def get(kind: Literal["transport"], name: str) -> TransportPlugin: ...
+@overload
+def get(kind: Literal["collective"], name: str) -> CollectivePlugin: ...
+@overload
+def get(kind: Literal["strategy"], name: str) -> StrategyPlugin: ...
+@overload
+def get(kind: Literal["program"], name: str) -> ProgramPlugin: ...
+@overload
+def get(kind: Literal["fabric"], name: str) -> FabricPlugin: ...
+@overload
+def get(kind: Literal["launcher"], name: str) -> LauncherPlugin: ...
+@overload
+def get(kind: Literal["workload"], name: str) -> WorkloadPlugin: ...
+@overload
+def get(kind: Literal["framework"], name: str) -> FrameworkPlugin: ...
+@overload
+def get(kind: Kind, name: str) -> Plugin: ...
+def get(kind: Kind, name: str) -> Plugin:
+    """The plugin of a name; raises SpecError with the nearest valid name."""
+    own = _replaced.get((kind, name)) or _single(kind, name)
+    if own is not None:
+        return own
+    known = plugins(kind)
+    if name not in known:
+        raise SpecError(f"unknown {kind} {name!r}; {nearest(name, list(known))}")
+    return known[name]
+
+
+@cache
+def _single(kind: Kind, name: str) -> Plugin | None:
+    """A plugin of the harness whose file alone is imported, so that reading a case takes no other plugin's time."""
+    for path, text in _described_files(kind):
+        if f'    name="{name}",' in text:
+            matches = [plugin for plugin in _described(kind, _module_name(path)) if plugin.name == name]
+            if matches:
+                return matches[0]
+    return None
+
+
+@cache
+def _described_files(kind: Kind) -> list[tuple[Path, str]]:
+    texts = [(path, path.read_text()) for path in sorted((PACKAGE / FOLDERS[kind]).rglob("*.py"))]
+    return [(path, text) for path, text in texts if any(mark in text for mark in _MARKS)]
 
 
 def load(kind: Kind, name: str) -> Any:
     """Import and return what a name stands for (a class, a function or a module)."""
-    module_name, _, attribute = entry(kind, name).target.partition(":")
-    module = importlib.import_module(module_name)
-    return getattr(module, attribute) if attribute else module
+    return get(kind, name).load()
 
 
 def availability(kind: Kind, name: str, elsewhere: bool = False) -> Availability:
     """Whether the name's libraries are installed here, imported only by a `probe`, and its devices are there
     (`elsewhere`: where it runs has its own)."""
-    found = entry(kind, name)
-    missing = [module for module in found.requires if importlib.util.find_spec(module) is None]
+    plugin = get(kind, name)
+    missing = [module for module in plugin.requires if importlib.util.find_spec(module) is None]
     if missing:
-        return Availability(
-            kind, name, False, found.summary, f"Python package {', '.join(missing)} is not installed", found.advice
-        )
-    if found.devices and not elsewhere and not any(Path(found.devices).glob("*")):
+        why = f"Python package {', '.join(missing)} is not installed"
+        return Availability(kind, name, False, plugin.summary, why, plugin.advice)
+    if plugin.devices and not elsewhere and not any(Path(plugin.devices).glob("*")):
         advice = (
             "fabric `guests` has soft-RoCE devices; on a machine with a card load its driver (`ibv_devices` lists it)"
         )
-        return Availability(kind, name, False, found.summary, "no verbs device here", advice)
-    if found.probe and (why := _probed(found.probe)):
-        return Availability(kind, name, False, found.summary, why, found.advice)
-    return Availability(kind, name, True, found.summary)
+        return Availability(kind, name, False, plugin.summary, "no verbs device here", advice)
+    if plugin.probe is not None and (why := _probed(kind, name)):
+        return Availability(kind, name, False, plugin.summary, why, plugin.advice)
+    return Availability(kind, name, True, plugin.summary)
 
 
 @cache
-def _probed(probe: str) -> str:
-    module_name, _, attribute = probe.partition(":")
-    return str(getattr(importlib.import_module(module_name), attribute)())
+def _probed(kind: Kind, name: str) -> str:
+    probe = get(kind, name).probe
+    return probe() if probe else ""
+
+
+def algorithms() -> list[str]:
+    """Names of collectives that are algorithms of ours; `native` stands for a transport's own."""
+    return [plugin.name for plugin in plugins("collective").values() if plugin.implementation is not None]

@@ -58,7 +58,7 @@ def request(given: RequestForm, cases: Sequence[AnyCase], launches: int, deadlin
     """Where nothing is given: a node for each rank of the largest case that takes the network as it is, since other
     cases make their nodes themselves; nodes alone; and time for `launches` of each case and for one that hangs until
     its deadline."""
-    most = max((case.ranks for case in cases if case.fabric == "host"), default=1)
+    most = max((case.ranks for case in cases if case.plugin("fabric").evidence == "measured"), default=1)
     nodes = given.nodes or most
     seconds = sum(estimate(case, {}).seconds for case in cases) * launches * SLACK + deadline_s
     return Request(

@@ -9,11 +9,16 @@ Of our own: transport, memory_placement, copy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from scaleproof.spec.case import AnyCase, CollectiveCase, OwnCase, TrainCase
+from scaleproof.spec import registry
+from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plugins import NONE
 
-NONE = "n/a"
+if TYPE_CHECKING:
+    from scaleproof.spec.case import AnyCase, TrainCase
+
 AXES: Mapping[str, tuple[str, ...]] = {
     "parallelism": ("DP", "MP", "MP+DP"),
     "optimization": ("centralized", "decentralized"),
@@ -63,44 +68,6 @@ AXES: Mapping[str, tuple[str, ...]] = {
 transports."""
 Tags = dict[str, str]
 
-TRANSPORTS = {
-    "tcp": "sockets",
-    "shm": "shared-memory",
-    "ucx": "UCX",
-    "grpc": "gRPC",
-    "rdma": "one-sided-RDMA",
-    "gloo": "GLOO",
-    "nccl": "NCCL",
-    "torch-mpi": "MPI",
-    "ucc": "UCC",
-    "mpi": "MPI",
-    "mpich": "MPI",
-    "horovod": "No-gRPC:Horovod-GLOO",
-    "grpc+mpi": "gRPC+MPI",
-    "grpc+shm": "gRPC+shared-memory",
-    "grpc+rdma": "gRPC+Verbs",
-    "horovod-mpi": "No-gRPC:Horovod-MPI",
-    "tensorflow-grpc": "gRPC",
-    "tensorflow-mirrored": "gRPC",
-}
-STRATEGIES = {
-    "sync": ("DP", "all-reduce", "data"),
-    "sync_overlap": ("DP", "all-reduce", "data"),
-    "distributed_update": ("DP", "scatter-reduce", "data"),
-    "hybrid": ("MP+DP", "scatter-reduce", "hybrid"),
-    "parameter_server": ("DP", "scatter-reduce", "data"),
-    "tensorflow_parameter_server": ("DP", "scatter-reduce", "data"),
-    "local_only": (NONE, NONE, NONE),
-}
-"""Parallelism, exchange and parallel dimension; all of them are centralized and synchronous, and none compresses."""
-OF_ALGORITHM = {
-    "ring": ("all-reduce", "closed-ring"),
-    "tree": ("binomial-tree", "tree"),
-    "halving_doubling": ("all-reduce", "replicated-PS"),
-    "hierarchical": ("all-reduce", "closed-ring"),
-}
-"""Exchange and topology of an algorithm over a transport's sends; a library's own collective is a replicated parameter
-server."""
 PLACED = {
     "rpc": ("static", "copy"),
     "copy": ("static", "copy"),
@@ -124,52 +91,75 @@ SCHEMES = {
 
 
 def tags_of(case: AnyCase) -> Tags:
-    """One value on every axis, in the order of AXES."""
-    found = dict.fromkeys(AXES, NONE)
-    if case.transport is not None:
-        found["transport"] = TRANSPORTS[case.transport]
-    if isinstance(case, TrainCase):
-        found |= _of_training(case)
-    elif isinstance(case, CollectiveCase):
-        found["parameter_exchange"], found["topology"] = _of_collective(case.collective)
-    elif isinstance(case, OwnCase) and (scheme := SCHEMES.get(str(case.options.get("scheme")))):
-        found |= _centralized("DP", "data") | dict(
+    """One value on every axis, in the order of AXES; a plugin that is not installed here has a place on none."""
+    tags = dict.fromkeys(AXES, NONE)
+    try:
+        tags |= _of_plugins(case)
+    except SpecError:
+        return tags
+    options = getattr(case, "options", {})
+    if scheme := SCHEMES.get(str(options.get("scheme"))):
+        tags |= _centralized("DP", "data") | dict(
             zip(("scheduling", "parameter_exchange", "topology"), scheme, strict=True)
         )
-        found["consistency"] = found["scheduling"]
-    mechanism = case.options.get("mechanism") if isinstance(case, OwnCase) else getattr(case, "mechanism", None)
+        tags["consistency"] = tags["scheduling"]
+    mechanism = case.value("strategy.mechanism") or options.get("mechanism")
     if mechanism in PLACED:
-        found["memory_placement"], found["copy"] = PLACED[str(mechanism)]
-    return found
+        tags["memory_placement"], tags["copy"] = PLACED[str(mechanism)]
+    return tags
 
 
-def _of_collective(algorithm: str) -> tuple[str, str]:
-    return OF_ALGORITHM.get(algorithm, ("all-reduce", "replicated-PS"))
+def _of_plugins(case: AnyCase) -> Tags:
+    tags: Tags = {}
+    if case.transport is not None:
+        tags["transport"] = case.plugin("transport").axis
+    strategy = case.value("strategy")
+    if strategy is not None:
+        of_case = registry.get("strategy", strategy).tags
+        tags |= of_case(case) if of_case else {}
+    elif case.program == "collective":
+        tags |= _of_collective(case)
+    return tags
 
 
-def _of_training(case: TrainCase) -> Tags:
-    parallelism, exchange, dimension = STRATEGIES[case.strategy]
-    if parallelism == NONE:
-        return {}
-    topology = "distributed-PS(k=n)"
-    if exchange == "all-reduce":
-        exchange, topology = _of_collective(case.collective)
-    elif case.strategy.endswith("parameter_server"):
-        exchange, topology = _of_servers(case)
-    return _centralized(parallelism, dimension) | {"parameter_exchange": exchange, "topology": topology}
+def _of_collective(case: AnyCase) -> Tags:
+    collective = case.plugin("collective")
+    return {"parameter_exchange": collective.exchange, "topology": collective.topology}
 
 
 def _centralized(parallelism: str, dimension: str) -> Tags:
-    """Everything of this version that trains has one state, in step."""
-    found = {"parallelism": parallelism, "optimization": "centralized", "scheduling": "synchronous"}
-    return found | {"consistency": "synchronous", "parallel_dim": dimension, "compression": "none"}
+    """All replicas have one state, in step."""
+    return {
+        "parallelism": parallelism,
+        "optimization": "centralized",
+        "scheduling": "synchronous",
+        "consistency": "synchronous",
+        "parallel_dim": dimension,
+        "compression": "none",
+    }
 
 
-def _of_servers(case: TrainCase) -> tuple[str, str]:
-    """One-sided mechanisms are an exchange of their own (xue2019); else one server reduces, several have a part each."""
-    servers = case.servers or case.ranks
+def synchronous_tags(
+    parallelism: str, dimension: str, exchange: str | None = None, topology: str | None = None
+) -> Callable[[TrainCase], Tags]:
+    """Of a synchronous strategy; without `exchange` and `topology` those of the case's collective."""
+
+    def tags(case: TrainCase) -> Tags:
+        own = {"parameter_exchange": exchange, "topology": topology}
+        moved = _of_collective(case) | {axis: value for axis, value in own.items() if value is not None}
+        return _centralized(parallelism, dimension) | moved
+
+    return tags
+
+
+def server_tags(case: TrainCase) -> Tags:
+    """Of synchronous parameter servers. One-sided mechanisms are an exchange of their own (xue2019); else one server
+    reduces, several have a part each."""
+    servers = case.value("strategy.servers") or case.ranks
     topology = (
         "distributed-PS(k=n)" if servers == case.ranks else "single-PS" if servers == 1 else "distributed-PS(k<n)"
     )
-    exchange = "ad-hoc" if case.mechanism != "messages" else "reduce" if servers == 1 else "scatter-reduce"
-    return exchange, topology
+    exchange = "reduce" if servers == 1 else "scatter-reduce"
+    if case.value("strategy.mechanism", "messages") != "messages":
+        exchange = "ad-hoc"
+    return _centralized("DP", "data") | {"parameter_exchange": exchange, "topology": topology}

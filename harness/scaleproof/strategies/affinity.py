@@ -18,7 +18,7 @@ class Cores:
 
 def neighbours(case: AnyCase, rank: int) -> list[int]:
     """Ranks that share this rank's cores: all of the machine's, or under fabric guests all of its node's."""
-    if case.fabric != "guests":
+    if not case.plugin("fabric").own_kernels:
         return list(range(case.ranks))
     return [other for other in range(case.ranks) if other * case.nodes // case.ranks == rank * case.nodes // case.ranks]
 

@@ -64,7 +64,7 @@ class Strategy(ABC):
         self.parameters = list(parameters)
         self.step = -1
         self.exchanges: list[Exchange] = []
-        self.fused = context.case.fusion_mib is not None
+        self.fused = context.case.value("transport.fusion_mib") is not None
         """Whether the transport fuses: it gets every tensor by itself."""
         self.buckets, self.gradients = self.allocate(0 if self.fused else bucket_mib * MIB / context.case.shrink)
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies import update_parts
 from scaleproof.strategies.buckets import Bucket
 from scaleproof.strategies.step_program import (
@@ -29,6 +31,7 @@ from scaleproof.strategies.step_program import (
     plan_of_buckets,
     submits,
 )
+from scaleproof.strategies.strategy_options import OverlapOptions, check_divided
 from scaleproof.strategies.sync_overlap import SyncOverlap
 from scaleproof.strategies.update_parts import Part, SharedParameters
 from scaleproof.transports.contract import Handle
@@ -122,3 +125,16 @@ def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) ->
 def simulated_plan(case: TrainCase, network: Network) -> Plan:
     """Buckets that divide over all ranks."""
     return plan_of_buckets(case, network, case.ranks)
+
+
+PLUGIN = StrategyPlugin(
+    name="distributed_update",
+    summary="part-reduce of gradients, step on the own part, part-broadcast",
+    implementation=DistributedUpdate,
+    options=OverlapOptions,
+    check=check_divided,
+    divides_update=True,
+    simulated_step=simulated_step,
+    simulated_plan=simulated_plan,
+    tags=synchronous_tags("DP", "data", exchange="scatter-reduce", topology="distributed-PS(k=n)"),
+)

@@ -17,15 +17,21 @@ from time import monotonic_ns as now
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+from pydantic import Field
 
 from scaleproof.collectives.group import Group
-from scaleproof.spec.case import TrainCase
+from scaleproof.spec.case import NATIVE, TrainCase
+from scaleproof.spec.case_checks import given
 from scaleproof.spec.emulated import shrunk
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies import distributed_update, hybrid_step, update_parts
 from scaleproof.strategies.activations import Activations
 from scaleproof.strategies.base import ReplicaGroup
 from scaleproof.strategies.buckets import Parameter
 from scaleproof.strategies.distributed_update import DistributedUpdate
+from scaleproof.strategies.strategy_options import OverlapOptions, check_divided
 from scaleproof.strategies.update_parts import SharedParameters
 from scaleproof.transports.contract import Collectives, Handle
 from scaleproof.workloads.data import Batch
@@ -176,7 +182,7 @@ class Hybrid(DistributedUpdate):
 
 def divide(group: Group, network: Network, case: TrainCase) -> Division:
     """Groups of neighbouring ranks, as many as the case says or as send the fewest bytes. A call of all ranks."""
-    groups = case.groups or best_groups(network, case.ranks, case.minibatch)
+    groups = case.value("strategy.groups", 0) or best_groups(network, case.ranks, case.minibatch)
     size = case.ranks // groups
     mine = group.rank // size
     together = group.part(range(mine * size, (mine + 1) * size))
@@ -198,7 +204,7 @@ def _told(context: RankContext, division: Division, network: Network) -> dict[st
     return {
         "groups": division.groups,
         "ranks_per_group": division.together.world_size,
-        "chosen_by": "case" if case.groups else "fewest bytes",
+        "chosen_by": "case" if case.value("strategy.groups", 0) else "fewest bytes",
         "best_groups": best_groups(network, case.ranks, case.minibatch),
         "formula_groups": formula_groups(network, case.ranks, case.minibatch),
         "closed_form_groups": closed_form_groups(network, case.ranks, case.minibatch),
@@ -214,3 +220,46 @@ def _told(context: RankContext, division: Division, network: Network) -> dict[st
 simulated_plan = hybrid_step.simulated_plan
 simulated_step = distributed_update.simulated_step
 simulated_passes = hybrid_step.with_activations
+
+
+class HybridOptions(OverlapOptions):
+    """Options of fully connected layers divided inside groups of ranks."""
+
+    groups: int = Field(
+        0,
+        ge=0,
+        description="Groups of ranks: fully connected layers are divided over the ranks of a group, minibatches over "
+        "groups; 0: as many as send the fewest bytes.",
+    )
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError for groups that do not fit the ranks, or collectives that cannot run inside a group."""
+    groups = case.options_of(HybridOptions).groups
+    if groups and case.ranks % groups:
+        raise FieldError("strategy.groups", f"{groups} groups do not divide {case.ranks} ranks")
+    check_divided(case)
+    if case.collective == NATIVE:
+        wanted = "collectives inside groups of ranks: an algorithm (ring, ...) over a transport's sends, not 'native'"
+        raise FieldError(given(case, "collective"), f"strategy 'hybrid' needs {wanted}")
+    if case.plugin("collective").knows_nodes:
+        message = "strategy 'hybrid' calls collectives of groups of ranks, which know no nodes; use 'ring'"
+        raise FieldError("collective", message)
+    if case.compute == "none":
+        message = "strategy 'hybrid' exchanges activations within the passes; without them there is nothing to show"
+        raise FieldError("compute", message)
+
+
+PLUGIN = StrategyPlugin(
+    name="hybrid",
+    summary="fully connected layers divided inside groups of ranks, the distributed update between them",
+    implementation=Hybrid,
+    options=HybridOptions,
+    check=check,
+    divides_update=True,
+    divides_layers=True,
+    simulated_step=simulated_step,
+    simulated_plan=simulated_plan,
+    simulated_passes=simulated_passes,
+    tags=synchronous_tags("MP+DP", "hybrid", exchange="scatter-reduce", topology="distributed-PS(k=n)"),
+)

@@ -33,7 +33,7 @@ class _Bucket(NamedTuple):
 def simulated_plan(case: TrainCase, network: Network) -> Plan:
     """Buckets of what all ranks hold, over all of them; of the widest strips, over the ranks that hold the same ones. A
     strip takes as long as the whole layer on the points of one rank: P times the points, a P-th of the features."""
-    groups = case.groups or best_groups(network, case.ranks, case.minibatch)
+    groups = case.value("strategy.groups", 0) or best_groups(network, case.ranks, case.minibatch)
     size = case.ranks // groups
     check_division(network, size)
     parameters, layers = parameters_of(network, case.shrink)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scaleproof.spec.plugins import StrategyPlugin
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan
 
@@ -28,3 +29,13 @@ class LocalOnly(Strategy):
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
     """Computing alone."""
     return [*(Compute("backward", before + after) for _, before, after in passed), update]
+
+
+PLUGIN = StrategyPlugin(
+    name="local_only",
+    summary="no communication: the control arm",
+    implementation=LocalOnly,
+    communicates=False,
+    collective_calls=False,
+    simulated_step=simulated_step,
+)

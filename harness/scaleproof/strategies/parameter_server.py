@@ -15,9 +15,14 @@ from time import monotonic_ns as now
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from pydantic import Field
 
-from scaleproof.remote.tensor_channel import Arrival, Edge, TensorChannel, open_channel
+from scaleproof.remote.tensor_channel import Arrival, Edge, Mechanism, TensorChannel, open_channel
+from scaleproof.spec import registry
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import Options, StrategyPlugin
+from scaleproof.spec.tags import server_tags
 from scaleproof.strategies.base import Strategy, plain_memory
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
 from scaleproof.strategies.sender import Exchange
@@ -30,8 +35,6 @@ if TYPE_CHECKING:
     from scaleproof.remote.allocation_sites import AllocationSites
     from scaleproof.workloads.model_contract import Model
 
-BY_CALLER = ("tcp", "mpi", "mpich", "ucx")
-"""Transports over sockets that move a message only while a thread of the rank looks at it."""
 SOCKET = 4 << 20
 """Bytes that a socket takes at once: Linux's default, which nodes of fabric netns have, over the case's shrink."""
 
@@ -46,8 +49,8 @@ class ParameterServer(Strategy):
         assert group is not None and isinstance(context.case, TrainCase)
         self.case, self._sites = context.case, cast("AllocationSites | None", None)
         self.rank, ranks = group.rank, range(group.world_size)
-        self.servers = context.case.servers or group.world_size
-        self.mechanism = context.case.mechanism
+        self.servers = context.case.value("strategy.servers", 0) or group.world_size
+        self.mechanism = context.case.value("strategy.mechanism", "messages")
         self.owners = [index % self.servers for index in range(len(parameters))]
         self.order = list(reversed(range(len(parameters))))
         """Of the backward pass: the order of tensors between any two ranks."""
@@ -245,9 +248,56 @@ def _late(case: TrainCase, sizes: Sequence[float]) -> frozenset[int]:
     """A server's messages are moved by the main thread, which computes: what no socket takes at once waits for the end
     of the backward pass, and behind it what the same server gets after."""
     held, late = set[int](), set[int]()
-    for index in reversed(range(len(sizes) if case.transport in BY_CALLER else 0)):
-        owner = index % (case.servers or case.ranks)
+    for index in reversed(range(len(sizes) if case.plugin("transport").moves_in_wait else 0)):
+        owner = index % (case.value("strategy.servers", 0) or case.ranks)
         if owner in held or sizes[index] > SOCKET / case.shrink:
             held.add(owner)
             late.add(index)
     return frozenset(late)
+
+
+class ServerOptions(Options):
+    """Options of parameter servers."""
+
+    servers: int = Field(
+        0,
+        ge=0,
+        description="Parameter servers, on the first ranks, parameters round-robin over them; 0: one on every rank.",
+    )
+
+
+class MechanismOptions(ServerOptions):
+    """Options of servers whose tensors travel by a mechanism of ours."""
+
+    mechanism: Mechanism = Field("messages", description="How tensors travel (docs/remote.md).")
+
+
+def check_servers(case: TrainCase) -> None:
+    """Raises FieldError for more servers than ranks."""
+    servers = case.value("strategy.servers")
+    if servers > case.ranks:
+        raise FieldError("strategy.servers", f"{servers} servers for {case.ranks} ranks; a server is one of them")
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError where the mechanism needs another transport, or for too many servers."""
+    mechanism = case.options_of(MechanismOptions).mechanism
+    if mechanism != "messages" and case.transport and not case.plugin("transport").one_sided:
+        one_sided = [plugin.name for plugin in registry.plugins("transport").values() if plugin.one_sided]  # type: ignore[attr-defined]
+        wanted = f"needs one-sided writes ({', '.join(one_sided)}), not transport {case.transport!r}"
+        raise FieldError("strategy.mechanism", f"mechanism {mechanism!r} {wanted}")
+    check_servers(case)
+
+
+PLUGIN = StrategyPlugin(
+    name="parameter_server",
+    summary="synchronous: servers sum gradients, step, give parameters back",
+    implementation=ParameterServer,
+    options=MechanismOptions,
+    check=check,
+    has_servers=True,
+    collective_calls=False,
+    simulated_step=simulated_step,
+    simulated_plan=simulated_plan,
+    tags=server_tags,
+)

@@ -121,7 +121,9 @@ def bucketed(
     """Members and bytes of the buckets of some parameters, each divisible into `parts`."""
     members = buckets.plan(
         [parameters[index] for index in chosen],
-        0 if case.fusion_mib is not None else case.bucket_mib * MIB / case.shrink,
+        0
+        if case.value("transport.fusion_mib") is not None
+        else case.value("strategy.bucket_mib", 25.0) * MIB / case.shrink,
     )
     named = tuple(tuple(chosen[place] for place in some) for some in members)
     elements = [sum(-(-parameters[index].elements // ALIGN) * ALIGN for index in some) for some in named]

@@ -8,10 +8,13 @@ from functools import partial
 from itertools import pairwise
 from time import monotonic_ns as now
 
+from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sender import Exchange
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, end_of_step, submits
+from scaleproof.strategies.strategy_options import ExchangeOptions, check_exchange
 from scaleproof.transports.contract import Collectives
 
 
@@ -54,3 +57,14 @@ def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) ->
         *submits(plan),
         *end_of_step(update, across),
     ]
+
+
+PLUGIN = StrategyPlugin(
+    name="sync",
+    summary="synchronous all-reduce in buckets after the backward pass",
+    implementation=Sync,
+    options=ExchangeOptions,
+    check=check_exchange,
+    simulated_step=simulated_step,
+    tags=synchronous_tags("DP", "data"),
+)

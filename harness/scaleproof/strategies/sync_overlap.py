@@ -9,6 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import synchronous_tags
 from scaleproof.strategies.affinity import neighbours, split_cores
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import Parameter
@@ -16,6 +19,7 @@ from scaleproof.strategies.communication_thread import CommunicationThread
 from scaleproof.strategies.main_thread_sender import MainThreadSender
 from scaleproof.strategies.sender import Sender
 from scaleproof.strategies.step_program import Compute, Item, Passed, Plan, beside_backward, end_of_step, submits
+from scaleproof.strategies.strategy_options import ExchangeOptions, OverlapOptions, check_exchange, check_overlap
 from scaleproof.transports.contract import Collectives, Handle
 
 if TYPE_CHECKING:
@@ -85,7 +89,7 @@ class SyncOverlap(Strategy):
     def _open_sender(self) -> Sender:
         """Who communicates, by the case; the record says who it is and on which cores."""
         context, case = self.context, self.context.case
-        if self.fused or (isinstance(case, TrainCase) and case.communication == "main"):
+        if self.fused or (isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main"):
             context.facts["communication"] = {"by": "transport" if self.fused else "main thread", "core": None}
             return MainThreadSender(polls=not self.fused)
         sharing = neighbours(case, context.rank)
@@ -106,3 +110,27 @@ class SyncOverlap(Strategy):
 def simulated_step(plan: Plan, passed: Passed, update: Compute, across: bool) -> list[Item]:
     """Buckets leave beside the backward pass."""
     return [*beside_backward(plan, passed, list(submits(plan))), *end_of_step(update, across)]
+
+
+class SyncOverlapOptions(ExchangeOptions, OverlapOptions):
+    """Options of buckets that leave within the backward pass."""
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError where gradients do not come one by one, or for what only the simulator has."""
+    if not case.plugin("framework").gradients_one_by_one:
+        message = "'sync_overlap' needs gradients one by one, which compiled TensorFlow steps do not give; use 'sync'"
+        raise FieldError("strategy", message)
+    check_overlap(case)
+    check_exchange(case)
+
+
+PLUGIN = StrategyPlugin(
+    name="sync_overlap",
+    summary="synchronous all-reduce in buckets during the backward pass",
+    implementation=SyncOverlap,
+    options=SyncOverlapOptions,
+    check=check,
+    simulated_step=simulated_step,
+    tags=synchronous_tags("DP", "data"),
+)

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.spec.case import NATIVE, TrainCase
+from scaleproof.spec.case_checks import given
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import StrategyPlugin
+from scaleproof.spec.tags import server_tags
 from scaleproof.strategies.base import Strategy
 from scaleproof.strategies.buckets import ITEM, Bucket, Parameter
+from scaleproof.strategies.parameter_server import ServerOptions, check_servers
 from scaleproof.strategies.sender import Exchange
 from scaleproof.transports.contract import Collectives
 from scaleproof.transports.tensorflow.session_server import SessionServer
@@ -214,3 +220,31 @@ class _Graph:
             read = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
         with tf.device(self._own):
             return tf.identity(read)
+
+
+TRANSPORT = "tensorflow-grpc"
+"""Whose servers hold the variables."""
+
+
+def check(case: TrainCase) -> None:
+    """Raises FieldError for another transport than TensorFlow's servers, or an algorithm of ours."""
+    if case.transport != TRANSPORT:
+        message = f"strategy {case.strategy!r} runs on the servers of transport {TRANSPORT!r}"
+        raise FieldError(given(case, "transport"), message)
+    if case.collective != NATIVE:
+        message = f"strategy {case.strategy!r} has TensorFlow exchange by itself; leave it out, or {NATIVE!r}"
+        raise FieldError("collective", message)
+    check_servers(case)
+
+
+PLUGIN = StrategyPlugin(
+    name="tensorflow_parameter_server",
+    summary="the same in TensorFlow's own runtime: variables, accumulators and optimiser on its servers",
+    implementation=TensorflowParameterServer,
+    requires=("tensorflow",),
+    options=ServerOptions,
+    check=check,
+    has_servers=True,
+    collective_calls=False,
+    tags=server_tags,
+)

@@ -76,7 +76,7 @@ class TorchDistributed(ABC):
     def _store(self, context: RankContext) -> Any:
         """Where ranks publish their addresses: a file in the launch's folder; between nodes, which need not share a
         folder, a port of rank 0."""
-        if context.case.fabric != "host" or context.case.nodes == 1:
+        if context.case.plugin("fabric").evidence != "measured" or context.case.nodes == 1:
             return self._distributed.FileStore(str(context.folder / f"{self.BACKEND}.store"), context.world_size)
         key, workers = f"{self.BACKEND}.store", context.world_size
         if context.rank:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed
 
 if TYPE_CHECKING:
@@ -26,3 +27,14 @@ class Gloo(TorchDistributed):
     def prepare(self, context: RankContext) -> None:
         """Restrict its sockets to the case's interface."""
         os.environ["GLOO_SOCKET_IFNAME"] = context.case.interface
+
+
+PLUGIN = TransportPlugin(
+    name="gloo",
+    summary="torch.distributed with the Gloo backend",
+    implementation=Gloo,
+    requires=("torch",),
+    needs_framework="torch",
+    axis="GLOO",
+    stated_costs="sockets",
+)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import MessageTooLarge, PeerLost, TransportError
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports import _grpc_streams
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import as_bytes
@@ -188,3 +189,15 @@ def _check_limits() -> None:
             f"a chunk of {_grpc_streams.CHUNK} bytes does not fit gRPC's limit of {min(limits)} bytes per message; "
             "use smaller chunks or raise the limit"
         )
+
+
+PLUGIN = TransportPlugin(
+    name="grpc",
+    summary="our service over grpcio, streamed chunks",
+    implementation=Grpc,
+    requires=("grpc",),
+    axis="gRPC",
+    point_to_point=True,
+    eager_to_socket=True,
+    stated_costs="sockets",
+)

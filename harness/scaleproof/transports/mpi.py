@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
 
@@ -206,3 +207,16 @@ def path_of(settings: dict[str, str]) -> Path:
     if settings.get("pml") == "ob1" and layers == {"tcp"}:
         return "socket"
     return "library's choice"
+
+
+PLUGIN = TransportPlugin(
+    name="mpi",
+    summary="Open MPI through mpi4py",
+    implementation=Mpi,
+    requires=("mpi4py",),
+    axis="MPI",
+    launcher="mpirun",
+    progress="caller",
+    moves_in_wait=True,
+    stated_costs="libraries",
+)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.paths import PROJECT
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports import mpi
 
 if TYPE_CHECKING:
@@ -95,3 +96,17 @@ class Mpich(mpi.Mpi):
             channel = int(os.environ["PMI_FD"])
             os.write(channel, b"cmd=finalize\n")
             os.read(channel, _REPLY_BYTES)
+
+
+PLUGIN = TransportPlugin(
+    name="mpich",
+    summary="MPICH through mpi4py, in an environment of its own",
+    implementation=Mpich,
+    probe=why_not,
+    advice="type `python3 -m tools.setup mpich`",
+    axis="MPI",
+    launcher="mpich",
+    progress="caller",
+    moves_in_wait=True,
+    stated_costs="libraries",
+)

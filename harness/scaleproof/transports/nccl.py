@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 
 if TYPE_CHECKING:
@@ -54,3 +55,17 @@ def why_not() -> str:
     if lacking("nccl"):
         return f"torch {torch.__version__} was built without NCCL"
     return "" if torch.cuda.is_available() else "there is no GPU that torch can use"
+
+
+PLUGIN = TransportPlugin(
+    name="nccl",
+    summary="torch.distributed with NCCL, arrays staged through a GPU a rank",
+    implementation=Nccl,
+    requires=("torch",),
+    needs_framework="torch",
+    probe=why_not,
+    advice="on a machine with a GPU for every rank install a torch with CUDA (https://pytorch.org/get-started); its "
+    "wheels hold NCCL",
+    axis="NCCL",
+    stated_costs="libraries",
+)

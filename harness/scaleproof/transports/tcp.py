@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from scaleproof.core.handshake import connect_all
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._tcp_frames import Connection, Incoming, Outgoing
 from scaleproof.transports.contract import REAL_DTYPES, UFUNCS, Array, Capabilities, Handle, ReduceOperation, Traffic
@@ -132,3 +133,16 @@ class _Handle:
             if idle > SPINS:
                 self._transport.sleep(self._peer)
                 idle = 0
+
+
+PLUGIN = TransportPlugin(
+    name="tcp",
+    summary="our own: vectored, non-blocking sockets",
+    implementation=Tcp,
+    axis="sockets",
+    point_to_point=True,
+    progress="caller",
+    moves_in_wait=True,
+    eager_to_socket=True,
+    stated_costs="sockets",
+)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 from scaleproof.transports.mpi import DTYPES, require_mpirun, settings
 
@@ -40,3 +41,17 @@ def why_not() -> str:
     import torch
 
     return f"torch {torch.__version__} was built without MPI, as all of its wheels are" if lacking("mpi") else ""
+
+
+PLUGIN = TransportPlugin(
+    name="torch-mpi",
+    summary="torch.distributed with MPI",
+    implementation=TorchMpi,
+    requires=("torch",),
+    needs_framework="torch",
+    probe=why_not,
+    advice="build torch from source with USE_MPI=1 beside an Open MPI; without that use transport 'mpi'",
+    axis="MPI",
+    launcher="mpirun",
+    stated_costs="libraries",
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._torch_distributed import TorchDistributed, lacking
 
 if TYPE_CHECKING:
@@ -28,3 +29,16 @@ def why_not() -> str:
     import torch
 
     return f"torch {torch.__version__} was built without UCC" if lacking("ucc") else ""
+
+
+PLUGIN = TransportPlugin(
+    name="ucc",
+    summary="torch.distributed with UCC",
+    implementation=Ucc,
+    requires=("torch",),
+    needs_framework="torch",
+    probe=why_not,
+    advice="build torch from source with USE_UCC=1 beside UCX and UCC; without that use transport 'ucx'",
+    axis="UCC",
+    stated_costs="libraries",
+)

@@ -37,3 +37,5 @@ alexnet = Workload(
         mib=176.42,
     ),
 )
+
+PLUGIN = alexnet

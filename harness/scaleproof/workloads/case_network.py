@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from scaleproof.spec import registry
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.errors import FieldError
 from scaleproof.workloads.datasets import DATA_SETS
 from scaleproof.workloads.layers import Norm
 from scaleproof.workloads.networks import Network
@@ -18,33 +18,37 @@ if TYPE_CHECKING:
 
 def network_of(case: TrainCase) -> Network:
     """The case's network, resolved."""
-    network: Network = registry.load("workload", case.workload)(case.image_side, case.width)
+    options = case.workload_options
+    network: Network = registry.load("workload", case.workload)(options.image_side, options.width)
     return network
 
 
-def check_workload(case: TrainCase) -> Network:
-    """The case's network; SpecError for everything about the workload that is wrong."""
+def check_workload(case: TrainCase) -> None:
+    """Raises FieldError for everything about the workload that is wrong."""
     network = network_of(case)
     _check_data(case, network)
-    if case.strategy == "hybrid":
-        check_division(network, case.ranks // case.groups if case.groups else 1)
+    if case.plugin("strategy").divides_layers:
+        groups = case.value("strategy.groups", 0)
+        check_division(network, case.ranks // groups if groups else 1)
     _check_normalised_values(case, network)
-    return network
 
 
 def _check_data(case: TrainCase, network: Network) -> None:
-    if case.data not in DATA_SETS:  # synthetic data have the shape of the network
+    name = case.workload_options.data
+    if name not in DATA_SETS:  # synthetic data have the shape of the network
         return
-    data = DATA_SETS[case.data]
+    data = DATA_SETS[name]
     needed = (data.inputs, data.vocabulary, data.classes, data.label_shape)
     if (prod(network.input_shape), network.vocabulary, network.classes, network.label_shape) != needed:
-        raise SpecError(
-            f"workload {case.workload!r} does not fit data {case.data!r} ({data.summary}); "
-            f"use {' or '.join(_workloads_for(case.data))}"
+        raise FieldError(
+            "workload.data",
+            f"workload {case.workload!r} does not fit data {name!r} ({data.summary}); "
+            f"use {' or '.join(_workloads_for(name))}",
         )
     if case.minibatch > data.training:
-        raise SpecError(
-            f"minibatch {case.minibatch} is larger than the training set of data {case.data!r}, {data.training} rows"
+        raise FieldError(
+            "minibatch",
+            f"minibatch {case.minibatch} is larger than the training set of data {name!r}, {data.training} rows",
         )
 
 
@@ -60,7 +64,8 @@ def _check_normalised_values(case: TrainCase, network: Network) -> None:
         return
     for layer in network.layers:
         if isinstance(layer.spec, Norm) and prod(layer.output_shape[1:]) == 1:
-            raise SpecError(
+            raise FieldError(
+                "workload",
                 f"workload {case.workload!r}: layer {layer.name!r} would normalise a single value; "
-                "give more than one sample per rank"
+                "give more than one sample per rank",
             )

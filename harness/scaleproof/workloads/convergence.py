@@ -81,3 +81,5 @@ sentence_embedding = Workload(
         provenance="own (shapes), derived (counts)",
     ),
 )
+
+PLUGINS = (seq2seq, cnn_digits, sentence_embedding)

@@ -204,7 +204,7 @@ _KINDS: dict[str, type[Synthetic | Digits | Reversal | Topics]] = {
 
 def open_data(case: TrainCase, network: Network, seed: int, rank: int) -> Data:
     """The case's data for one rank."""
-    return _KINDS[case.data](network, case.minibatch, seed, rank, case.ranks)
+    return _KINDS[case.workload_options.data](network, case.minibatch, seed, rank, case.ranks)
 
 
 def initial_parameters(network: Network, seed: int) -> list[np.ndarray]:

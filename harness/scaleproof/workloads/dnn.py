@@ -13,6 +13,7 @@ _DNN_DIGITS = (*(Linear(f"h{number}", 128) for number in range(1, 4)), Linear("o
 # inputs: frames in context; classes: senones
 cd_dnn = Workload(
     name="cd_dnn",
+    title="CD-DNN",
     summary="CD-DNN, 429-2048x7-9304, 45.1 M parameters",
     input_shape=(429,),
     layers=_CD_DNN,
@@ -42,6 +43,7 @@ fcn5 = Workload(
 # Smooth (tanh), as vgg_digits.
 dnn_digits = Workload(
     name="dnn_digits",
+    title="DNN-style, digits",
     summary="small DNN-style net for 8x8 digits",
     input_shape=(64,),
     data_sets=("digits",),
@@ -55,3 +57,5 @@ dnn_digits = Workload(
         provenance="own (shapes), derived (counts)",
     ),
 )
+
+PLUGINS = (cd_dnn, fcn5, dnn_digits)

@@ -108,3 +108,5 @@ inception_v3 = Workload(
         mib=92.9,
     ),
 )
+
+PLUGIN = inception_v3

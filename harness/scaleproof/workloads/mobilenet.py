@@ -73,3 +73,5 @@ mobilenet_v2 = Workload(
         provenance="derived",
     ),
 )
+
+PLUGINS = (mobilenet, mobilenet_v2)

@@ -132,3 +132,5 @@ nasnet_mobile = Workload(
         provenance="derived",
     ),
 )
+
+PLUGIN = nasnet_mobile

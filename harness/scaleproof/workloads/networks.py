@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.errors import FieldError
 from scaleproof.workloads.layers import Activation, LayerSpec, Shape, Variable
 
 INPUT = "input"
@@ -144,8 +144,9 @@ def build(
         inputs = spec.inputs or (before,)
         found = spec.resolve([shapes[other] for other in inputs], width)
         if any(side < 1 for side in found.output_shape):
-            raise SpecError(
-                f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; give a larger one"
+            raise FieldError(
+                "workload.image_side",
+                f"workload {name!r}: image_side {input_shape[-1]} leaves no pixels after layer {spec.name!r}; give a larger one",
             )
         input_mac = found.mac if found.input_mac is None else found.input_mac
         layers.append(Layer(spec, inputs, shapes[inputs[0]], found.output_shape, found.variables, found.mac, input_mac))

@@ -21,6 +21,7 @@ _OVERFEAT_FAST = (
 
 overfeat_fast = Workload(
     name="overfeat_fast",
+    title="OverFeat-FAST",
     summary="OverFeat-FAST, 3x231x231, 145.9 M parameters",
     input_shape=(3, 231, 231),
     smallest_side=71,
@@ -33,3 +34,5 @@ overfeat_fast = Workload(
         provenance="author_code (shapes), derived (counts)",
     ),
 )
+
+PLUGIN = overfeat_fast

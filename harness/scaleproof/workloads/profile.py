@@ -186,7 +186,7 @@ def read(path: Path) -> Profile:
 def replayed(case: AnyCase) -> TypeGuard[TrainCase]:
     """Whether a case's compute is a profile's: slept by its ranks, or reckoned with by the simulator."""
     return isinstance(case, TrainCase) and (
-        case.compute == "replay" or (case.fabric == "simulated" and case.compute == "real")
+        case.compute == "replay" or (case.plugin("fabric").predicted and case.compute == "real")
     )
 
 
@@ -195,14 +195,29 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
     on the machine of this folder (results/machines/<id>). SpecError when there is none, with the command that makes it,
     or when the file is of another network, batch or machine."""
     network, batch = network_of(case), case.minibatch // case.ranks
-    if case.profile is not None and case.efficiency is not None:
-        return peak_profile(network, batch, case.profile, case.efficiency, image_side=case.image_side, width=case.width)
+    if case.compute_options.profile is not None and case.compute_options.efficiency is not None:
+        return peak_profile(
+            network,
+            batch,
+            case.compute_options.profile,
+            case.compute_options.efficiency,
+            image_side=case.workload_options.image_side,
+            width=case.workload_options.width,
+        )
     if case.framework != FRAMEWORK:
         raise MissingInput(
             f"{case.framework} compiles a backward pass as a whole: it has no times by layer",
             f"set framework: {FRAMEWORK}, or name a node type",
         )
-    path = path_of(folder, case.workload, case.image_side, case.width, batch, case.framework, case.threads_per_rank)
+    path = path_of(
+        folder,
+        case.workload,
+        case.workload_options.image_side,
+        case.workload_options.width,
+        batch,
+        case.framework,
+        case.threads_per_rank,
+    )
     if not path.exists():
         raise MissingInput(
             f"this machine has no profile of {_words(case, batch)}",
@@ -221,12 +236,12 @@ def profile_of(case: TrainCase, folder: Path) -> Profile:
 
 def command(case: TrainCase) -> str:
     """What a person types to measure the profile that a case wants."""
-    side = "" if case.image_side is None else f" --image-side {case.image_side}"
-    width = "" if case.width == 1 else f" --width {case.width:g}"
+    side = "" if case.workload_options.image_side is None else f" --image-side {case.workload_options.image_side}"
+    width = "" if case.workload_options.width == 1 else f" --width {case.workload_options.width:g}"
     threads = "" if case.threads_per_rank == 1 else f" --threads {case.threads_per_rank}"
     return f"scaleproof profile --workload {case.workload}{side}{width} --batch {case.minibatch // case.ranks}{threads}"
 
 
 def _words(case: TrainCase, batch: int) -> str:
-    side = "" if case.image_side is None else f" at side {case.image_side}"
-    return f"{case.workload}{side}, width {case.width:g}, batch {batch}, {case.framework} with {case.threads_per_rank} threads"
+    side = "" if case.workload_options.image_side is None else f" at side {case.workload_options.image_side}"
+    return f"{case.workload}{side}, width {case.workload_options.width:g}, batch {batch}, {case.framework} with {case.threads_per_rank} threads"

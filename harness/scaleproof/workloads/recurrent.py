@@ -41,3 +41,5 @@ gru = Workload(
         mib=27.92,
     ),
 )
+
+PLUGINS = (lstm, gru)

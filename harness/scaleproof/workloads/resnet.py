@@ -50,3 +50,5 @@ resnet50 = Workload(
         provenance="memory_high (shape), derived (counts)",
     ),
 )
+
+PLUGIN = resnet50

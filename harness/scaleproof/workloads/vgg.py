@@ -49,6 +49,7 @@ _VGG_DIGITS = (
 
 vgg_a = Workload(
     name="vgg_a",
+    title="VGG-A",
     summary="VGG-A, 3x224x224, 132.9 M parameters",
     input_shape=(3, 224, 224),
     smallest_side=32,
@@ -82,6 +83,7 @@ vgg16 = Workload(
 # judged near rounding.
 vgg_digits = Workload(
     name="vgg_digits",
+    title="VGG-style, digits",
     summary="small VGG-style net for 8x8 digits",
     input_shape=(1, 8, 8),
     smallest_side=4,
@@ -96,3 +98,5 @@ vgg_digits = Workload(
         provenance="own (shapes), derived (counts)",
     ),
 )
+
+PLUGINS = (vgg_a, vgg16, vgg_digits)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from scaleproof.spec.errors import SpecError
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import WorkloadPlugin
 from scaleproof.workloads.layers import Activation, LayerSpec, Shape
 from scaleproof.workloads.networks import Network, build
 
@@ -37,11 +38,10 @@ class ReferenceCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(WorkloadPlugin):
     """One network of a family file. Calling it resolves the network at a reduced image side and width."""
 
-    name: str
-    summary: str
+    implementation: None = None
     # at full size: (maps, side, side), (positions, features), (features,), or (positions,) of tokens
     input_shape: Shape
     # the table, or a function of the width that gives a table with the width applied already
@@ -57,6 +57,10 @@ class Workload:
     # a layer with logits of its own, see Network
     auxiliary: str | None = None
 
+    def load(self) -> Workload:
+        """Itself."""
+        return self
+
     def __call__(self, image_side: int | None = None, width: float = 1.0) -> Network:
         """The resolved network; SpecError for an image side that it does not allow."""
         shape = self._shape(image_side)
@@ -69,5 +73,5 @@ class Workload:
         if image_side is None:
             return self.input_shape
         if self.smallest_side is None:
-            raise SpecError(f"workload {self.name!r} takes no images: leave out image_side")
+            raise FieldError("workload.image_side", f"workload {self.name!r} takes no images: leave out image_side")
         return (self.input_shape[0], image_side, image_side)

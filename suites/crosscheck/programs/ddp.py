@@ -42,7 +42,7 @@ def _train(context: RankContext) -> None:
     net = network.network(context)
     view = bool(context.case.options["bucket_view"])
     replica = torch.nn.parallel.DistributedDataParallel(
-        net.module, bucket_cap_mb=net.case.bucket_mib, gradient_as_bucket_view=view
+        net.module, bucket_cap_mb=net.case.value("strategy.bucket_mib", 25.0), gradient_as_bucket_view=view
     )
     optimiser = torch.optim.SGD(
         net.module.parameters(), lr=net.case.learning_rate, momentum=net.case.momentum, fused=True
@@ -56,4 +56,8 @@ def _train(context: RankContext) -> None:
 
     network.timed_steps(context, net, one_step, torch.distributed.barrier)
     network.same_everywhere(context, net.module)
-    context.facts["ddp"] = {"bucket_mib": net.case.bucket_mib, "bucket_view": view, "torch": torch.__version__}
+    context.facts["ddp"] = {
+        "bucket_mib": net.case.value("strategy.bucket_mib", 25.0),
+        "bucket_view": view,
+        "torch": torch.__version__,
+    }

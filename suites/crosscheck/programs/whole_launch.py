@@ -27,6 +27,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import CollectiveCase
 from scaleproof.spec.plan import PlannedLaunch
+from scaleproof.spec.plugins import LauncherPlugin
 
 PRELOAD = ("scaleproof.launch.supervisor", "scaleproof.transports.shm.shm", "scaleproof.programs.collective")
 COMMANDS = {"gnu_time": "time", "hyperfine": "hyperfine"}
@@ -87,9 +88,8 @@ def launcher() -> Launcher:
 def _measured(context: RankContext, tool: str, calls: int, step: int) -> tuple[Record, Path]:
     output = context.folder / f"{tool}.{step}"
     MEASURED["local"] = Measured(tool, output)
-    registry.TABLES["launcher"]["local"] = registry.Entry(
-        "suite_programs.whole_launch:launcher", "measured from outside"
-    )
+    watched = LauncherPlugin(name="local", summary="measured from outside", implementation=launcher)
+    registry.replace(watched)
     case = CollectiveCase(
         suite="crosscheck",
         experiment="inner",

@@ -1,7 +1,8 @@
 """Python imports this at the start of every process that has this folder on its path: puts the faulty program in the
 place of `collective`."""
 
-from scaleproof.spec import registry
-from scaleproof.spec.registry import Entry
+import dataclasses
 
-registry.TABLES["program"]["collective"] = Entry("faulty_program:run", "fails as the environment says")
+from scaleproof.spec import registry
+
+registry.replace(dataclasses.replace(registry.get("program", "collective"), implementation="faulty_program:run"))

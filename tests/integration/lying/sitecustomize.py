@@ -1,9 +1,8 @@
 """Python imports this at the start of every process that has this folder on its path: puts a transport that changes
 bytes in the place of `tcp`."""
 
-from scaleproof.spec import registry
-from scaleproof.spec.registry import Entry
+import dataclasses
 
-registry.TABLES["transport"]["tcp"] = Entry(
-    "lying_transport:Lying", "changes what rank 1 receives", point_to_point=True
-)
+from scaleproof.spec import registry
+
+registry.replace(dataclasses.replace(registry.get("transport", "tcp"), implementation="lying_transport:Lying"))

@@ -65,7 +65,7 @@ def case_of(ranks: int, **fields: Any) -> Any:
     }
     return parse_case(
         base
-        | {"ranks": ranks, "interface": os.environ.get("RDMA_TEST_INTERFACE", INTERFACE), "region_mib": 64}
+        | {"ranks": ranks, "interface": os.environ.get("RDMA_TEST_INTERFACE", INTERFACE), "transport.region_mib": 64}
         | fields
     )
 

@@ -43,9 +43,9 @@ ALONE = {
     "strategy": "local_only",
     "transport": None,
     "collective": "native",
-    "mechanism": "messages",
+    "strategy.mechanism": "messages",
     "interface": "lo",
-    "region_mib": None,
+    "transport.region_mib": None,
 }
 
 
@@ -112,11 +112,11 @@ def _train(here: Here, mechanism: Mechanism) -> None:
             "transport": "rdma",
             "collective": "ring",
             "interface": case_of(2).interface,
-            "region_mib": 64,
+            "transport.region_mib": 64,
             "strategy": "parameter_server",
-            "mechanism": mechanism,
+            "strategy.mechanism": mechanism,
             "workload": "dnn_digits",
-            "data": "digits",
+            "workload.data": "digits",
             "minibatch": 64,
             "steps": 8,
             "warmup": 0,

@@ -38,7 +38,7 @@ def case_of(**fields: Any) -> TrainCase:
         "steps": 2,
         "compute": "replay",
         "fabric": "netns",
-        "link_mbit": 10_000.0,
+        "fabric.link_mbit": 10_000.0,
     }
     case = parse_case(values | fields)
     assert isinstance(case, TrainCase)

@@ -539,7 +539,7 @@ def test_a_launch_that_did_not_converge_is_no_time_and_the_slowest_of_the_score(
         **ORDER,
         "metric": "time_to_quality",
         "unit": "s",
-        "select": {"data": "digits"},
+        "select": {"workload.data": "digits"},
         "rule": {"name": "at_most", "value": 1},
     }
     del claim["against"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from scaleproof.commands.run import changing
 from scaleproof.commands.show import printable
 from scaleproof.doctor import leftovers, survey
 from scaleproof.spec import registry
-from scaleproof.spec.experiment import CASES
+from scaleproof.spec.case import form_keys
+from scaleproof.spec.experiment import case_forms
 from scaleproof.spec.suite import load_suite, suite_folders
 
 SUITE = """\
@@ -59,18 +61,23 @@ def test_doctor_names_everything_that_is_registered(folder: Path, capsys: pytest
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     named = {(row["kind"], row["name"]) for row in found["names"]}
-    assert named >= {(kind, name) for kind in registry.TABLES for name in registry.names(kind)}
+    assert named >= {(kind, name) for kind in registry.FOLDERS for name in registry.names(kind)}
     assert all(row["why"] and row["advice"] for row in found["names"] if not row["available"])
     assert found["machine"]["cores"] >= 1 and found["machine"]["disk_free_bytes"] > 0
     assert not (folder / "results").exists()
 
 
+@pytest.fixture(autouse=True)
+def _plugins_as_they_are() -> Iterator[None]:
+    """What a test replaced is read again after it."""
+    yield
+    registry.forget()
+
+
 def _without(monkeypatch: pytest.MonkeyPatch, kind: registry.Kind, name: str) -> None:
-    monkeypatch.setitem(
-        registry.TABLES[kind],
-        name,
-        dataclasses.replace(registry.entry(kind, name), requires=("no_such_library",), advice="install it"),
-    )
+    absent = dataclasses.replace(registry.get(kind, name), requires=("no_such_library",), advice="install it")
+    monkeypatch.setattr(registry, "_replaced", {(kind, name): absent})
+    registry.forget()
 
 
 def test_doctor_says_why_something_is_absent_and_what_to_do(
@@ -194,5 +201,5 @@ def test_the_docs_name_every_command_and_every_field_of_a_case() -> None:
     docs = Path(__file__).parents[3] / "docs"
     commands, fields = (docs / "cli.md").read_text(), (docs / "add_a_suite.md").read_text()
     assert [name for name in COMMANDS if f"| `{name}" not in commands] == []
-    named = {field for case in CASES.values() for field in case.model_fields} - {"suite", "experiment", "arm"}
+    named = {field for case in case_forms().values() for field in form_keys(case)} - {"suite", "experiment", "arm"}
     assert [name for name in sorted(named) if f"`{name}`" not in fields] == []

@@ -108,7 +108,7 @@ def test_training_that_ends_with_a_higher_loss_is_a_regression_on_any_machine(tm
         "strategy": "sync",
         "workload": "dnn_digits",
     }
-    training = parse_case({**fields, "data": "digits", "minibatch": 8, "steps": 4, "warmup": 0})
+    training = parse_case({**fields, "workload.data": "digits", "minibatch": 8, "steps": 4, "warmup": 0})
     launches(tmp_path, FAST, "a", case=training, code=code("0ld"))
     launches(tmp_path, SLOW, "b", at=1, case=training, code=code("new", digest="e"))
     (row,) = compared(tmp_path, metrics=("final_loss",)).rows

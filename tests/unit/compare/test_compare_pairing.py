@@ -75,9 +75,9 @@ def test_what_measures_something_else_is_never_paired_silently(field: dict[str, 
 @pytest.mark.parametrize(
     "field",
     [
-        {"data": "digits"},
-        {"width": 0.5},
-        {"image_side": 8},
+        {"workload.data": "digits"},
+        {"workload.width": 0.5},
+        {"workload.image_side": 8},
         {"minibatch": 16},
         {"workload": "vgg_digits"},
         {"compute": "none"},

@@ -77,7 +77,7 @@ def test_a_prediction_is_its_first_repetition_and_the_others_are_draws(data: Sui
 def test_a_range_of_efficiency_is_one_point_with_an_interval_around_it(data: SuiteData):
     runs = [run for run in data.done("train") if training(run).workload == "vgg_a"]
     at_8 = scaling_values([run for run in runs if training(run).ranks > 1], runs)[-1]
-    assert at_8.ranks == 8 and len({training(run).efficiency for run in at_8.runs}) == 2
+    assert at_8.ranks == 8 and len({training(run).compute_options.efficiency for run in at_8.runs}) == 2
     value, low, high = at_8.throughput
     assert low is not None and high is not None and low <= value <= high
 

@@ -32,21 +32,29 @@ CASE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("fields", "field", "why"),
     [
-        ({"channels": 2, "fabric": "netns"}, "channels", "on fabric 'netns' strategies make one call after the other"),
-        ({"bucket_order": "front_first", "fabric": "host"}, "bucket_order", "'simulated' has it"),
         (
-            {"forward_waits": "layer", "strategy": "distributed_update"},
+            {"strategy.channels": 2, "fabric": "netns"},
+            "channels",
+            "on fabric 'netns' strategies make one call after the other",
+        ),
+        ({"strategy.bucket_order": "front_first", "fabric": "host"}, "bucket_order", "'simulated' has it"),
+        (
+            {"strategy.forward_waits": "layer", "strategy": "distributed_update"},
             "forward_waits",
             "not for strategy 'distributed_update'",
         ),
-        ({"channels": 2, "strategy": "parameter_server"}, "channels", "not for strategy 'parameter_server'"),
-        ({"channels": 2, "transport": "horovod", "collective": "native", "fusion_mib": 64}, "channels", "fuses"),
+        ({"strategy.channels": 2, "strategy": "parameter_server"}, "channels", "not for strategy 'parameter_server'"),
         (
-            {"bucket_order": "front_first", "communication": "main"},
+            {"strategy.channels": 2, "transport": "horovod", "collective": "native", "transport.fusion_mib": 64},
+            "channels",
+            "fuses",
+        ),
+        (
+            {"strategy.bucket_order": "front_first", "strategy.communication": "main"},
             "bucket_order",
             "the main thread makes one call after the other",
         ),
-        ({"channels": 2, "forward_waits": "layer"}, "channels", "leave out forward_waits"),
+        ({"strategy.channels": 2, "strategy.forward_waits": "layer"}, "channels", "leave out forward_waits"),
         ({"collective": "hierarchical"}, "collective", "set nodes, or use 'ring'"),
         ({"collective": "hierarchical", "nodes": 4}, "collective", "as many ranks on each, at least two"),
         ({"collective": "hierarchical", "nodes": 3}, "collective", "not for 4 ranks on 3"),
@@ -68,10 +76,10 @@ def test_what_nothing_here_has_is_refused_by_name(fields: dict[str, Any], field:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"channels": 2},
-        {"bucket_order": "front_first", "forward_waits": "layer"},
-        {"communication": "main"},
-        {"communication": "main", "fabric": "netns"},
+        {"strategy.channels": 2},
+        {"strategy.bucket_order": "front_first", "strategy.forward_waits": "layer"},
+        {"strategy.communication": "main"},
+        {"strategy.communication": "main", "fabric": "netns"},
         {"collective": "hierarchical", "nodes": 2},
         {"collective": "hierarchical", "nodes": 2, "fabric": "netns"},
     ],
@@ -87,7 +95,9 @@ def test_cases_that_do_not_name_them_keep_their_identity() -> None:
     )
 
 
-@pytest.mark.parametrize("fields", [{"channels": 2}, {"communication": "main"}, {"forward_waits": "layer"}])
+@pytest.mark.parametrize(
+    "fields", [{"strategy.channels": 2}, {"strategy.communication": "main"}, {"strategy.forward_waits": "layer"}]
+)
 def test_a_trace_has_no_place_for_them(fields: dict[str, Any]) -> None:
     case = parse_case({**CASE, **fields, "compute": "none"})
     assert isinstance(case, TrainCase)

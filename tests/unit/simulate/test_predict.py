@@ -205,7 +205,7 @@ def test_a_library_without_sends_gives_what_a_ring_would_need(results: Path) -> 
 
 
 def test_other_hardware_has_stated_costs_unless_the_case_says_otherwise(results: Path) -> None:
-    elsewhere = {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
+    elsewhere = {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": 0.5}
     assert cost_model(training(**elsewhere), results, machine_id()).source.startswith("stated")
     assert cost_model(training(**elsewhere, costs="fitted"), results, machine_id()).source.startswith("fitted")
     assert cost_model(case_of(costs="stated"), results, machine_id()).source.startswith("stated")
@@ -326,7 +326,7 @@ def test_what_no_simulation_can_be_made_of_is_said_before_one_is(results: Path) 
                 strategy="tensorflow_parameter_server", transport="tensorflow-grpc", collective="native", compute="none"
             )
         )
-    elsewhere = {"profile": "xeon_e5_2698v3_x2", "efficiency": 0.5}
+    elsewhere = {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": 0.5}
     with pytest.raises(
         SpecError, match="layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups"
     ):

@@ -49,9 +49,9 @@ def question(
         "collective": "ring",
         "strategy": "sync_overlap",
         "workload": "vgg_a",
-        "link_mbit": 1000.0,
+        "fabric.link_mbit": 1000.0,
     }
-    given |= {"profile": "xeon_e5_2698v3_x2", "efficiency": shares[0], **fields}
+    given |= {"compute.profile": "xeon_e5_2698v3_x2", "compute.efficiency": shares[0], **fields}
     return Question(given, NETWORK, costs, profiles, minibatch, None if minibatch else 8)
 
 
@@ -59,7 +59,7 @@ def test_a_point_is_what_the_simulator_says_of_its_case():
     asked = question()
     point, case = asked.point(4), asked.case(4)
     prediction = simulate(
-        case.model_copy(update={"workload": "vgg_a", "image_side": 64, "width": 0.25}),
+        case.model_copy(update={"workload": "vgg_a", "workload.image_side": 64, "workload.width": 0.25}),
         asked.profiles(case)[0],
         cluster_of(case),
         UNSURE.central(),
@@ -100,23 +100,23 @@ def test_intervals_hold_the_prediction_and_the_whole_range_of_efficiency():
 @pytest.mark.parametrize(
     ("fields", "costs", "binds"),
     [
-        ({"link_mbit": 10.0}, FREE, "link"),
+        ({"fabric.link_mbit": 10.0}, FREE, "link"),
         (
-            {"link_mbit": None},
+            {"fabric.link_mbit": None},
             CostModel(
                 (None,), (Uncertain("alpha", 0.05),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, ""
             ),
             "latency",
         ),
         (
-            {"link_mbit": None},
+            {"fabric.link_mbit": None},
             CostModel(
                 (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 1e-6),), Uncertain("gamma", 0.0), 1.0, ""
             ),
             "transport",
         ),
-        ({"link_mbit": 10.0, "strategy": "parameter_server", "servers": 1}, FREE, "server"),
-        ({"link_mbit": 1e7}, FREE, "compute"),
+        ({"fabric.link_mbit": 10.0, "strategy": "parameter_server", "strategy.servers": 1}, FREE, "server"),
+        ({"fabric.link_mbit": 1e7}, FREE, "compute"),
     ],
 )
 def test_what_binds_is_the_resource_that_was_made_scarce(fields: dict[str, Any], costs: CostModel, binds: str):
@@ -204,7 +204,7 @@ def test_what_predictions_are_worth_on_this_machine_is_said(tmp_path: Path, caps
     words = [*ENGINEERS, "--workload", "cd_dnn", "--nodes", "1,2", "--json", "--results", str(tmp_path)]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["label"]["standing"] == "not validated here"
-    here = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"costs": "fitted"}]}
+    here = {"machine": machine_id(), "code": code_digest("simulated"), "judged_on": [{"fabric.costs": "fitted"}]}
     missed = verdict(
         "not reproduced",
         "validation.prediction",

@@ -42,7 +42,7 @@ def case_of(**fields: Any) -> TrainCase:
         "experiment": "e",
         "arm": "a",
         "fabric": "simulated",
-        "link_mbit": 8000.0,
+        "fabric.link_mbit": 8000.0,
         "transport": "tcp",
         "collective": "ring",
         "strategy": "sync_overlap",
@@ -51,7 +51,7 @@ def case_of(**fields: Any) -> TrainCase:
         "ranks": 4,
         "steps": 2,
         "warmup": 1,
-        "bucket_mib": 1e-5,
+        "strategy.bucket_mib": 1e-5,
     }
     found = parse_case({**common, **fields})
     assert isinstance(found, TrainCase)
@@ -147,7 +147,7 @@ def test_a_main_thread_that_communicates_hides_nothing(strategy: str):
 
 def test_a_librarys_own_calls_move_beside_a_main_thread_that_made_them():
     slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
-    fields = {"transport": "gloo", "collective": "native", "link_mbit": None}
+    fields = {"transport": "gloo", "collective": "native", "fabric.link_mbit": None}
     assert simulated(case_of(**fields, communication="main"), slow).step_s == simulated(case_of(**fields), slow).step_s
 
 
@@ -194,7 +194,7 @@ def test_fusion_joins_what_is_ready_together():
     case = case_of(transport="horovod", collective="native", strategy="sync", link_mbit=None)
     slow = MessageCosts((Segment(None, 1e-4 / 6, 0.0),), 0.0)
     tensors = len(network_of(case).parameter_shapes)
-    alone, joined = (simulated(case.model_copy(update={"fusion_mib": mib}), slow) for mib in (0.0, 64.0))
+    alone, joined = (simulated(case.model_copy(update={"transport.fusion_mib": mib}), slow) for mib in (0.0, 64.0))
     assert alone.step_s - compute_s(case) == pytest.approx(tensors * 1e-4)
     assert joined.step_s - compute_s(case) == pytest.approx(1e-4)
 
@@ -245,11 +245,11 @@ def test_large_gradients_wait_for_the_thread_that_moves_them():
     takes whole goes at once."""
     fields: dict[str, Any] = {
         "strategy": "parameter_server",
-        "servers": 1,
+        "strategy.servers": 1,
         "ranks": 2,
         "workload": "vgg_a",
-        "image_side": 64,
-        "link_mbit": 20000.0,
+        "workload.image_side": 64,
+        "fabric.link_mbit": 20000.0,
     }
     case = case_of(**fields)
     caller, thread = (
@@ -287,7 +287,7 @@ def test_emulated_time_is_taken_back_where_messages_cost_nothing():
     case = case_of(workload="vgg_a", bucket_mib=25.0, link_mbit=1000.0)
     plain = simulated(case).step_s
     for fields in ({"dilation": 8.0}, {"shrink": 16.0}, {"dilation": 4.0, "shrink": 64.0}):
-        found = simulated(case.model_copy(update={**fields, "bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
+        found = simulated(case.model_copy(update={**fields, "strategy.bucket_mib": 25.0 / fields.get("shrink", 1.0)}))
         assert found.step_s == pytest.approx(plain, rel=1e-3)
         table = found.samples().to_pandas()
         steps = table[table["event"] == "step"]

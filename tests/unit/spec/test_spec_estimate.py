@@ -67,7 +67,13 @@ def test_more_work_takes_longer(base: dict[str, Any], changed: dict[str, Any]) -
 def test_slowed_links_take_the_time_that_they_need() -> None:
     """7.6 MB there and back over 1 Mbit/s that 8 times dilated carry an eighth."""
     links = case(
-        TRAIN, transport="tcp", collective="ring", fabric="netns", compute="replay", link_mbit=1.0, dilation=8.0
+        TRAIN,
+        transport="tcp",
+        collective="ring",
+        fabric="netns",
+        compute="replay",
+        **{"fabric.link_mbit": 1.0},
+        dilation=8.0,
     )
     nbytes = 4 * network_of(links).parameters
     assert estimate(links, {}).seconds > 10 * 8 * nbytes * 8 / 1e6

@@ -28,9 +28,9 @@ experiments:
         set: {warmup: 1}
         matrix:
           - arms: [tcp, gloo]
-            sweep: {workload: [cd_dnn], width: [0.25]}
+            sweep: {workload: [cd_dnn], workload.width: [0.25]}
           - arms: [gloo]
-            sweep: {network: [{workload: vgg_a, image_side: 32}]}
+            sweep: {network: [{workload: {name: vgg_a, image_side: 32}}]}
   moves:
     summary: Messages
     base: {program: transfer, sizes: [1 KiB, 64 MiB]}
@@ -63,9 +63,9 @@ MISTAKES = [
         "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload[0]: unknown workload 'cd_dn'; did you mean 'cd_dnn'?",
     ),
     (
-        "workload: vgg_a,",
-        "workload: vgg_b,",
-        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload: unknown workload 'vgg_b'; did you mean 'vgg_a'?",
+        "name: vgg_a,",
+        "name: vgg_b,",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.name: unknown workload 'vgg_b'; did you mean 'vgg_a'?",
     ),
     (
         "program: train",
@@ -94,8 +94,14 @@ MISTAKES = [
     ),
     (
         "ranks: 2,",
-        "ranks: 2, data: digit,",
-        "7: experiments.speed.base.data: unknown value 'digit'; did you mean 'digits'?",
+        "ranks: 2, workload: {data: digit},",
+        "7: experiments.speed.base.workload.data: unknown value 'digit'; did you mean 'digits'?",
+    ),
+    # options as version 0.1 wrote them
+    (
+        "ranks: 2,",
+        "ranks: 2, servers: 1,",
+        "7: experiments.speed.base.servers: 'servers' is an option of the strategy now: write strategy: {servers: ...}, or strategy.servers",
     ),
     # keys
     ("title: A suite", "titel: A suite", "1: title: missing"),
@@ -124,14 +130,14 @@ MISTAKES = [
         "16: experiments.speed.sizes.smoke.set.warm_up: unknown key; did you mean 'warmup'?",
     ),
     (
-        "width: [0.25]",
+        "workload.width: [0.25]",
         "widht: [0.25]",
-        "19: experiments.speed.sizes.smoke.matrix[0].sweep.widht: unknown key; did you mean 'width'?",
+        "19: experiments.speed.sizes.smoke.matrix[0].sweep.widht: unknown key; did you mean 'workload.width'?",
     ),
     (
         "image_side: 32",
         "imageside: 32",
-        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].imageside: unknown key; did you mean 'image_side'?",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.imageside: unknown key; did you mean 'workload.image_side'?",
     ),
     ("smoke:", "smok:", "14: experiments.speed.sizes.smok: unknown size; did you mean 'smoke'?"),
     (
@@ -163,9 +169,9 @@ MISTAKES = [
     ("ranks: 2", "ranks: 0", "7: experiments.speed.base.ranks: 0 is not allowed; it must be more than 0"),
     ("ranks: 2", "ranks: -1", "7: experiments.speed.base.ranks: -1 is not allowed; it must be more than 0"),
     (
-        "width: [0.25]",
-        "width: [1.5]",
-        "19: experiments.speed.sizes.smoke.matrix[0].sweep.width[0]: 1.5 is not allowed; it must be at most 1",
+        "workload.width: [0.25]",
+        "workload.width: [1.5]",
+        "19: experiments.speed.sizes.smoke.matrix[0].sweep.workload.width[0]: 1.5 is not allowed; it must be at most 1",
     ),
     ("ranks: 2", "ranks: 2, learning_rate: .inf", "7: experiments.speed.base.learning_rate: inf is no finite number"),
     (
@@ -204,9 +210,9 @@ MISTAKES = [
     ("matrix: [{arms: [tcp]}]", "matrix: []", "27: experiments.moves.sizes.ci.matrix: empty; give at least one"),
     ("arms: {tcp: {transport: tcp}}", "arms: {}", "25: experiments.moves.arms: empty; give at least one"),
     (
-        "width: [0.25]",
-        "width: [0.25, 0.25]",
-        "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': 'cd_dnn', 'width': 0.25}; first in matrix[0]",
+        "workload.width: [0.25]",
+        "workload.width: [0.25, 0.25]",
+        "18: experiments.speed.sizes.smoke.matrix[0]: the same case twice, in arm 'tcp': {'workload': 'cd_dnn', 'workload.width': 0.25}; first in matrix[0]",
     ),
     # fields that do not go together
     (
@@ -218,7 +224,7 @@ MISTAKES = [
     (
         "collective: ring",
         "collective: native",
-        "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)",
+        "11: experiments.speed.arms.tcp.collective: collective 'native' does not fit transport 'tcp'; it takes an algorithm (halving_doubling, hierarchical, ring, tree)",
     ),
     (
         "{transport: gloo}\n",
@@ -227,18 +233,18 @@ MISTAKES = [
     ),
     (
         "{transport: gloo}\n",
-        "{transport: horovod, fusion_mib: 64, framework: tensorflow}\n",
-        "12: experiments.speed.arms.gloo.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'",
+        "{transport: {name: horovod, fusion_mib: 64}, framework: tensorflow}\n",
+        "12: experiments.speed.arms.gloo.transport.fusion_mib: Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'",
     ),
     (
         "{transport: gloo}\n",
-        "{transport: gloo, fusion_mib: 64}\n",
-        "12: experiments.speed.arms.gloo.fusion_mib: transport 'gloo' fuses no tensors; horovod, horovod-mpi, tensorflow-mirrored do",
+        "{transport: {name: gloo, fusion_mib: 64}}\n",
+        "12: experiments.speed.arms.gloo.transport.fusion_mib: transport 'gloo' has no option 'fusion_mib'; 'horovod', 'horovod-mpi', 'tensorflow-mirrored' have it",
     ),
     (
         "        collective: ring\n",
         "",
-        "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (ring, halving_doubling, tree, hierarchical)",
+        "10: experiments.speed.arms.tcp.transport: collective 'native' does not fit transport 'tcp'; it takes an algorithm (halving_doubling, hierarchical, ring, tree)",
     ),
     (
         "{transport: gloo}\n",
@@ -262,8 +268,8 @@ MISTAKES = [
     ),
     (
         "strategy: sync,",
-        "strategy: parameter_server, mechanism: zero_copy,",
-        "7: experiments.speed.base.mechanism: mechanism 'zero_copy' needs one-sided writes (shm, ucx, rdma), not transport 'tcp'",
+        "strategy: {name: parameter_server, mechanism: zero_copy},",
+        "7: experiments.speed.base.strategy.mechanism: mechanism 'zero_copy' needs one-sided writes (rdma, shm, ucx), not transport 'tcp'",
     ),
     (
         "strategy: sync,",
@@ -273,19 +279,19 @@ MISTAKES = [
     (
         "image_side: 32",
         "image_side: 8",
-        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one",
+        "21: experiments.speed.sizes.smoke.matrix[1].sweep.network[0].workload.image_side: workload 'vgg_a': image_side 8 leaves no pixels after layer 'pool4'; give a larger one",
     ),
     (
         "ranks: 2,",
-        "ranks: 2, data: digits,",
-        "7: experiments.speed.base.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use vgg_digits or dnn_digits",
+        "ranks: 2, workload: {data: digits},",
+        "7: experiments.speed.base.workload.data: workload 'cd_dnn' does not fit data 'digits' (8x8 images, 10 classes); use cnn_digits or dnn_digits or vgg_digits",
     ),
     (
         "steps: 5, ",
         "",
         "18: experiments.speed.sizes.smoke.matrix[0]: program 'train' needs 'steps'; set it in base, an arm, 'set' or 'sweep'",
     ),
-    ("program: train, ", "", "7: experiments.speed.base: program: missing; known: transfer, collective, train, own"),
+    ("program: train, ", "", "7: experiments.speed.base: program: missing; known: collective, own, train, transfer"),
     # the file
     ("suite: x", "suite: y", "1: suite: 'y' is not the name of its folder, 'x'"),
     ("title: A suite", "title: [A suite", "3: not valid YAML: expected ',' or ']', but got ':'"),

@@ -10,7 +10,7 @@ import pytest
 from scaleproof.record.table import TAG
 from scaleproof.report.data import Run
 from scaleproof.report.tags import axes, marks
-from scaleproof.spec import registry, tags
+from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.suite import list_suites, load_suite
 from scaleproof.spec.tags import AXES, NONE, tags_of
@@ -33,9 +33,12 @@ def training(**fields: Any) -> dict[str, str]:
 
 
 def test_every_transport_strategy_and_algorithm_has_its_tags() -> None:
-    assert set(tags.TRANSPORTS) == set(registry.names("transport"))
-    assert set(tags.STRATEGIES) == set(registry.names("strategy"))
-    assert set(tags.OF_ALGORITHM) == set(registry.names("collective"))
+    for transport in registry.plugins("transport").values():
+        assert transport.axis in AXES["transport"]
+    for collective in registry.plugins("collective").values():
+        assert collective.exchange in AXES["parameter_exchange"] and collective.topology in AXES["topology"]
+    for strategy in registry.plugins("strategy").values():
+        assert (strategy.tags is not None) == strategy.communicates
 
 
 def test_every_case_of_every_suite_has_one_known_value_on_every_axis() -> None:
@@ -70,12 +73,12 @@ def test_an_all_reduce_is_a_replicated_parameter_server_unless_its_algorithm_is_
     ],
 )
 def test_parameter_servers_differ_by_their_number(servers: int, topology: str, exchange: str) -> None:
-    found = training(strategy="parameter_server", servers=servers)
+    found = training(strategy="parameter_server", **{"strategy.servers": servers})
     assert (found["topology"], found["parameter_exchange"]) == (topology, exchange)
 
 
 def test_mechanisms_over_a_device_say_where_memory_lies_and_whether_it_is_copied() -> None:
-    found = training(strategy="parameter_server", transport="shm", mechanism="dynamic")
+    found = training(strategy="parameter_server", transport="shm", **{"strategy.mechanism": "dynamic"})
     assert (found["parameter_exchange"], found["memory_placement"], found["copy"]) == ("ad-hoc", "dynamic", "zero-copy")
     assert training(strategy="parameter_server")["copy"] == NONE
 

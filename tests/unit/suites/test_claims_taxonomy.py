@@ -37,7 +37,7 @@ OWN = {
     "arm": "a",
     "transport": "tcp",
     "fabric": "netns",
-    "link_mbit": 8,
+    "fabric.link_mbit": 8,
 }
 
 

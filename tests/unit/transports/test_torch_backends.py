@@ -27,7 +27,7 @@ LACKING = {
 
 
 def case_of(transport: str, ranks: int = 2) -> Any:
-    launcher = registry.entry("transport", transport).launcher or "local"
+    launcher = registry.get("transport", transport).launcher
     fields = {"suite": "t", "experiment": "t", "arm": "t", "program": "collective", "sizes": [8], "ranks": ranks}
     return parse_case({**fields, "transport": transport, "launcher": launcher})
 

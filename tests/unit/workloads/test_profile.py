@@ -44,8 +44,8 @@ def replayed(**fields: Any) -> TrainCase:
         "transport": "tcp",
         "collective": "ring",
         "workload": "vgg_a",
-        "image_side": 32,
-        "width": 0.25,
+        "workload.image_side": 32,
+        "workload.width": 0.25,
         "minibatch": 8,
         "steps": 1,
         "compute": "replay",
@@ -116,8 +116,8 @@ def test_a_missing_profile_is_one_line_with_the_command_that_makes_it(tmp_path: 
     ("other", "why"),
     [
         ({"minibatch": 16}, "is of batch 8, not 4"),
-        ({"width": 0.5}, "is of another size of vgg_a: layer conv1 has"),
-        ({"workload": "overfeat_fast", "image_side": 103}, "is of another network: overfeat_fast with"),
+        ({"workload.width": 0.5}, "is of another size of vgg_a: layer conv1 has"),
+        ({"workload": "overfeat_fast", "workload.image_side": 103}, "is of another network: overfeat_fast with"),
     ],
 )
 def test_a_profile_of_something_else_is_refused(other: dict[str, Any], why: str, tmp_path: Path) -> None:

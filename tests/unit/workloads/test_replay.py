@@ -197,7 +197,7 @@ def test_time_that_nothing_would_slow_is_refused(fields: dict[str, Any], field: 
     )  # type: ignore[attr-defined]
 
 
-PEAK: dict[str, Any] = {"profile": "xeon_e5_2666v3_x2", "efficiency": 0.6, "fabric": "simulated"}
+PEAK: dict[str, Any] = {"compute.profile": "xeon_e5_2666v3_x2", "compute.efficiency": 0.6, "fabric": "simulated"}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ PEAK: dict[str, Any] = {"profile": "xeon_e5_2666v3_x2", "efficiency": 0.6, "fabr
         ({**PEAK, "dilation": 8}, "dilation", "stated costs are of hardware at full speed"),
         ({**PEAK, "shrink": 64}, "shrink", "stated costs are of hardware at full speed"),
         (
-            {"fabric": "simulated", "costs": "stated", "dilation": 8},
+            {"fabric": "simulated", "fabric.costs": "stated", "dilation": 8},
             "dilation",
             "stated costs are of hardware at full speed",
         ),
@@ -219,7 +219,7 @@ def test_what_a_prediction_would_not_follow_is_refused(fields: dict[str, Any], f
 
 
 def test_a_slowed_prediction_takes_fitted_costs_or_no_messages() -> None:
-    assert parse_case({**CASE, **PEAK, "costs": "fitted", "dilation": 8, "shrink": 64}).dilation == 8
+    assert parse_case({**CASE, **PEAK, "fabric.costs": "fitted", "dilation": 8, "shrink": 64}).dilation == 8
     alone = {"transport": None, "collective": "native", "strategy": "local_only"}
     assert parse_case({**CASE, **PEAK, **alone, "dilation": 8}).dilation == 8
 
@@ -361,11 +361,11 @@ def test_buckets_hold_the_same_tensors_however_small_these_are() -> None:
             {
                 **CASE,
                 "workload": "vgg_a",
-                "image_side": 32,
-                "width": 0.25,
+                "workload.image_side": 32,
+                "workload.width": 0.25,
                 "fabric": "simulated",
                 "shrink": shrink,
-                "bucket_mib": 2,
+                "strategy.bucket_mib": 2,
             }
         )
         assert isinstance(case, TrainCase)

@@ -96,25 +96,30 @@ def case(**fields: Any) -> TrainCase:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"groups": 3}, "3 groups do not divide 4 ranks"),
-        ({"strategy": "sync", "groups": 2}, "divides no layers over groups of ranks"),
+        ({"strategy.groups": 3}, "3 groups do not divide 4 ranks"),
+        ({"strategy": "sync", "strategy.groups": 2}, "divides no layers over groups of ranks"),
         ({"transport": "gloo", "collective": "native"}, "an algorithm .ring, .... over a transport's sends"),
         ({"transport": "horovod", "collective": "native"}, "an algorithm .ring, .... over a transport's sends"),
         ({"framework": "tensorflow"}, "steps parts of parameters where they lie"),
         ({"compute": "none"}, "exchanges activations within the passes"),
-        ({"strategy": "sync", "communication": "main"}, "makes no calls beside the backward pass"),
+        ({"strategy": "sync", "strategy.communication": "main"}, "makes no calls beside the backward pass"),
         (
             {
                 "strategy": "sync_overlap",
                 "transport": "horovod",
                 "collective": "native",
-                "fusion_mib": 1,
-                "communication": "main",
+                "transport.fusion_mib": 1,
+                "strategy.communication": "main",
             },
             "moves them with its own",
         ),
         (
-            {"strategy": "distributed_update", "transport": "horovod", "collective": "native", "fusion_mib": 1},
+            {
+                "strategy": "distributed_update",
+                "transport": "horovod",
+                "collective": "native",
+                "transport.fusion_mib": 1,
+            },
             "nothing is left to fuse",
         ),
     ],
@@ -128,10 +133,10 @@ def test_what_cannot_be_is_one_line(fields: dict[str, Any], words: str) -> None:
     ("fields", "words"),
     [
         (
-            {"ranks": 16, "groups": 1},
+            {"ranks": 16, "strategy.groups": 1},
             "layer 'out' of 'dnn_digits' has 10 features for the 16 ranks of a group; give more groups",
         ),
-        ({"workload": "seq2seq", "data": "reversal"}, "no fully connected layers at its end"),
+        ({"workload": "seq2seq", "workload.data": "reversal"}, "no fully connected layers at its end"),
         ({"workload": "inception_v3"}, "an auxiliary head"),
     ],
 )

@@ -151,10 +151,10 @@ def test_the_smallest_side_works_and_one_less_is_refused(name: str, side: int) -
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"workload": "cd_dnn", "image_side": 8}, "takes no images"),
-        ({"workload": "vgg_a", "data": "digits"}, "does not fit data 'digits'"),
-        ({"workload": "sentence_embedding", "data": "reversal"}, "does not fit data 'reversal'"),
-        ({"data": "digits", "minibatch": 2000}, "larger than the training set"),
+        ({"workload": "cd_dnn", "workload.image_side": 8}, "takes no images"),
+        ({"workload": "vgg_a", "workload.data": "digits"}, "does not fit data 'digits'"),
+        ({"workload": "sentence_embedding", "workload.data": "reversal"}, "does not fit data 'reversal'"),
+        ({"workload.data": "digits", "minibatch": 2000}, "larger than the training set"),
     ],
 )
 def test_impossible_workloads_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:

@@ -8,10 +8,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from scaleproof.fabric.guests import guest_kernels
 from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.link_options import LinkOptions
 from scaleproof.fabric.unshare import OWN_PROC, unshared
+from scaleproof.spec.case import CommonCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import FabricPlugin
 
 COORDINATOR = "scaleproof.fabric.guests.guest_coordinator"
 
@@ -28,8 +35,9 @@ class Guests:
         """Empty: a rank learns its node's address from its node."""
         return ""
 
-    def obstacle(self, guest: str = "uml") -> tuple[str, str] | None:
+    def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
         """Why no such guest can run here, and what to do; None when no reason is known."""
+        guest = case.options_of(GuestOptions).guest if case else "uml"
         if self.interface != INTERFACE:
             return (
                 f"nodes of fabric guests have no interface {self.interface!r}",
@@ -58,3 +66,32 @@ _PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin
 def coordinator_command(folder: Path) -> list[str]:
     """Starts the coordinator of a folder with guests.json. Killing the first process of this command ends all nodes."""
     return unshared(OWN_PROC, [sys.executable, "-m", COORDINATOR, str(folder)])
+
+
+class GuestOptions(LinkOptions):
+    """Options of nodes with a kernel of their own."""
+
+    guest: Literal["uml", "qemu"] = Field(
+        "uml", description="What boots a node: User-Mode Linux, or QEMU with a stock kernel."
+    )
+
+
+def check(case: CommonCase) -> None:
+    """Raises FieldError for a launcher that starts no ranks inside guests."""
+    if case.plugin("launcher").process_per_rank:
+        message = f"launcher {case.launcher!r} starts no ranks inside guests; use launcher 'local', or fabric 'host'"
+        raise FieldError("launcher", message)
+
+
+PLUGIN = FabricPlugin(
+    name="guests",
+    summary="nodes with a Linux kernel of their own, soft-RoCE, set rate and delay",
+    implementation=Guests,
+    options=GuestOptions,
+    check=check,
+    evidence="emulated",
+    makes_nodes=True,
+    starter="scaleproof.launch.start.on_guests:GuestsLauncher",
+    own_kernels=True,
+    interface=INTERFACE,
+)

@@ -9,11 +9,16 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from pydantic import Field
+
 from scaleproof.fabric.guests.guest_plan import INTERFACE
+from scaleproof.fabric.link_options import ClusterOptions
 from scaleproof.fabric.topology import emulated_network
 from scaleproof.fabric.unshare import OWN_MOUNTS, unshared
-from scaleproof.spec.cluster import Cluster
+from scaleproof.spec.case import CommonCase
+from scaleproof.spec.cluster import Cluster, cluster_of, slowed
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plugins import FabricPlugin
 
 COORDINATOR = "scaleproof.fabric.netns.netns_coordinator"
 _TRIAL = (
@@ -40,10 +45,10 @@ class Netns:
         """Empty: a rank learns its node's address from its node."""
         return ""
 
-    def obstacle(self, cluster: Cluster | None = None) -> tuple[str, str] | None:
+    def obstacle(self, case: CommonCase | None = None) -> tuple[str, str] | None:
         """Why such nodes, or this cluster of them, cannot be made here, and what to do; None when no reason is known."""
         try:
-            return self._obstacle(cluster)
+            return self._obstacle(slowed(cluster_of(case), case.dilation, case.shrink) if case else None)
         except subprocess.TimeoutExpired:
             return f"a trial of namespaces was not done within {TRIAL_S:g} s", "end what else runs here, then try again"
 
@@ -94,3 +99,25 @@ def coordinator_command(folder: Path, module: str = COORDINATOR) -> list[str]:
     """Starts the coordinator of a folder with namespaces.json. Killing the first process of this command ends all
     nodes."""
     return unshared(OWN_MOUNTS, [sys.executable, "-m", module, str(folder)])
+
+
+class NetnsOptions(ClusterOptions):
+    """Options of nodes made of namespaces."""
+
+    node_cores: float | None = Field(
+        None, gt=0, description="Processor time that each node gets, in cores; none: as much as there is."
+    )
+
+
+PLUGIN = FabricPlugin(
+    name="netns",
+    summary="nodes as network namespaces of this machine, set rates and delays",
+    implementation=Netns,
+    options=NetnsOptions,
+    evidence="emulated",
+    makes_nodes=True,
+    starter="scaleproof.launch.start.on_namespaces:NamespacesLauncher",
+    slows_links=True,
+    interface=INTERFACE,
+    node_per_rank=True,
+)

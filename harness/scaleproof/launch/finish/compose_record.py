@@ -100,15 +100,15 @@ def compose(
         "interface": here.interface,
     }
     transport |= {"counters_before": around.counters_before, "counters_after": around.counters_after}
-    if case.fabric in ("guests", "netns"):
+    if case.plugin("fabric").makes_nodes:
         transport["fabric"] = read_json(watch.folder / REPORT)
     before, after = (around.load.get(moment) or {} for moment in ("before", "after"))
     crowded = crowding(
         per_rank(watch, "pace"),
         per_rank(watch, "late"),
-        watch.idle if around.placement is None and case.fabric != "guests" else IdleTrace(),
+        watch.idle if around.placement is None and not case.plugin("fabric").own_kernels else IdleTrace(),
     )
-    if case.fabric == "guests":  # whose kernels tell of their own processors, not of this machine's
+    if case.plugin("fabric").own_kernels:  # whose kernels tell of their own processors, not of this machine's
         crowded = replace(crowded, idle=None)
     if sleeps(case):
         disturbed += saturation(crowded)
@@ -170,7 +170,7 @@ def not_started(case: AnyCase, launch_spec: LaunchSpec, reason: str, advice: str
         size=launch_spec.size,
         plan_index=launch_spec.plan_index,
         seed=launch_spec.seed,
-        evidence="simulated" if case.fabric == "simulated" else "measured",
+        evidence="simulated" if case.plugin("fabric").predicted else "measured",
         oversubscribed=False,
         status="not_runnable",
         failure=failure,

@@ -9,8 +9,7 @@ from typing import Any
 from scaleproof.core.record_schema import LINK, RankNetwork, Warning
 from scaleproof.record.pace import HZ
 from scaleproof.record.wire import Carried, background, carried, shared, unseen
-from scaleproof.spec import registry
-from scaleproof.spec.case import NODES_OF_OWN, AnyCase
+from scaleproof.spec.case import AnyCase
 from scaleproof.spec.units import format_bytes
 
 STEAL = 0.02
@@ -148,7 +147,9 @@ def _of_namespace(
             )
         )
     others = background(part, case.interface, idle, seconds)
-    if case.fabric in NODES_OF_OWN:  # whatever stays on a node goes through its loopback, and all else are its links
+    if case.plugin(
+        "fabric"
+    ).makes_nodes:  # whatever stays on a node goes through its loopback, and all else are its links
         others = {} if case.fabric == "netns" else {name: count for name, count in others.items() if name != "lo"}
     elif case.nodes > 1:
         others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
@@ -157,7 +158,7 @@ def _of_namespace(
         found.append(
             _warning("contended_network", message, "other traffic shared the machine; run again when it is quiet")
         )
-    sends = case.transport is not None and registry.entry("transport", case.transport).point_to_point
+    sends = case.transport is not None and case.plugin("transport").point_to_point
     if path == "socket" and sends and (extra := shared(part, case.interface, messages)):
         message = f"{case.interface!r} sent {format_bytes(extra)} more than the launch can have"
         found.append(

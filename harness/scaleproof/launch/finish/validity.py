@@ -14,7 +14,7 @@ from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.preflight.experiment_preflight import failed
 from scaleproof.launch.watch.failure_signs import Watch
 from scaleproof.record.wire import carried, misled, past_the_links
-from scaleproof.spec.case import NODES_OF_OWN, AnyCase
+from scaleproof.spec.case import AnyCase
 from scaleproof.spec.units import format_bytes
 
 LOOPBACK = "lo"
@@ -75,7 +75,7 @@ def silent_failure(
         return None
     for part in carried(network):
         carrier = misled(part, case.interface)
-        if carrier is not None and not (case.fabric in NODES_OF_OWN and carrier == LOOPBACK):
+        if carrier is not None and not (case.plugin("fabric").makes_nodes and carrier == LOOPBACK):
             moved, requested = part.sent_bytes[carrier], part.sent_bytes.get(case.interface, 0)
             asked = f"of the {format_bytes(part.asked_bytes)} asked"
             return _failure(
@@ -110,7 +110,7 @@ def disturbances(
         for rank, sockets in enumerate(per_rank(watch, "sockets"))
         if sockets
         and _path(watch) == "socket"
-        and case.fabric not in NODES_OF_OWN  # nobody else reaches those nodes, and their links are counted
+        and not case.plugin("fabric").makes_nodes  # nobody else reaches those nodes, and their links are counted
     }
     network_found = network_warnings(case, network, _path(watch), messages, idle, seconds)
     return [*around, *rank_warnings(paces), *network_found, *address_warnings(bound, address, case.interface)]
@@ -123,9 +123,15 @@ def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | 
     for part in carried(network):
         # A node of an allocation may have other ways than the interface asked for; all links of a node of namespaces
         # are its network.
-        if (moved := past_the_links(part, case.interface if case.fabric == "host" else None)) is not None:
+        if (
+            moved := past_the_links(part, case.interface if case.plugin("fabric").evidence == "measured" else None)
+        ) is not None:
             node, asked = part.namespace.partition("/")[0], format_bytes(part.asked_bytes)
-            links = f"{case.interface!r} of {node}" if case.fabric == "host" else f"the links of {node}"
+            links = (
+                f"{case.interface!r} of {node}"
+                if case.plugin("fabric").evidence == "measured"
+                else f"the links of {node}"
+            )
             return _failure(
                 "wrong_interface",
                 f"{links} carried {format_bytes(moved)} of the {asked} asked: bytes took another way",

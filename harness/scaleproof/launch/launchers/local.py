@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
+from scaleproof.spec.plugins import LauncherPlugin
 
 
 class Local:
@@ -19,3 +20,10 @@ class Local:
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Nothing of its own."""
         return {}
+
+
+PLUGIN = LauncherPlugin(
+    name="local",
+    summary="ranks forked from one parent on this machine",
+    implementation=Local,
+)

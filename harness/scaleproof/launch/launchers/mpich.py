@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home
+from scaleproof.launch.launchers.mpirun import REACH
+from scaleproof.spec.plugins import LauncherPlugin
+from scaleproof.transports.mpich import ON_ONE_MACHINE, STARTED, between_nodes, home, why_not
 
 EXTRA = "HYDRA_LAUNCHER_EXTRA_ARGS"
 """What mpiexec puts between the remote shell and the host."""
@@ -57,11 +59,25 @@ class Mpich:
             *started(options(int(launch_spec.case["ranks"])), parent(folder)),
         ]
 
+    def over_nodes(self, hosts: Mapping[str, int], interface: str, folder: Path) -> list[str]:
+        """What the first of several nodes runs: it starts the ranks of all of them."""
+        return started(options_over(hosts, interface), parent(folder), REACH)
+
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """The path of the bytes."""
-        case = launch_spec.case
+        case = launch_spec.parsed_case
         return (
-            between_nodes(case["interface"])
-            if case["fabric"] == "netns" and case["nodes"] > 1
+            between_nodes(case.interface)
+            if case.plugin("fabric").makes_nodes and case.nodes > 1
             else dict(ON_ONE_MACHINE)
         )
+
+
+PLUGIN = LauncherPlugin(
+    name="mpich",
+    summary="ranks started by MPICH's mpiexec, in the environment that has it",
+    implementation=Mpich,
+    probe=why_not,
+    advice="type `python3 -m tools.setup mpich`",
+    process_per_rank=True,
+)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.launch.launchers.launcher_contract import scratch
+from scaleproof.spec.plugins import LauncherPlugin
 
 
 def options(ranks: int, folder: Path) -> list[str]:
@@ -60,6 +62,32 @@ class Mpirun:
             *started(options(int(launch_spec.case["ranks"]), scratch(launch_spec.launch)), folder),
         ]
 
+    def over_nodes(self, hosts: Mapping[str, int], interface: str, folder: Path) -> list[str]:
+        """What the first of several nodes runs: it starts the ranks of all of them."""
+        return started(options_over(hosts, interface), folder)
+
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """Root is allowed: containers and continuous integration run as root."""
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def mpirun_problem() -> str:
+    """Why the mpirun beside this Python does not do, or nothing; no other one is taken."""
+    program = Path(sys.executable).parent / "mpirun"
+    if not program.exists():
+        return f"no mpirun beside {sys.executable}"
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    first_line = ((done.stdout + done.stderr).strip().splitlines() or [""])[0]
+    if done.returncode == 0 and "Open MPI" in first_line:
+        return ""
+    return f"mpirun --version ended with {done.returncode}: {first_line[:80]}"
+
+
+PLUGIN = LauncherPlugin(
+    name="mpirun",
+    summary="ranks started by Open MPI's mpirun",
+    implementation=Mpirun,
+    requires=("mpi4py",),
+    check_installation=mpirun_problem,
+    process_per_rank=True,
+)

@@ -50,7 +50,7 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
     """The object as YAML. SpecError for what Kubernetes would refuse, and for an experiment that does not run over
     nodes."""
     chosen = suite.experiment(experiment).size(size)
-    cases = [case for case in chosen.cases if case.fabric == _HOST]
+    cases = [case for case in chosen.cases if case.plugin("fabric").evidence == "measured"]
     if not cases:
         fabrics = ", ".join(sorted({case.fabric for case in chosen.cases}))
         raise SpecError(

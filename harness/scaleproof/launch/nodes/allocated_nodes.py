@@ -17,7 +17,6 @@ from scaleproof.launch.nodes.discovery import NodeAnswer, call
 from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.record.digest import machine_id
-from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.errors import SpecError
 
@@ -145,7 +144,7 @@ class AllocatedNodes:
         """Whether a case would stand here, were no node lost."""
         return (
             bool(self.lost)
-            and case.fabric == HOST
+            and case.plugin("fabric").evidence == "measured"
             and isinstance(self.placement_for(case), Obstacle)
             and isinstance(replace(self, lost=frozenset()).placement_for(case), NodePlacement)
         )
@@ -153,7 +152,7 @@ class AllocatedNodes:
     def placement_for(self, case: AnyCase) -> NodePlacement | Obstacle:
         """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one
         for memory that ends there: with another number its launches would not be alike."""
-        on_one = case.transport is not None and registry.entry("transport", case.transport).one_node
+        on_one = case.transport is not None and case.plugin("transport").one_node
         count = 1 if on_one else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
         if len(living) < count:
@@ -181,18 +180,26 @@ class AllocatedNodes:
 
 def placement_for(case: AnyCase, allocated: AllocatedNodes | None) -> NodePlacement | None:
     """Where a case that may run stands on an allocation; None: it has no use for one."""
-    found = allocated.placement_for(case) if allocated is not None and case.fabric == HOST else None
+    found = (
+        allocated.placement_for(case)
+        if allocated is not None and case.plugin("fabric").evidence == "measured"
+        else None
+    )
     return found if isinstance(found, NodePlacement) else None
 
 
 def machine_of(case: AnyCase, allocated: AllocatedNodes | None) -> str:
     """Which machine a case's records name: the allocation's nodes where it stands on them, else this one."""
-    return allocated.machine if allocated is not None and case.fabric == HOST else machine_id()
+    return allocated.machine if allocated is not None and case.plugin("fabric").evidence == "measured" else machine_id()
 
 
 def fits(case: AnyCase, allocated: AllocatedNodes | None) -> bool:
     """Whether there is room for a case."""
-    return allocated is None or case.fabric != HOST or isinstance(allocated.placement_for(case), NodePlacement)
+    return (
+        allocated is None
+        or case.plugin("fabric").evidence != "measured"
+        or isinstance(allocated.placement_for(case), NodePlacement)
+    )
 
 
 def lost_node(record: Record) -> str:

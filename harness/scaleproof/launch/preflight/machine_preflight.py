@@ -15,7 +15,6 @@ from scaleproof.launch.nodes.allocated_nodes import NodePlacement
 from scaleproof.launch.start.replay_profile import sleeps
 from scaleproof.record.cgroups import memory_left
 from scaleproof.record.host import available_mib, memory_mib, usable_cores
-from scaleproof.spec import registry
 from scaleproof.spec.case import AnyCase
 from scaleproof.spec.estimate import estimate
 from scaleproof.spec.units import format_bytes
@@ -85,7 +84,7 @@ def locked_memory(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
     """`limits` of the ranks in bytes, -1: none. Matters to transports that pin their buffers."""
     lowest = min((limit for limit in limits if limit >= 0), default=-1)
     message = f"{'no limit' if lowest < 0 else format_bytes(lowest)} of locked memory"
-    pins = case.transport is not None and registry.entry("transport", case.transport).pins_memory
+    pins = case.transport is not None and case.plugin("transport").pins_memory
     if not pins:
         return checked("memlock", True, f"{message}; transport {case.transport!r} pins none")
     needed = estimate(case, {}).nbytes // case.ranks

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, NodePlacement, node_fields, placement_for
 from scaleproof.launch.preflight.machine_preflight import checked
 from scaleproof.launch.start.execute import execute, launch_environment, new_watch, prepare
-from scaleproof.launch.start.on_guests import launcher_for
+from scaleproof.launch.start.starter import launcher_for
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.paths import PACKAGE
 from scaleproof.spec import registry
@@ -25,7 +25,7 @@ from scaleproof.spec.case import AnyCase, parse_case
 
 MOST_RANKS = 64
 """More ranks than this are not started for a preflight."""
-DEADLINE_S = {"host": 45.0, "uml": 120.0, "qemu": 480.0}
+DEADLINE_S = {None: 45.0, "uml": 120.0, "qemu": 480.0}
 """In guests nodes must boot first, and emulation takes ten times as long for everything."""
 RANK_S = 1.0
 """What a rank may add: every one connects to all others."""
@@ -45,13 +45,13 @@ class Group:
     interface: str
     ranks: int
     nodes: int = 1
-    guest: str = "uml"
+    fabric_options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
         """For people."""
         return f"{self.ranks} ranks by {self.launcher} on {self.interface}" + (
-            f" of {self.nodes} nodes" if self.fabric == "guests" else ""
+            f" of {self.nodes} nodes" if registry.get("fabric", self.fabric).own_kernels else ""
         )
 
 
@@ -65,7 +65,7 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
             *key,
             max(min(case.ranks, MOST_RANKS), known.ranks),
             max(min(case.nodes, MOST_RANKS), known.nodes),
-            case.guest,
+            {"guest": guest} if (guest := case.value("fabric.guest")) else {},
         )
     return found
 
@@ -84,13 +84,12 @@ def ask(group: Group, staging: Path, allocated: AllocatedNodes | None = None) ->
         {
             **values,
             "launcher": group.launcher,
-            "fabric": group.fabric,
+            "fabric": {"name": group.fabric, **group.fabric_options},
             "interface": group.interface,
             "nodes": group.nodes,
-            "guest": group.guest,
         }
     )
-    deadline_s = DEADLINE_S[group.guest if group.fabric == "guests" else "host"] + RANK_S * group.ranks
+    deadline_s = DEADLINE_S[group.fabric_options.get("guest")] + RANK_S * group.ranks
     facts = facts_of(case, _PROGRAMS, deadline_s, staging, placement_for(case, allocated))
     if isinstance(facts, Sign):
         return not_back(facts, "ranks", f"{group.words}: ")

@@ -102,7 +102,10 @@ def execute(
                 []
                 if cause
                 else _leave(
-                    process, LEAVE_NODES_S if launch_spec.nodes or launch_spec.case["fabric"] == "guests" else LEAVE_S
+                    process,
+                    LEAVE_NODES_S
+                    if launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
+                    else LEAVE_S,
                 )
             )
         finally:
@@ -130,7 +133,7 @@ def prepare(folder: Path, launch_spec: LaunchSpec) -> None:
 def new_watch(folder: Path, launch_spec: LaunchSpec) -> Watch:
     """The watch over a folder that `prepare` made."""
     ranks, nodes = int(launch_spec.case["ranks"]), launch_spec.nodes or int(launch_spec.case["nodes"])
-    apart = launch_spec.nodes or launch_spec.case["fabric"] == "guests"
+    apart = launch_spec.nodes or launch_spec.parsed_case.plugin("fabric").own_kernels
     processes = OnNodes(folder, [rank * nodes // ranks for rank in range(ranks)]) if apart else Here()
     return Watch(folder, Board(folder / "board", ranks), processes)
 

@@ -10,41 +10,31 @@ from typing import Any
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.fabric.guests.guest_plan import GuestPlan
-from scaleproof.fabric.guests.guests import coordinator_command
-from scaleproof.launch.launchers.launcher_contract import Launcher, ranks_of
-from scaleproof.launch.nodes.allocated_nodes import NodePlacement
-from scaleproof.launch.nodes.start_on_nodes import NodesLauncher
+from scaleproof.fabric.guests.guests import GuestOptions, coordinator_command
+from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
-from scaleproof.launch.start.on_namespaces import NamespacesLauncher
-from scaleproof.spec import registry
-
-
-def launcher_for(fabric: str, launcher: str, placement: NodePlacement | None = None) -> Launcher:
-    """What starts a case's ranks: in guests, on nodes of namespaces and on those of a placement the coordinator, which starts
-    them on every node."""
-    if placement is not None:
-        return NodesLauncher(placement, launcher)
-    on_nodes: dict[str, Launcher] = {"guests": GuestsLauncher(), "netns": NamespacesLauncher(launcher)}
-    started: Launcher = on_nodes[fabric] if fabric in on_nodes else registry.load("launcher", launcher)()
-    return started
 
 
 class GuestsLauncher:
     """One coordinator, which boots the nodes and starts a parent in each."""
 
+    def __init__(self, launcher: str) -> None:
+        self.launcher = launcher
+
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """Writes guests.json; the coordinator's life hangs on the supervisor's."""
-        nodes, ranks = int(launch_spec.case.get("nodes", 1)), int(launch_spec.case["ranks"])
+        case = launch_spec.parsed_case
+        nodes, ranks, options = case.nodes, case.ranks, case.options_of(GuestOptions)
         mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]
         parent = [sys.executable, "-m", "scaleproof.rank.fork_ranks", str(folder), "--ranks"]
         GuestPlan(
             nodes=nodes,
             commands=[[*parent, *map(str, some)] for some in mine],
             ranks=mine,
-            kind=str(launch_spec.case.get("guest", "uml")),
-            link_mbit=launch_spec.case.get("link_mbit"),
-            link_delay_ms=float(launch_spec.case.get("link_delay_ms") or 0),
-            capture=launch_spec.case.get("tracing") == "full",
+            kind=options.guest,
+            link_mbit=options.link_mbit,
+            link_delay_ms=options.link_delay_ms,
+            capture=case.tracing == "full",
         ).write(folder)
         return [
             sys.executable,

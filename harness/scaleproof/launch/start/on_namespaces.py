@@ -7,16 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from scaleproof.core.launch_spec import LaunchSpec
-from scaleproof.fabric.netns.netns import COORDINATOR, coordinator_command
+from scaleproof.fabric.netns.netns import COORDINATOR, NetnsOptions, coordinator_command
 from scaleproof.fabric.netns.netns_plan import NamespacePlan
 from scaleproof.fabric.topology import emulated_network
-from scaleproof.launch.launchers import mpich, mpirun
-from scaleproof.launch.launchers.launcher_contract import Launcher, ranks_of
+from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.start.node_command import CommandResult, one_per_node, run_on_nodes
 from scaleproof.spec import registry
-from scaleproof.spec.case import parse_case
 from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
@@ -29,18 +28,19 @@ class NamespacesLauncher:
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
         """Writes namespaces.json; the coordinator's life hangs on the supervisor's."""
-        case = parse_case(launch_spec.case)
+        case = launch_spec.parsed_case
         cluster = slowed(cluster_of(case), case.dilation, case.shrink)
         ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]
         commands, module = list[list[str]](), "scaleproof.rank.fork_in_namespaces"
-        if self.launcher != "local":
+        if registry.get("launcher", self.launcher).process_per_rank:
             hosts = {node_name(node): len(mine) for node, mine in enumerate(ranks)}
             commands, module = (
-                [_started(self.launcher, hosts, case.interface, folder), *[[]] * (case.nodes - 1)],
+                [self._inner().over_nodes(hosts, case.interface, folder), *[[]] * (case.nodes - 1)],
                 COORDINATOR,
             )
         # Of a slowed second a node has a slowed second's part of its cores.
-        quota = None if case.node_cores is None else case.node_cores / case.dilation
+        cores = case.options_of(NetnsOptions).node_cores
+        quota = None if cores is None else cores / case.dilation
         NamespacePlan(cluster, commands, ranks, quota, case.shrink).write(folder)
         return [
             sys.executable,
@@ -52,15 +52,10 @@ class NamespacesLauncher:
 
     def environment(self, folder: Path, launch_spec: LaunchSpec) -> dict[str, str]:
         """That of the launcher inside."""
-        inner: Launcher = registry.load("launcher", self.launcher)()
-        return inner.environment(folder, launch_spec)
+        return self._inner().environment(folder, launch_spec)
 
-
-def _started(launcher: str, hosts: dict[str, int], interface: str, folder: Path) -> list[str]:
-    """What the first node runs: it starts the ranks of all of them."""
-    if launcher == "mpich":
-        return mpich.started(mpich.options_over(hosts, interface), mpich.parent(folder), mpirun.REACH)
-    return mpirun.started(mpirun.options_over(hosts, interface), folder)
+    def _inner(self) -> Any:
+        return registry.load("launcher", self.launcher)()
 
 
 def run_in_namespaces(

@@ -17,7 +17,7 @@ from scaleproof.workloads.profile import FILE, Profile, profile_of
 
 def replays(case: AnyCase) -> bool:
     """Whether its ranks sleep instead of computing; the simulator, which reckons with profiles too, has no ranks."""
-    return isinstance(case, TrainCase) and case.compute == "replay" and case.fabric != "simulated"
+    return isinstance(case, TrainCase) and case.compute == "replay" and not case.plugin("fabric").predicted
 
 
 def sleeps(case: AnyCase) -> bool:

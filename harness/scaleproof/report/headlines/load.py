@@ -14,7 +14,7 @@ from scaleproof.claims.claims_yaml import Claim, load_claims, load_published
 from scaleproof.claims.metrics import Metric, suite_metrics
 from scaleproof.report.figures.kinds import kinds
 from scaleproof.report.headlines.form import FigureForm, SeriesForm
-from scaleproof.spec.experiment import CASES
+from scaleproof.spec.experiment import every_key
 from scaleproof.spec.locate import Document, Key, read_document
 from scaleproof.spec.messages import options_of, phrase
 from scaleproof.spec.registry import nearest
@@ -89,7 +89,7 @@ def _expect(document: Document, key: Key, what: str, name: str, names: Iterable[
 
 
 def _case_fields() -> list[str]:
-    return sorted({name for case in CASES.values() for name in case.model_fields})
+    return sorted(every_key())
 
 
 def _check(document: Document, index: int, figure: FigureForm, suite: Suite, known: Headlines) -> None:

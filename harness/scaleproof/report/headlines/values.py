@@ -92,7 +92,7 @@ def _places(axis: XAxis | None, runs: Sequence[Run]) -> list[float | None]:
         return [None]
     if axis.field == SIZE:
         return sorted({size for run in runs for size in getattr(_record(run).case, "sizes", ())})
-    values = {getattr(_record(run).case, axis.field, None) for run in runs}
+    values = {_record(run).case.value(axis.field) for run in runs}
     return sorted(value for value in values if value is not None)
 
 
@@ -100,7 +100,7 @@ def _is_at(axis: XAxis | None, run: Run, x: float | None) -> bool:
     case = _record(run).case
     if axis is None:
         return True
-    return x in getattr(case, "sizes", ()) if axis.field == SIZE else getattr(case, axis.field, None) == x
+    return x in getattr(case, "sizes", ()) if axis.field == SIZE else case.value(axis.field) == x
 
 
 def _mark(
@@ -209,4 +209,4 @@ def _record(run: Run) -> Any:
 
 
 def _field(run: Run, name: str) -> Any:
-    return getattr(_record(run).case, name, None)
+    return _record(run).case.value(name)

@@ -26,20 +26,25 @@ CASE = "scaleproof_case"
 """Attribute of the metadata with the case's canonical JSON: what the trace leaves to whoever replays it (links,
 transport, algorithm)."""
 TO_SERVER, FROM_SERVER = 0, 1
-USUAL = {"communication": "thread", "channels": 1, "bucket_order": "ready", "forward_waits": "step"}
+USUAL = {
+    "strategy.communication": "thread",
+    "strategy.channels": 1,
+    "strategy.bucket_order": "ready",
+    "strategy.forward_waits": "step",
+}
 """What a trace takes for granted of a case's calls."""
 
 
 def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> Trace:
     """The case without dilation and shrink. `costs` say what a server's sums take; what messages take is left to the
     replay. SpecError where a transport fuses tensors, since then what is exchanged follows from times."""
-    if case.fusion_mib is not None:
+    if case.value("transport.fusion_mib") is not None:
         raise SpecError(
             f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows from times, not from the case"
         )
-    if beyond := [name for name, usual in USUAL.items() if getattr(case, name) != usual]:
+    if beyond := [key for key, usual in USUAL.items() if case.value(key, usual) != usual]:
         raise SpecError(
-            f"{beyond[0]} {getattr(case, beyond[0])}: a trace has nodes and what they wait for, and no place for it; leave it out"
+            f"{beyond[0]} {case.value(beyond[0])}: a trace has nodes and what they wait for, and no place for it; leave it out"
         )
     plain = case.model_copy(update={"dilation": 1.0, "shrink": 1.0})
     network = network_of(plain)
@@ -170,7 +175,7 @@ class _Rank:
         self._open.append(number)
 
     def _owner(self, index: int) -> int:
-        return index % (self.case.servers or self.case.ranks)
+        return index % (self.case.value("strategy.servers", 0) or self.case.ranks)
 
     def _send(self, peer: int, index: int, way: int, after: Sequence[int]) -> int:
         """Between two ranks messages go one after the other."""

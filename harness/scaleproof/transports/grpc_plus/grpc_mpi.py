@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports.grpc_plus.grpc_plus import GrpcPlus
 
 
@@ -9,3 +10,15 @@ class GrpcMpi(GrpcPlus):
     """Tensors travel over transport `mpi`."""
 
     DEVICE = "mpi"
+
+
+PLUGIN = TransportPlugin(
+    name="grpc+mpi",
+    summary="gRPC asks, Open MPI delivers",
+    implementation=GrpcMpi,
+    point_to_point=True,
+    requires=("grpc", "mpi4py"),
+    axis="gRPC+MPI",
+    launcher="mpirun",
+    stated_costs="libraries",
+)

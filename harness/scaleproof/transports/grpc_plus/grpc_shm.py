@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports.grpc_plus.grpc_plus import GrpcPlus
 
 
@@ -9,3 +10,15 @@ class GrpcShm(GrpcPlus):
     """Tensors travel over transport `shm`."""
 
     DEVICE = "shm"
+
+
+PLUGIN = TransportPlugin(
+    name="grpc+shm",
+    summary="gRPC asks, one-sided writes into shared memory deliver",
+    implementation=GrpcShm,
+    point_to_point=True,
+    requires=("grpc",),
+    axis="gRPC+shared-memory",
+    one_node=True,
+    stated_costs="memory",
+)

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
-from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, translated
+from scaleproof.spec.plugins import FusionOptions, TransportPlugin
+from scaleproof.transports.horovod.horovod_transport import (
+    Binding,
+    HorovodTransport,
+    built_without,
+    check_fusion,
+    translated,
+)
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -77,3 +84,18 @@ def _served(context: RankContext) -> Iterator[tuple[str, int]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+PLUGIN = TransportPlugin(
+    name="horovod",
+    summary="Horovod over Gloo, torch or TensorFlow binding",
+    implementation=Horovod,
+    requires=("horovod",),
+    needs_framework="torch",
+    check_installation=built_without,
+    options=FusionOptions,
+    check=check_fusion,
+    axis="No-gRPC:Horovod-GLOO",
+    sends=False,
+    stated_costs="sockets",
+)

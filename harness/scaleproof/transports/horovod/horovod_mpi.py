@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, translated
+from scaleproof.spec.plugins import FusionOptions, TransportPlugin
+from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, check_fusion, translated
 from scaleproof.transports.mpi import path_of, require_mpirun, settings
 
 if TYPE_CHECKING:
@@ -43,3 +44,18 @@ class HorovodMpi(HorovodTransport):
         mpirun ends them."""
         if sys.exc_info()[0] is None:
             super().close()
+
+
+PLUGIN = TransportPlugin(
+    name="horovod-mpi",
+    summary="Horovod over Open MPI",
+    implementation=HorovodMpi,
+    requires=("horovod", "mpi4py"),
+    needs_framework="torch",
+    options=FusionOptions,
+    check=check_fusion,
+    axis="No-gRPC:Horovod-MPI",
+    sends=False,
+    launcher="mpirun",
+    stated_costs="libraries",
+)

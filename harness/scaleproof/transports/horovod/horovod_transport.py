@@ -3,6 +3,7 @@ join is each one's own."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import time
 from abc import ABC, abstractmethod
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.spec.errors import FieldError
 from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
     from scaleproof.core.context import RankContext
+    from scaleproof.spec.case import CommonCase
 
 POLL_S = 50e-6
 """Horovod's own wait spins, which takes the core from a peer when ranks are as many as cores."""
@@ -77,7 +80,7 @@ class HorovodTransport(ABC):
         self._binding: Binding = (TensorflowBinding if tensorflow else TorchBinding)(context.post, self.OPERATIONS)
         self._calls: Counter[str] = Counter()
         self._latest: dict[str, Handle] = {}
-        self._fuses, self._open = context.case.fusion_mib is not None, 0
+        self._fuses, self._open = context.case.value("transport.fusion_mib") is not None, 0
         self._closed = False
         dtypes, library = self._binding.dtypes, self._binding.library
         self.capabilities = Capabilities(
@@ -168,8 +171,8 @@ class HorovodTransport(ABC):
     def _set_up(self, context: RankContext) -> Path | None:
         """Fusion as the case asks for it; a traced launch has Horovod write on rank 0 which tensors it fused."""
         os.environ["HOROVOD_CYCLE_TIME"] = str(CYCLE_MS)
-        if context.case.fusion_mib is not None:
-            os.environ["HOROVOD_FUSION_THRESHOLD"] = str(int(context.case.fusion_mib * MIB / context.case.shrink))
+        if (fusion_mib := context.case.value("transport.fusion_mib")) is not None:
+            os.environ["HOROVOD_FUSION_THRESHOLD"] = str(int(fusion_mib * MIB / context.case.shrink))
         if context.case.tracing != "full":
             return None
         path = context.folder / "horovod-timeline.json"
@@ -344,3 +347,25 @@ def fused_tensors(timeline: Path) -> dict[str, int]:
         "tensors": text.count(BEGUN.format("ALLREDUCE")),
         "fused": text.count(BEGUN.format("MEMCPY_IN_FUSION_BUFFER")),
     }
+
+
+def check_fusion(case: CommonCase) -> None:
+    """Raises FieldError for a case whose framework leaves Horovod nothing to fuse."""
+    if case.value("transport.fusion_mib") is not None and case.value("framework") == "tensorflow":
+        message = (
+            "Horovod's eager calls for TensorFlow end one by one, so there is nothing to fuse; use framework 'torch'"
+        )
+        raise FieldError("transport.fusion_mib", message)
+
+
+def built_without() -> str:
+    """Which framework or controller Horovod was built without; its native libraries say so without any import."""
+    spec = importlib.util.find_spec("horovod")
+    folder = Path(spec.origin).parent if spec and spec.origin else Path()
+    for framework in ("torch", "tensorflow"):
+        libraries = list((folder / framework).glob("mpi_lib*.so"))
+        if not libraries:
+            return f"built without {framework}"
+        if not any(b"GlooContext" in library.read_bytes() for library in libraries):
+            return f"built without Gloo for {framework}"
+    return ""

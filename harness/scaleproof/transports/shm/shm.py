@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
@@ -234,3 +235,24 @@ class _MappedRegion(Region):
     """A region that knows where its counterparts begin in every rank's memory."""
 
     starts: list[int] = field(default_factory=list, repr=False)
+
+
+def why_not() -> str:
+    """Why shared memory does not work here, or nothing."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return f"needs the store order of x86-64, this is {platform.machine()}"
+    return "" if hasattr(os, "memfd_create") else "this kernel has no memfd_create"
+
+
+PLUGIN = TransportPlugin(
+    name="shm",
+    summary="our own: one-sided writes into shared regions",
+    implementation=SharedMemory,
+    axis="shared-memory",
+    point_to_point=True,
+    one_sided=True,
+    one_node=True,
+    progress="caller",
+    stated_costs="memory",
+    check_installation=why_not,
+)

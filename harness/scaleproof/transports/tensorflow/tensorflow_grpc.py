@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
 from scaleproof.transports.tensorflow.session_server import SessionServer
@@ -174,3 +175,14 @@ class _Calls:
             taken = queue(peer, servers.rank).dequeue()
         with tf.device(servers.device(servers.rank)):
             return {f"send.{peer}": (sent, [given]), f"recv.{peer}": (tf.identity(taken), [])}
+
+
+PLUGIN = TransportPlugin(
+    name="tensorflow-grpc",
+    summary="TensorFlow's own distributed runtime, ring over gRPC",
+    implementation=TensorflowGrpc,
+    requires=("tensorflow",),
+    needs_framework="tensorflow",
+    axis="gRPC",
+    stated_costs="sockets",
+)

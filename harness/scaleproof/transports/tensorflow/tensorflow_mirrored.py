@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from scaleproof.spec.plugins import FusionOptions, TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
 from scaleproof.transports.tensorflow.tensorflow_collectives import Call, Collective, TensorflowCollectives
@@ -30,7 +31,7 @@ class TensorflowMirrored(TensorflowCollectives):
     NAME = "tensorflow-mirrored"
 
     def __init__(self, context: RankContext) -> None:
-        fusion = context.case.fusion_mib
+        fusion = context.case.value("transport.fusion_mib")
         self._fuses = fusion is not None
         self._held: list[_Held] = []
         # The class has 0 for a single pack of whatever size; a tensor is always larger than one byte.
@@ -198,3 +199,16 @@ class Workers(Cluster):
             tf.reduce_max(gathered, axis=0)
             for gathered in replica.all_gather([value[tf.newaxis] for value in own], axis=0)
         ]
+
+
+PLUGIN = TransportPlugin(
+    name="tensorflow-mirrored",
+    summary="TensorFlow's MultiWorkerMirroredStrategy, RING over gRPC",
+    implementation=TensorflowMirrored,
+    requires=("tensorflow",),
+    needs_framework="tensorflow",
+    options=FusionOptions,
+    axis="gRPC",
+    sends=False,
+    stated_costs="sockets",
+)

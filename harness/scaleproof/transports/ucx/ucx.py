@@ -20,6 +20,7 @@ import numpy as np
 
 from scaleproof.core.handshake import connect_all
 from scaleproof.core.transport_errors import PeerLost, TransportError
+from scaleproof.spec.plugins import TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports._waiting import CROWDED_SPINS, SPINS, wait_until
@@ -299,3 +300,17 @@ class Ucx:
 def _region(region: Region) -> UcxRegion:
     assert isinstance(region, UcxRegion)
     return region
+
+
+PLUGIN = TransportPlugin(
+    name="ucx",
+    summary="UCX's puts, gets and tagged messages, without CUDA",
+    implementation=Ucx,
+    requires=("libucx",),
+    axis="UCX",
+    point_to_point=True,
+    one_sided=True,
+    progress="caller",
+    moves_in_wait=True,
+    stated_costs="libraries",
+)

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from pydantic import Field
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.fabric.verbs import choose
 from scaleproof.spec.errors import SpecError
+from scaleproof.spec.plugins import Options, TransportPlugin
 from scaleproof.transports._barrier import dissemination
 from scaleproof.transports._buffers import CACHE_LINE, as_bytes
 from scaleproof.transports.contract import (
@@ -75,7 +77,8 @@ class Rdma:
             for rank in range(case.ranks)
             if rank * case.nodes // case.ranks == context.rank * case.nodes // case.ranks
         )
-        nbytes = round(case.region_mib * 2**20) if case.region_mib else free_bytes(local)
+        region_mib = context.case.value("transport.region_mib")
+        nbytes = round(region_mib * 2**20) if region_mib else free_bytes(local)
         mesh = Mesh(context, VerbsDevice(port, nbytes), local)
         try:
             mesh.connect()
@@ -268,3 +271,31 @@ def _library(device: VerbsDevice) -> str:
     except PackageNotFoundError:
         installed = "of the system"
     return f"scaleproof rdma, pyverbs {installed}" + (" (a software device)" if device.place.port.software else "")
+
+
+class RdmaOptions(Options):
+    """Options of the transports over verbs."""
+
+    region_mib: float | None = Field(
+        None,
+        gt=0,
+        description="Memory that each rank registers with its device, MiB; none: a quarter of the node's, shared by its "
+        "ranks, at most 1 GiB each.",
+    )
+
+
+PLUGIN = TransportPlugin(
+    name="rdma",
+    summary="our own: verbs, queue pairs over RoCE or InfiniBand",
+    implementation=Rdma,
+    requires=("pyverbs",),
+    advice="type `apt-get install python3-pyverbs ibverbs-providers`, then `make env`",
+    devices="/sys/class/infiniband",
+    options=RdmaOptions,
+    axis="one-sided-RDMA",
+    point_to_point=True,
+    one_sided=True,
+    pins_memory=True,
+    progress="caller",
+    stated_costs="verbs",
+)

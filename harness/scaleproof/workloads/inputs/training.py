@@ -43,7 +43,7 @@ def checked_data(case: TrainCase, network: Network, seed: int, rank: int, record
     on them."""
     if rank != 0:
         return open_data(case, network, seed, rank)
-    if case.data == "digits":
+    if case.workload_options.data == "digits":
         settle(record, [digits_file()])
     data = open_data(case, network, seed, rank)
     settle(record, training_inputs(case, network, data, seed))

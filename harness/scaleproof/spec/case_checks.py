@@ -1,0 +1,92 @@
+"""Fields of a case that are right alone and wrong together, whatever the plugins: a plugin's own checks are in its file.
+
+Each check raises FieldError, which names the field to point at. No plugin is named here: traits decide.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scaleproof.spec import registry
+from scaleproof.spec.errors import FieldError
+
+Case = Any
+"""A CommonCase, whose module imports this one."""
+
+
+def check_common(case: Case) -> None:
+    """Transport, collective, launcher, nodes, and what is slowed."""
+    if case.nodes > case.ranks:
+        raise FieldError("nodes", f"{case.nodes} nodes for {case.ranks} ranks; every node needs one")
+    if case.transport is not None:
+        _collective_fits(case)
+        _launcher_fits(case)
+    _slowness_fits(case)
+
+
+def given(case: Case, field: str) -> str:
+    """Which of two fields that do not fit to point at: this one where the user wrote it, else the transport."""
+    return field if {field, f"{field}_options"} & case.model_fields_set else "transport"
+
+
+def _collective_fits(case: Case) -> None:
+    transport = case.plugin("transport")
+    lifted = case.plugin("collective").implementation is not None
+    needs_collectives = not (case.program == "transfer" or (case.program == "own" and not lifted))
+    if (lifted and not transport.sends) or (transport.point_to_point and not lifted and needs_collectives):
+        algorithms = ", ".join(registry.algorithms())
+        wanted = f"an algorithm ({algorithms})" if transport.point_to_point else "'native'"
+        message = f"collective {case.collective!r} does not fit transport {case.transport!r}; it takes {wanted}"
+        raise FieldError(given(case, "collective"), message)
+
+
+def _launcher_fits(case: Case) -> None:
+    needed = case.plugin("transport").launcher
+    if needed != case.launcher:
+        message = f"transport {case.transport!r} needs launcher {needed!r}, not {case.launcher!r}"
+        raise FieldError(given(case, "launcher"), message)
+
+
+def _slowness_fits(case: Case) -> None:
+    """Dilation and shrink: something must follow them, and they must leave whole elements."""
+    slow = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
+    if not slow:
+        return
+    if case.program == "own":
+        message = "a suite's own program is not slowed by it, its times would be divided all the same; leave it out"
+        raise FieldError(slow[0], message)
+    if case.transport and not case.plugin("fabric").slows_links:
+        slowing = [plugin.name for plugin in registry.plugins("fabric").values() if getattr(plugin, "slows_links", 0)]
+        message = f"fabric {case.fabric!r} does not slow its links with it; use {' or '.join(map(repr, slowing))}"
+        raise FieldError(slow[0], message)
+    try:
+        itemsize = np.dtype(getattr(case, "dtype", "uint8")).itemsize
+    except TypeError:
+        raise FieldError("dtype", f"{getattr(case, 'dtype', '')!r} is no data type of NumPy") from None
+    if uneven := [size for size in getattr(case, "sizes", ()) if size % (case.shrink * itemsize)]:
+        message = f"size {uneven[0]} does not divide by {case.shrink:g} into whole elements of {itemsize} B"
+        raise FieldError("shrink", message)
+
+
+def check_transfer(case: Case) -> None:
+    """Program `transfer` needs sends and receives."""
+    if not case.plugin("transport").sends:
+        message = f"{case.transport!r} has collectives only, no sends and receives; it cannot run program 'transfer'"
+        raise FieldError("transport", message)
+
+
+def check_training(case: Case) -> None:
+    """Strategy and transport, batch, and whose compute it is."""
+    communicates = case.plugin("strategy").communicates
+    if communicates == (case.transport is None):
+        silent = [plugin.name for plugin in registry.plugins("strategy").values() if not plugin.communicates]  # type: ignore[attr-defined]
+        wanted = "takes no transport" if case.transport else f"needs a transport; only {silent[0]!r} has none"
+        raise FieldError("transport" if case.transport else "strategy", f"strategy {case.strategy!r} {wanted}")
+    if case.minibatch % case.ranks:
+        raise FieldError("minibatch", f"{case.minibatch} does not divide over {case.ranks} ranks")
+    unreal = [name for name in ("dilation", "shrink") if getattr(case, name) != 1]
+    unreal += ["compute.profile"] if case.compute_options.profile is not None else []
+    if unreal and not case.replayed:
+        raise FieldError(unreal[0], "is for replayed compute: set compute: replay, or fabric: simulated")

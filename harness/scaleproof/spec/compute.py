@@ -1,0 +1,37 @@
+"""What the passes of a training step are made of: real computing, nothing, or a profile that is replayed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import Options
+
+
+class ComputeOptions(Options):
+    """What the passes of a training step are made of."""
+
+    name: Literal["real", "none", "replay"] = Field(
+        "real",
+        description="real: the framework computes; none: no passes, gradients stay as they are (the control arm that "
+        "shows communication alone); replay: each layer's time, as profiled, is slept.",
+    )
+    profile: str | None = Field(
+        None,
+        description="Whose compute is replayed or simulated: a node type of clusters/nodes.yaml by its peak rate; none: "
+        "this machine's, as `scaleproof profile` found it.",
+    )
+    efficiency: float | None = Field(None, gt=0, le=1, description="Share of that peak rate which compute reaches.")
+
+    @model_validator(mode="after")
+    def _profile_with_efficiency(self) -> ComputeOptions:
+        if (self.profile is None) != (self.efficiency is None):
+            given = "profile" if self.profile is not None else "efficiency"
+            raise FieldError(given, "profile (a node type) and efficiency (a share of its peak rate) go together")
+        return self
+
+
+def compute_of(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value

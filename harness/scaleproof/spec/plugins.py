@@ -1,0 +1,248 @@
+"""What a plugin says of itself: one descriptor in its own file, readable without the library that it needs.
+
+A plugin's module defines `PLUGIN` (or `PLUGINS`, a family in one file). The registry finds it by the folder of its kind,
+or by an entry point of a user's own package. Nothing else in the harness knows its name.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Kind = Literal["transport", "collective", "strategy", "program", "fabric", "launcher", "workload", "framework"]
+Progress = Literal["caller", "background"]
+NONE = "n/a"
+"""The value of an axis on which a case has no place."""
+
+
+class Options(BaseModel):
+    """A plugin's name with the options that are its own. A plugin with options has a subclass in its file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    name: str
+
+
+class FusionOptions(Options):
+    """Options of a transport that fuses tensors."""
+
+    fusion_mib: float | None = Field(
+        None,
+        ge=0,
+        description="Size of the buffer in which tensors are fused into one call, MiB; 0: off; none: the strategy packs "
+        "buckets and the transport fuses nothing.",
+    )
+
+
+def accepts_any(case: Any) -> None:
+    """A plugin that fits every case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """What every kind of plugin has."""
+
+    kind: ClassVar[Kind]
+    name: str
+    summary: str
+    """One line, shown by `scaleproof doctor`."""
+    implementation: Any
+    """The class or function that the name stands for, or `module:attribute` where importing it needs a library."""
+    requires: tuple[str, ...] = ()
+    """Python packages without which it does not run; none of them is imported to read this."""
+    probe: Callable[[], str] | None = None
+    """Says why what is installed does not do, or nothing; may import what is required."""
+    check_installation: Callable[[], str] | None = None
+    """A second, slower look for `scaleproof doctor`: why it would fail here, or nothing."""
+    devices: str = ""
+    """A folder of the kernel that has an entry for each device that the plugin needs."""
+    advice: str = "type `make env`"
+    """What to do where it is not available."""
+    options: type[Options] = Options
+    check: Callable[[Any], None] = accepts_any
+    """Raises FieldError for a case that this plugin does not fit."""
+    colour: str = ""
+    """Of its curves, as a CSS colour; empty: the next one of the palette."""
+    marker: str = ""
+    """Of its points, as Matplotlib names markers."""
+
+    def load(self) -> Any:
+        """What the name stands for; raises ImportError where a library is missing."""
+        if not isinstance(self.implementation, str):
+            return self.implementation
+        module_name, _, attribute = self.implementation.partition(":")
+        module = importlib.import_module(module_name)
+        return getattr(module, attribute) if attribute else module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportPlugin(Plugin):
+    """How bytes move."""
+
+    kind = "transport"
+    axis: str
+    """Its value on the axis `transport` of the taxonomy."""
+    point_to_point: bool = False
+    """Sends and receives are all it has: collectives are lifted over them."""
+    sends: bool = True
+    """Has sends and receives; without them it cannot run program `transfer`."""
+    one_sided: bool = False
+    """Peers are devices with a memory: mechanisms other than `messages` need one."""
+    one_node: bool = False
+    """Moves bytes through memory that ends at the node."""
+    needs_framework: str | None = None
+    """The framework that its library is built on, imported where the case names none."""
+    pins_memory: bool = False
+    """Locks its buffers in memory: the limit `memlock` must allow it."""
+    progress: Progress = "background"
+    """Who moves the bytes of a call under way: the caller inside wait and test, or a thread of the library's own."""
+    moves_in_wait: bool = False
+    """Large sends move only while the caller waits or tests: what a server gets leaves behind the backward pass."""
+    eager_to_socket: bool = False
+    """A send is done when the socket's buffer has taken it, so that senders run ahead of receivers."""
+    stated_costs: Literal["sockets", "libraries", "verbs", "memory"] = "sockets"
+    """Which costs of simulate/stated.yaml stand for it where nothing was measured."""
+    launcher: str = "local"
+    """The launcher that it needs."""
+
+    @property
+    def fuses(self) -> bool:
+        """Fuses tensors itself where the case says so."""
+        return issubclass(self.options, FusionOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectivePlugin(Plugin):
+    """An algorithm over point-to-point sends and receives."""
+
+    kind = "collective"
+    exchange: str = "all-reduce"
+    """Its value on the axis `parameter_exchange`."""
+    topology: str = "replicated-PS"
+    """Its value on the axis `topology`."""
+    knows_nodes: bool = False
+    """Its schedule depends on the number of nodes, so that it runs over all ranks only, not inside a group of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyPlugin(Plugin):
+    """How replicas stay in step."""
+
+    kind = "strategy"
+    communicates: bool = True
+    """False: a control arm that needs no transport."""
+    collective_calls: bool = True
+    """Exchanges by collectives, so that the case's algorithm is what moves the bytes."""
+    has_servers: bool = False
+    """Some ranks are parameter servers: option `servers`, 0 for one on every rank."""
+    divides_update: bool = False
+    """Every rank steps only a part of the parameters."""
+    divides_layers: bool = False
+    """Fully connected layers are divided over the ranks of a group."""
+    simulated_step: Callable[..., list[Any]] | None = None
+    """The simulator's items of one step (strategies/step_program.py); None: this strategy is not simulated."""
+    simulated_plan: Callable[..., Any] | None = None
+    """What it exchanges in a step; None: buckets that all ranks hold."""
+    simulated_passes: Callable[..., list[Any]] | None = None
+    """Adds the calls that the forward and backward passes wait for."""
+    tags: Callable[[Any], Mapping[str, str]] | None = None
+    """Its values on the axes of the taxonomy for a case (spec/tags.py: `synchronous_tags`); None: none applies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramPlugin(Plugin):
+    """What every rank runs."""
+
+    kind = "program"
+    case: type[Any]
+    """The form of its cases: a subclass of CommonCase."""
+    network: Callable[[Any], Any] | None = None
+    """The network that its cases train, from which time and memory are estimated; None: none."""
+    check_resolved: Callable[[Any], None] = accepts_any
+    """Raises FieldError for what only a planned case can show, as a data set that does not fit its network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricPlugin(Plugin):
+    """The network that the ranks stand on."""
+
+    kind = "fabric"
+    evidence: Literal["measured", "emulated", "simulated"] = "measured"
+    predicted: bool = False
+    """Nothing is started: the simulator predicts the record."""
+    makes_nodes: bool = False
+    """Nodes are made for the launch and taken away after it."""
+    own_kernels: bool = False
+    """Every node has a kernel of its own: the supervisor maps none of its memory and sees none of its processes."""
+    slows_links: bool = False
+    """Link rates and delays follow a case's `dilation` and `shrink`."""
+    interface: str = "lo"
+    """The interface that ranks bind where the case names none."""
+    starter: str = ""
+    """`module:class` of what starts ranks on nodes that it makes, around the case's launcher."""
+    node_per_rank: bool = False
+    """A case that names no number of nodes has one for each rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LauncherPlugin(Plugin):
+    """Who starts the ranks."""
+
+    kind = "launcher"
+    process_per_rank: bool = False
+    """Every rank is a process of its own from the start, so that each pays for imports."""
+
+
+class WorkloadOptions(Options):
+    """A network with what reduces it. Layer-exact: no `image_side`, width 1."""
+
+    image_side: int | None = Field(None, gt=0, description="Side of the input images in pixels; none: the paper's.")
+    width: float = Field(1.0, gt=0, le=1, description="Share of every layer's width that is kept.")
+    data: Literal["synthetic", "digits", "reversal", "topics"] = Field(
+        "synthetic",
+        description="What it trains on: random tensors of the true shape, or a data set that can be learned.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadPlugin(Plugin):
+    """A network with its data."""
+
+    kind = "workload"
+    options: type[Options] = WorkloadOptions
+    title: str = ""
+    """As the papers write it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkPlugin(Plugin):
+    """What computes forward and backward passes."""
+
+    kind = "framework"
+    gradients_one_by_one: bool = True
+    """Tells when each gradient is final, so that its exchange can begin within the backward pass."""
+    own_optimiser_memory: bool = False
+    """Parameters lie where the framework puts them: no part of them can be stepped alone."""
+    import_s: float = 0.5
+    """Seconds from the start of a process to its first step, about."""
+    resident_bytes: int = 100 * 2**20
+    """Memory of a process that has imported it, about."""
+
+
+KINDS: dict[Kind, type[Plugin]] = {
+    plugin.kind: plugin
+    for plugin in (
+        TransportPlugin,
+        CollectivePlugin,
+        StrategyPlugin,
+        ProgramPlugin,
+        FabricPlugin,
+        LauncherPlugin,
+        WorkloadPlugin,
+        FrameworkPlugin,
+    )
+}

@@ -1,0 +1,87 @@
+"""Options that several strategies share, and their checks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from scaleproof.spec.case import TrainCase
+from scaleproof.spec.errors import FieldError
+from scaleproof.spec.plugins import Options
+
+
+class BucketOptions(Options):
+    """Of strategies that exchange gradients in buckets."""
+
+    bucket_mib: float = Field(25.0, gt=0, description="Gradients exchanged in one call, MiB.")
+
+
+class OverlapOptions(BucketOptions):
+    """Of strategies that make calls beside the backward pass."""
+
+    communication: Literal["thread", "main"] = Field(
+        "thread",
+        description="Who makes calls beside the backward pass: a thread with a queue of commands, or the main thread, "
+        "which looks again between two layers.",
+    )
+
+
+class ExchangeOptions(BucketOptions):
+    """Of strategies whose calls the simulator can also order and overlap in other ways."""
+
+    channels: int = Field(
+        1,
+        gt=0,
+        description="Fabric simulated: calls of a rank that move side by side, bucket n on channel n mod channels.",
+    )
+    bucket_order: Literal["ready", "front_first"] = Field(
+        "ready",
+        description="Fabric simulated: buckets go as they get ready, or of those that are ready on all ranks the one of "
+        "the foremost layer first.",
+    )
+    forward_waits: Literal["step", "layer"] = Field(
+        "step",
+        description="Fabric simulated: a step begins when all gradients of the one before are exchanged, or each "
+        "layer's forward pass when its own are.",
+    )
+
+
+def check_overlap(case: TrainCase) -> None:
+    """Raises FieldError where the main thread cannot make the calls."""
+    if case.value("strategy.communication") == "main" and case.value("transport.fusion_mib") is not None:
+        message = "a transport that fuses takes tensors from the main thread and moves them with its own; leave it out"
+        raise FieldError("strategy.communication", message)
+
+
+def check_exchange(case: TrainCase) -> None:
+    """Raises FieldError for channels and orders that only the simulator has."""
+    defaults = {"channels": 1, "bucket_order": "ready", "forward_waits": "step"}
+    chosen = [name for name, default in defaults.items() if case.value(f"strategy.{name}") != default]
+    if not chosen:
+        return
+    field = f"strategy.{chosen[0]}"
+    if not case.plugin("fabric").predicted:
+        real = "one call after the other, in bucket order, and all of them before the next step"
+        raise FieldError(field, f"on fabric {case.fabric!r} strategies make {real}; 'simulated' has it")
+    if case.value("transport.fusion_mib") is not None:
+        raise FieldError(field, "a transport that fuses makes one call of what is ready; leave it out")
+    if case.value("strategy.communication") == "main":
+        message = "the main thread makes one call after the other, as buckets get ready; leave it out, or communication"
+        raise FieldError(field, message)
+    if case.value("strategy.channels") > 1 and len(chosen) > 1:
+        several = "several are simulated for calls as they get ready, all done before the next step"
+        raise FieldError("strategy.channels", f"{several}; leave out {chosen[1]}")
+
+
+def check_divided(case: TrainCase) -> None:
+    """Raises FieldError where parts of the parameters cannot be stepped, or nothing is left to fuse."""
+    if case.plugin("framework").own_optimiser_memory:
+        message = (
+            f"strategy {case.strategy!r} steps parts of parameters where they lie; use 'torch', whose can lie anywhere"
+        )
+        raise FieldError("framework", message)
+    if case.value("transport.fusion_mib") is not None:
+        message = f"strategy {case.strategy!r} exchanges buckets; nothing is left to fuse"
+        raise FieldError("transport.fusion_mib", message)
+    check_overlap(case)
