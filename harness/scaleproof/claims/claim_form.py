@@ -72,11 +72,9 @@ class Rule(Form):
     high: float | None = None
     one_sided: bool = False
     neutral: float | None = None
-    along: str | None = None
-    """The field of the case that x is, for `monotone`."""
+    along: str | None = Field(default=None, description="the field of the case that x is, for `monotone`")
     trend: Literal["rising", "falling"] | None = None
-    strict: bool = True
-    """False: `monotone` accepts steps without a difference."""
+    strict: bool = Field(default=True, description="false: `monotone` accepts steps without a difference")
 
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Rule:
@@ -114,17 +112,15 @@ class Validates(Form):
     case has these fields, `unless` it has those. Where it is missed, it lowers all of them; where it holds, only
     launches like those that it was judged on."""
 
-    what: str
-    """In words; a launch is validated when each thing that is checked of its level is."""
+    what: str = Field(
+        description="what is checked, in words; a launch is validated when each thing that is checked of its level is"
+    )
     evidence: Literal["emulated", "simulated"]
     where: dict[str, Any] = {}
     unless: dict[str, Any] = {}
-    alike: tuple[str, ...] = ()
-    """Fields in which a case must equal one that was judged."""
-    up_to: tuple[str, ...] = ()
-    """Fields in which it must not be larger than that."""
-    down_to: tuple[str, ...] = ()
-    """Nor smaller."""
+    alike: tuple[str, ...] = Field(default=(), description="fields in which a case must equal one that was judged")
+    up_to: tuple[str, ...] = Field(default=(), description="fields in which it must not be larger than that")
+    down_to: tuple[str, ...] = Field(default=(), description="fields in which it must not be smaller than that")
 
 
 class ClaimForm(Form):
@@ -138,17 +134,22 @@ class ClaimForm(Form):
     metric: str | None = None
     select: dict[str, Any] = {}
     against: dict[str, Any] | None = None
-    base_evidence: Evidence | None = None
-    """Level of evidence at which `against` is taken, where that is another one: how far two levels are apart."""
-    arms: tuple[dict[str, Any], ...] = ()
-    """For `ordering` of more than two: fields over `select`, in the order claimed, the best first."""
-    over: tuple[str, ...] = ()
-    """Fields of the case whose true value is known as a range only: the verdict must be the same at every point of it
-    that the plan has."""
-    nbytes: int | None = None
-    """Message size in bytes, for metrics per size."""
-    x: dict[str, Any] = {}
-    """What a model metric is told."""
+    base_evidence: Evidence | None = Field(
+        default=None,
+        description="level of evidence at which `against` is taken, where that is another one: "
+        "how far two levels are apart",
+    )
+    arms: tuple[dict[str, Any], ...] = Field(
+        default=(),
+        description="for `ordering` of more than two: fields over `select`, in the order claimed, the best first",
+    )
+    over: tuple[str, ...] = Field(
+        default=(),
+        description="fields of the case whose true value is known as a range only: "
+        "the verdict must be the same at every point of it that the plan has",
+    )
+    nbytes: int | None = Field(default=None, description="message size in bytes, for metrics per size")
+    x: dict[str, Any] = Field(default={}, description="the arguments of a model metric")
     rule: Rule | None = None
     needs: str | None = None
     deviations: tuple[Deviation, ...] = ()
@@ -156,11 +157,14 @@ class ClaimForm(Form):
     statement: str | None = None
     unit: str | None = None
     direction: Direction | None = None
-    validates: Validates | None = None
-    """Suite validation alone: which launches of all suites its verdict labels."""
-    attempt: Attempt | None = None
-    """Only where it is not what follows from `origin`: `reproduction` for a paper's claim that is served with the
-    authors' code."""
+    validates: Validates | None = Field(
+        default=None, description="suite validation alone: which launches of all suites its verdict labels"
+    )
+    attempt: Attempt | None = Field(
+        default=None,
+        description="only where it is not what follows from `origin`: `reproduction` for a paper's claim that is "
+        "served with the authors' code",
+    )
 
     @model_validator(mode="after")
     def _arms_fit(self) -> ClaimForm:

@@ -134,7 +134,8 @@ def _check_origin(document: Document, path: Key, form: ClaimForm, rows: Mapping[
     if form.origin == "paper" and form.id not in rows:
         raise document.error(
             (*path, "id"),
-            f"{PUBLISHED} has no row {form.id!r}; {nearest(form.id, list(rows))}; a claim of our own says 'origin: own'",
+            f"{PUBLISHED} has no row {form.id!r}; {nearest(form.id, list(rows))}; "
+            "a claim of our own says 'origin: own'",
         )
     if form.origin == "own" and form.id in rows:
         raise document.error((*path, "origin"), f"{form.id!r} is a row of {PUBLISHED}")

@@ -34,7 +34,8 @@ def method_sentence(interval: Interval) -> str:
     if interval.method is Method.ORDER_STATISTICS_OF_CASES:
         return f"over cases: order statistics of {interval.counts[0]}"
     if interval.method is Method.HODGES_LEHMANN_PAIRED:
-        return f"Hodges-Lehmann interval of the {words_of_test(DifferenceTest.SIGNED_RANK, interval.counts)}, on logarithms"
+        test = words_of_test(DifferenceTest.SIGNED_RANK, interval.counts)
+        return f"Hodges-Lehmann interval of the {test}, on logarithms"
     if interval.method is Method.HODGES_LEHMANN:
         return (
             f"Hodges-Lehmann interval of the {words_of_test(DifferenceTest.RANK_SUM, interval.counts)}, on logarithms"

@@ -62,9 +62,8 @@ def _profile(results: Path, pool: Pool) -> MachineProfile | None:
     try:
         return read_profile(results, pool.machine)
     except ValidationError as failed:
-        raise SpecError(
-            f"{shown(results / 'machines' / pool.machine / FILE)}: no profile of this version; type scaleproof calibrate"
-        ) from failed
+        path = shown(results / "machines" / pool.machine / FILE)
+        raise SpecError(f"{path}: no profile of this version; type scaleproof calibrate") from failed
 
 
 def fits(record: Record) -> bool:

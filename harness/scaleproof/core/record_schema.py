@@ -331,17 +331,22 @@ class Record(_Part):
 
     @property
     def evidence_words(self) -> str:
-        """The evidence for a reader: verbs in guests are soft-RoCE, whose speed is a kernel's and no card's; what was
-        dilated and shrunk; whether its links gave what was set; what counts not."""
-        words = [evidence_words(self.evidence, self.case.fabric, self.case.transport)]
+        """The evidence and its details, for a reader."""
+        return ", ".join([self.evidence, *self.evidence_details])
+
+    @property
+    def evidence_details(self) -> tuple[str, ...]:
+        """What a reader must know of the evidence: soft-RoCE, what was dilated and shrunk, whether its links gave what
+        was set, why its times do not count."""
+        details = ["soft-RoCE"] if _soft_roce(self.case.fabric, self.case.transport) else []
         if emulated(self.case):
-            words += [
-                f"{name} {value:g}"
-                for name, value in (("dilation", self.case.dilation), ("shrink", self.case.shrink))
-                if value != 1
-            ]
-        words += ["links missed"] if any(warning.code == LINK for warning in self.warnings) else []
-        return ", ".join([*words, *([f"excluded: {self.excluded}"] if self.excluded else [])])
+            factors = {"dilation": self.case.dilation, "shrink": self.case.shrink}
+            details += [f"{name} {value:g}" for name, value in factors.items() if value != 1]
+        if any(warning.code == LINK for warning in self.warnings):
+            details.append("links missed")
+        if self.excluded:
+            details.append(f"excluded: {self.excluded}")
+        return tuple(details)
 
     @property
     def excluded(self) -> str:

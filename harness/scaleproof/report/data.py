@@ -97,17 +97,15 @@ class SuiteData:
 
     def evidence_of(self, claim: ClaimResult) -> str | None:
         """A claim's level of evidence for a reader, with what its launches add to it (core/record_schema.py:
-        `evidence_words`)."""
+        `evidence_details`)."""
         launches = self.launches
-        words = {
-            run.record.evidence_words
-            for launch in claim.runs
-            if (run := launches.get(launch)) is not None and run.record is not None
+        records = [launches[launch].record for launch in claim.runs if launch in launches]
+        details = {
+            ", ".join(record.evidence_details)
+            for record in records
+            if record is not None and record.evidence == claim.evidence and record.evidence_details
         }
-        further = sorted(
-            word.partition(", ")[2] for word in words if claim.evidence and word.startswith(f"{claim.evidence}, ")
-        )
-        return claim.evidence_words(" / ".join(further)) or None
+        return claim.evidence_words(" / ".join(sorted(details))) or None
 
     def label(self, runs: Iterable[Run]) -> Label | None:
         """Of the evidence of a number from these launches; None in suite validation itself, which judges it, and where
