@@ -11,7 +11,7 @@ from scaleproof.claims.launch_pool import Pool, matches
 from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import crowd, fits, not_covered, outside_fences
 from scaleproof.claims.notes import Note, NoteCode, note
-from scaleproof.claims.question import Found
+from scaleproof.claims.question import Measurement
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.record.placement import ADVICE, unlike
 from scaleproof.record.stops import read_stops
@@ -114,27 +114,27 @@ def stopped(served: ServedClaim, suite: str, size: str) -> list[Note]:
     return [note(NoteCode.STOPPED, words=words)] if words else []
 
 
-def warnings(served: ServedClaim, found: Found) -> list[Note]:
+def warnings(served: ServedClaim, measurement: Measurement) -> list[Note]:
     """What is unusual about the launches behind the number."""
-    used = [record for record in served.pool.records if record.launch in found.runs]
-    estimate, predicted = found.estimate, served.evidence == "simulated"
-    notes = [said for side, values in found.sides if not predicted for said in outside_fences(side, values)]
+    used = [record for record in served.pool.records if record.launch in measurement.runs]
+    estimate, predicted = measurement.estimate, served.evidence == "simulated"
+    notes = [said for side, values in measurement.sides if not predicted for said in outside_fences(side, values)]
     if estimate.difference is not None and estimate.floor is None and not predicted:
         notes += not_covered(served.results, served.metric, served.pool)
     if estimate.n is not None and estimate.n < smallest_count():
         notes.append(note(NoteCode.FEW_LAUNCHES, launches=estimate.n))
     if crowded := [record for record in used if not fits(record)]:
         notes.append(note(NoteCode.OVERSUBSCRIBED, crowded=len(crowded), launches=len(used), crowd=crowd(crowded)))
-    return [*notes, *_unused(served, found), *_placement(used)]
+    return [*notes, *_unused(served, measurement), *_placement(used)]
 
 
-def _unused(served: ServedClaim, found: Found) -> list[Note]:
+def _unused(served: ServedClaim, measurement: Measurement) -> list[Note]:
     """Selected launches that are not in the number."""
     notes, selected = [], served.selected
     if served.needs_cores and (dropped := [record for record in selected if not fits(record)]):
         notes.append(note(NoteCode.OVERSUBSCRIBED_LEFT_OUT, crowded=len(dropped), crowd=crowd(dropped)))
         selected = [record for record in selected if fits(record)]
-    without = sum(record.launch not in found.runs for record in selected)
+    without = sum(record.launch not in measurement.runs for record in selected)
     if without:
         notes.append(note(NoteCode.WITHOUT_VALUE, without=without, launches=len(selected), metric=served.metric.name))
     return notes

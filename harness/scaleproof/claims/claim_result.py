@@ -14,7 +14,7 @@ from scaleproof.claims.evidence_labels import Findings, finding
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.notes import Note
 from scaleproof.claims.outcome import Outcome
-from scaleproof.claims.question import Found
+from scaleproof.claims.question import Measurement
 from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence, Record
 from scaleproof.stats.intervals import Interval
@@ -25,13 +25,13 @@ NO_VERDICTS = ("ci",)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a claim at a level of evidence. `outcome` is None for what is never judged, `estimate` and `found`
-    where nothing was measured."""
+    """What became of a claim at a level of evidence. `outcome` is None for what is never judged, `estimate` and
+    `measurement` where nothing was measured."""
 
     outcome: Outcome | None
     estimate: Estimate | None = None
     evidence: Evidence | None = None
-    found: Found | None = None
+    measurement: Measurement | None = None
     control: ControlOut | None = None
     reasons: Sequence[Note] = field(default=(), kw_only=True)
     warnings: Sequence[Note] = field(default=(), kw_only=True)
@@ -48,10 +48,10 @@ class ResultMaker:
 
     def result(self, claim: Claim, answer: Answer) -> ClaimResult:
         """One object of claims.json."""
-        form, estimate, found = claim.form, answer.estimate, answer.found
+        form, estimate, measurement = claim.form, answer.estimate, answer.measurement
         unjudged = form.kind == "context" or self.size in NO_VERDICTS
         outcome = None if unjudged else answer.outcome
-        used = self._used(claim, found)
+        used = self._used(claim, measurement)
         result = ClaimResult(
             id=form.id,
             suite=self.suite,
@@ -71,9 +71,9 @@ class ResultMaker:
             outcome=outcome,
             reason="; ".join(map(note_sentences.note_sentence, answer.reasons)),
             reason_notes=tuple(answer.reasons),
-            runs=found.runs if found else (),
+            runs=measurement.runs if measurement else (),
             experiment=form.experiment,
-            base=found.base if found else None,
+            base=measurement.base if measurement else None,
             direction=claim.direction,
             deviations=form.deviations,
             control=answer.control,
@@ -91,11 +91,11 @@ class ResultMaker:
             return sentences.not_judged_sentence(self.size, self.size in NO_VERDICTS)
         return sentences.rule_sentence(outcome)
 
-    def _used(self, claim: Claim, found: Found | None) -> list[Record]:
+    def _used(self, claim: Claim, measurement: Measurement | None) -> list[Record]:
         """Records of the launches behind the number."""
-        if found is None or not found.runs:
+        if measurement is None or not measurement.runs:
             return []
-        runs = set(found.runs)
+        runs = set(measurement.runs)
         return [record for record in self.pool_of(str(claim.form.experiment)).records if record.launch in runs]
 
     def _label(self, claim: Claim, used: list[Record]) -> Label | None:

@@ -154,11 +154,11 @@ def _check_experiment(document: Document, path: Key, form: ClaimForm, suite: Sui
     selections["arms"] = {name: value for arm in form.arms for name, value in arm.items()}
     selections["over"] = dict.fromkeys(form.over)
     if form.validates:
-        told = form.validates
+        validates = form.validates
         selections["validates"] = {
-            **told.where,
-            **told.unless,
-            **dict.fromkeys((*told.alike, *told.up_to, *told.down_to)),
+            **validates.where,
+            **validates.unless,
+            **dict.fromkeys((*validates.alike, *validates.up_to, *validates.down_to)),
         }
     if form.rule and form.rule.along is not None:
         selections["rule"] = {form.rule.along: None}
@@ -189,7 +189,7 @@ def _metric(document: Document, path: Key, form: ClaimForm, metrics: Mapping[str
 
 
 def _check_target(document: Document, path: Key, form: ClaimForm, rows: Mapping[str, PublishedRow]) -> None:
-    """A target of our own that equals a published figure of the same metric would pass our wish off as theirs."""
+    """A target of our own must not equal a published figure of the same metric: it would look like theirs."""
     if form.origin == "paper" or form.rule is None:
         return
     targets = {form.rule.value, form.rule.low, form.rule.high} - {None}

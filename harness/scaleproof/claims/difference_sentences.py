@@ -9,24 +9,24 @@ from scaleproof.stats.intervals import Interval, Method, smallest_count
 NO_FLOOR = "no noise floor known"
 
 
-def difference_sentence(found: Difference) -> str:
-    """What a comparison found and why: the change, its interval, the p-value, the reason, the number of launches."""
-    if found.test in (DifferenceTest.DRAWS, DifferenceTest.WORST_ENDS):
-        return _predicted(found)
-    if found.reason is DifferenceReason.NO_LAUNCHES:
-        return f"{found.n[0]} and {found.n[1]} launches: nothing to compare"
-    if found.reason is DifferenceReason.NOT_POSITIVE:
+def difference_sentence(difference: Difference) -> str:
+    """What a comparison shows and why: the change, its interval, the p-value, the reason, the number of launches."""
+    if difference.test in (DifferenceTest.DRAWS, DifferenceTest.WORST_ENDS):
+        return _predicted(difference)
+    if difference.reason is DifferenceReason.NO_LAUNCHES:
+        return f"{difference.n[0]} and {difference.n[1]} launches: nothing to compare"
+    if difference.reason is DifferenceReason.NOT_POSITIVE:
         return "values of 0 or below have no ratio"
-    if found.reason is DifferenceReason.ALL_VALUES_EQUAL:
-        return f"every launch of both gave {found.value:.6g}"
-    if found.shift is None or found.interval is None or found.p_value is None:
-        needed = smallest_count(found.confidence)
-        few = f"{min(found.n)} launches a side give no {found.confidence:.0%} interval, {needed} do"
-        return f"{_change(found.ratio or 1.0)}, but {few}"
-    interval = f"[{_signed(found.interval.low)}, {_signed(found.interval.high)}]"
-    launches = f"{found.n[0]} and {found.n[1]} launches"
-    reason = _reason(found, found.interval)
-    return f"{_change(found.shift)} {interval}, p = {found.p_value:.2g}: {reason}; {launches}"
+    if difference.reason is DifferenceReason.ALL_VALUES_EQUAL:
+        return f"every launch of both gave {difference.value:.6g}"
+    if difference.shift is None or difference.interval is None or difference.p_value is None:
+        needed = smallest_count(difference.confidence)
+        few = f"{min(difference.n)} launches a side give no {difference.confidence:.0%} interval, {needed} do"
+        return f"{_change(difference.ratio or 1.0)}, but {few}"
+    interval = f"[{_signed(difference.interval.low)}, {_signed(difference.interval.high)}]"
+    launches = f"{difference.n[0]} and {difference.n[1]} launches"
+    reason = _reason(difference, difference.interval)
+    return f"{_change(difference.shift)} {interval}, p = {difference.p_value:.2g}: {reason}; {launches}"
 
 
 def method_sentence(interval: Interval) -> str:
@@ -61,38 +61,38 @@ def words_of_test(test: DifferenceTest, counts: tuple[int, ...]) -> str:
     return "worst ends of a prediction's and launches' intervals"
 
 
-def _predicted(found: Difference) -> str:
-    if found.ratio is None:
-        two = "the two predictions" if found.test is DifferenceTest.DRAWS else "values of 0 and below"
+def _predicted(difference: Difference) -> str:
+    if difference.ratio is None:
+        two = "the two predictions" if difference.test is DifferenceTest.DRAWS else "values of 0 and below"
         return f"no ratio of {two}"
-    change = f"{found.ratio - 1:+.1%}"
-    if found.interval is None:
-        return f"{change}, but {min(found.n)} repetitions a side give no interval, {smallest_count()} do"
-    low, high = found.interval.low - 1, found.interval.high - 1
-    return f"{change} [{low:+.1%}, {high:+.1%}], {method_sentence(found.interval)}"
+    change = f"{difference.ratio - 1:+.1%}"
+    if difference.interval is None:
+        return f"{change}, but {min(difference.n)} repetitions a side give no interval, {smallest_count()} do"
+    low, high = difference.interval.low - 1, difference.interval.high - 1
+    return f"{change} [{low:+.1%}, {high:+.1%}], {method_sentence(difference.interval)}"
 
 
-def _reason(found: Difference, interval: Interval) -> str:
-    known = NO_FLOOR if found.floor is None else f"the noise floor of {_percent(found.floor)}"
-    if found.reason is DifferenceReason.WITHIN_MARGIN:
-        return f"the whole interval lies within the margin of {_percent(found.margin or 0.0)}"
-    if found.reason is DifferenceReason.SIGNIFICANT:
-        return f"significant; {known}" if found.floor is None else f"significant and beyond {known}"
-    if found.reason is DifferenceReason.SIGNIFICANT_WITHIN_FLOOR:
+def _reason(difference: Difference, interval: Interval) -> str:
+    known = NO_FLOOR if difference.floor is None else f"the noise floor of {_percent(difference.floor)}"
+    if difference.reason is DifferenceReason.WITHIN_MARGIN:
+        return f"the whole interval lies within the margin of {_percent(difference.margin or 0.0)}"
+    if difference.reason is DifferenceReason.SIGNIFICANT:
+        return f"significant; {known}" if difference.floor is None else f"significant and beyond {known}"
+    if difference.reason is DifferenceReason.SIGNIFICANT_WITHIN_FLOOR:
         return f"significant, but not beyond {known}"
-    if found.reason is DifferenceReason.PAIRS_EQUAL:
+    if difference.reason is DifferenceReason.PAIRS_EQUAL:
         return "every launch of one equals one of the other"
-    if found.reason is DifferenceReason.EQUIVALENT:
-        band = known if (found.floor or 0.0) <= WORTH_FINDING else _percent(WORTH_FINDING)
+    if difference.reason is DifferenceReason.EQUIVALENT:
+        band = known if (difference.floor or 0.0) <= WORTH_FINDING else _percent(WORTH_FINDING)
         return f"not significant, and the whole interval lies within {band}"
-    if found.reason is DifferenceReason.FLOOR_TOO_WIDE:
+    if difference.reason is DifferenceReason.FLOOR_TOO_WIDE:
         return f"not significant, but {known} hides a difference of {_percent(WORTH_FINDING)}"
     largest = _percent(max(interval.high - 1, 1 / interval.low - 1))
-    smallest = _percent(found.detectable or 0.0)
+    smallest = _percent(difference.detectable or 0.0)
     words = (
         f"not significant, but a difference of {largest} is not ruled out; these launches find one from {smallest} on"
     )
-    return f"{words}; {known}" if found.floor is None else words
+    return f"{words}; {known}" if difference.floor is None else words
 
 
 def _change(ratio: float) -> str:

@@ -25,7 +25,7 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics import PerBlock
 from scaleproof.claims.noise_floor import base_metric
-from scaleproof.claims.question import Found, Question, usable_launches
+from scaleproof.claims.question import Measurement, Question, usable_launches
 from scaleproof.claims.step_estimate import estimate_steps
 from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence
@@ -50,7 +50,7 @@ SAME_TRAINING = (
 """Fields that two trainings must share to be compared step by step."""
 
 
-def answer(question: Question, pool: Pool, evidence: Evidence) -> Found | None:
+def answer(question: Question, pool: Pool, evidence: Evidence) -> Measurement | None:
     """The estimate at one level of evidence; None when no launch has the metric."""
     if question.arms or question.along is not None:
         return estimate_steps(question, pool, evidence, _per_launch(question))
@@ -77,7 +77,7 @@ def _per_launch(question: Question) -> Callable[[Launch], float | None]:
     raise SpecError(f"metric {metric.name!r} has no value for a single launch; give 'against' or 'nbytes'")
 
 
-def _alone(question: Question, launches: Sequence[Launch]) -> Found | None:
+def _alone(question: Question, launches: Sequence[Launch]) -> Measurement | None:
     values = finite_values(launches, _per_launch(question))
     if not values:
         return None
@@ -87,19 +87,19 @@ def _alone(question: Question, launches: Sequence[Launch]) -> Found | None:
     return replace(found, estimate=estimate, sides=((None, values),))
 
 
-def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Found:
+def _median(values: list[float], launches: Sequence[Launch], base: BaseOut | None = None) -> Measurement:
     estimate = Estimate(median(values), median_interval(values), len(values), tuple(values))
-    return Found(estimate, tuple(launch.record.launch for launch in launches), base)
+    return Measurement(estimate, tuple(launch.record.launch for launch in launches), base)
 
 
-def _predicted(values: Values) -> Found:
+def _predicted(values: Values) -> Measurement:
     """Repetition 0 with the spread of the others, which are draws from the uncertainty of its inputs."""
     drawn = repetitions(values)
     estimate = Estimate(predictions.central(drawn), predictions.spread(drawn), len(drawn), tuple(numbers(values)))
-    return Found(estimate, launch_ids(values))
+    return Measurement(estimate, launch_ids(values))
 
 
-def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Found | None:
+def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Measurement | None:
     """One value per repetition, of all its launches together."""
     blocks: dict[int, list[Launch]] = {}
     for launch in launches:
@@ -114,7 +114,7 @@ def _blocks(value_of: PerBlock, launches: Sequence[Launch]) -> Found | None:
     return _median(list(values.values()), used)
 
 
-def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:
+def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Measurement | None:
     value_of = _per_launch(question)
     above, below = finite_values(launches, value_of), finite_values(base, value_of)
     if not above or not below or median(numbers(below)) == 0:
@@ -141,7 +141,7 @@ def _ratio(question: Question, launches: Sequence[Launch], base: Sequence[Launch
         unit=base_metric(question.metric).unit,
         n=len(below),
     )
-    return Found(estimate, launch_ids([*above, *below]), named, (("above", above), ("below", below)))
+    return Measurement(estimate, launch_ids([*above, *below]), named, (("above", above), ("below", below)))
 
 
 def _quotient(above: Values, below: Values, mixed: bool, paired: bool) -> tuple[float, Interval | None]:
@@ -156,7 +156,7 @@ def _quotient(above: Values, below: Values, mixed: bool, paired: bool) -> tuple[
 
 def _apart(
     question: Question, pick: Callable[[Sequence[float]], float], launches: Sequence[Launch], base: Sequence[Launch]
-) -> Found | None:
+) -> Measurement | None:
     """How far two levels of evidence are apart, over the cases that both have."""
     value_of = _per_launch(question)
     above, below = finite_values(launches, value_of), finite_values(base, value_of)
@@ -165,10 +165,10 @@ def _apart(
         return None
     ours, interval = level_difference.summary(cases, pick)
     estimate = Estimate(ours, interval, len(cases), tuple(abs(case.share) for case in cases), timing=True)
-    return Found(estimate, launch_ids([*above, *below]), notes=(level_difference.largest(cases),))
+    return Measurement(estimate, launch_ids([*above, *below]), notes=(level_difference.largest(cases),))
 
 
-def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Found | None:
+def _pairs(question: Question, launches: Sequence[Launch], base: Sequence[Launch]) -> Measurement | None:
     """Every launch against the base launch of the same seed and the same training."""
     difference = question.metric.pair
     assert difference is not None

@@ -28,7 +28,7 @@ class Launch:
     parameters: Callable[[], np.ndarray | None] = _nothing
     """The trained parameters (flat float32), None when the record kept none."""
     values: dict[tuple[str, int | None], float | None] = field(default_factory=dict, compare=False, repr=False)
-    """What was asked of it before, by metric and message size: many claims ask the same."""
+    """Values that were computed before, by metric and message size: many claims need the same."""
 
     def value(self, name: str, nbytes: int | None, compute: Callable[[], float | None]) -> float | None:
         """A metric's value; computed once."""

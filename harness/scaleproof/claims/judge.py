@@ -19,7 +19,7 @@ from scaleproof.claims.metrics import Metric
 from scaleproof.claims.noise_floor import floor_of
 from scaleproof.claims.notes import NoteCode, note
 from scaleproof.claims.outcome import Outcome, Reason, Verdict
-from scaleproof.claims.question import Found, Question
+from scaleproof.claims.question import Measurement, Question
 from scaleproof.claims.verdict_rules import Estimate, judge, with_control
 from scaleproof.core.record_schema import Record
 from scaleproof.record.store import Store
@@ -102,8 +102,8 @@ class _Judging:
             absent = _nothing_measured(claim, "not runnable here")
             return self._maker.result(claim, Answer(absent, evidence=evidence, reasons=[crowded]))
         floor = floor_of(self.store.results, served.metric, served.pool, form.select, evidence, form.nbytes)
-        found, outcome = _found(served, floor)
-        if found is None:
+        measurement, outcome = _measured(served, floor)
+        if measurement is None:
             reasons = claim_notes.without_value(served)
             answered = Answer(_nothing_measured(claim, "inconclusive"), evidence=evidence, reasons=reasons)
             return self._maker.result(claim, answered)
@@ -112,18 +112,18 @@ class _Judging:
             outcome = with_control(outcome, control.outcome)
         uncounted = claim_notes.left_out(served)
         further = [
-            *found.notes,
+            *measurement.notes,
             *claim_notes.scores(served),
             *claim_notes.stopped(served, self.suite.name, self.size),
         ]
         answered = Answer(
             outcome,
-            found.estimate,
+            measurement.estimate,
             evidence,
-            found,
+            measurement,
             control.shown if control else None,
             reasons=[*uncounted, *further],
-            warnings=[*uncounted, *claim_notes.warnings(served, found)],
+            warnings=[*uncounted, *claim_notes.warnings(served, measurement)],
         )
         return self._maker.result(claim, answered)
 
@@ -149,20 +149,20 @@ def _nothing_measured(claim: Claim, verdict: Verdict) -> Outcome:
     return RECALLED if claim.recalled else Outcome(verdict=verdict, reason=Reason.NOTHING_MEASURED)
 
 
-def _found(served: ServedClaim, floor: float | None) -> tuple[Found | None, Outcome | None]:
+def _measured(served: ServedClaim, floor: float | None) -> tuple[Measurement | None, Outcome | None]:
     """What the launches give and what follows from it; at every point of a range where the claim has one."""
     form = served.claim.form
 
-    def ask(point: range_of_conditions.Point) -> Found | None:
+    def measure(point: range_of_conditions.Point) -> Measurement | None:
         against = None if form.against is None else {**form.against, **point}
         question = _question(served, {**form.select, **point}, against, floor)
         return answer(question, served.pool, served.evidence)
 
     if not form.over:
-        found = ask({})
-        return found, _outcome(served.claim, found.estimate) if found else None
+        measurement = measure({})
+        return measurement, _outcome(served.claim, measurement.estimate) if measurement else None
     points = range_of_conditions.points(served.pool, form.select, form.over, served.evidence)
-    whole = range_of_conditions.judged(points, ask, lambda estimate: _outcome(served.claim, estimate))
+    whole = range_of_conditions.judged(points, measure, lambda estimate: _outcome(served.claim, estimate))
     return (whole.found, whole.outcome) if whole else (None, None)
 
 
@@ -187,11 +187,11 @@ def _control(served: ServedClaim, floor: float | None) -> _Control:
     form = served.claim.form
     assert form.control is not None
     question = _question(served, form.control.select, form.control.against or form.against, floor)
-    found = answer(question, served.pool, served.evidence)
-    if found is None:
+    measurement = answer(question, served.pool, served.evidence)
+    if measurement is None:
         nothing = ControlOut(statement=form.control.statement, ours=None, interval=None, n=0, shows_effect=None)
         return _Control(nothing, None)
-    outcome, estimate = _outcome(served.claim, found.estimate), found.estimate
+    outcome, estimate = _outcome(served.claim, measurement.estimate), measurement.estimate
     decided = outcome is not None and outcome.verdict in ("reproduced", "not reproduced", "direction only")
     shown = ControlOut(
         statement=form.control.statement,

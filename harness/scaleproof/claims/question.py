@@ -39,7 +39,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Measurement:
     """The answer, the launches behind it, the base in absolute terms, and the values of each side by its name."""
 
     estimate: Estimate

@@ -10,7 +10,7 @@ from typing import Any
 from scaleproof.claims.claims_file import BaseOut
 from scaleproof.claims.launch_pool import Pool, chosen
 from scaleproof.claims.outcome import Outcome, PointFacts, RangeFacts, Reason
-from scaleproof.claims.question import Found
+from scaleproof.claims.question import Measurement
 from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence
 from scaleproof.stats.intervals import Interval, Method, median
@@ -23,7 +23,7 @@ class Whole:
     """All points together: the middle of what they give with an interval around all their intervals, and the verdict
     that they share."""
 
-    found: Found
+    found: Measurement
     outcome: Outcome | None
 
 
@@ -41,10 +41,10 @@ def points(pool: Pool, select: Mapping[str, Any], fields: Sequence[str], evidenc
 
 
 def judged(
-    where: Sequence[Point], ask: Callable[[Point], Found | None], decide: Callable[[Estimate], Outcome | None]
+    where: Sequence[Point], measure: Callable[[Point], Measurement | None], decide: Callable[[Estimate], Outcome | None]
 ) -> Whole | None:
     """Ask and decide at each point; None when no point has a value."""
-    answers = [(point, ask(point)) for point in where]
+    answers = [(point, measure(point)) for point in where]
     known = [found for _, found in answers if found is not None]
     if not known:
         return None
@@ -68,7 +68,7 @@ def _shared(outcomes: Sequence[PointFacts]) -> Outcome | None:
     return Outcome(verdict=verdicts.pop(), reason=Reason.RANGE_AGREES, facts=facts)
 
 
-def _together(found: Sequence[Found]) -> Found:
+def _together(found: Sequence[Measurement]) -> Measurement:
     """Each launch counts once."""
     estimates = [one.estimate for one in found]
     intervals = [estimate.interval for estimate in estimates]
@@ -92,10 +92,10 @@ def _together(found: Sequence[Found]) -> Found:
     )
     runs = tuple(dict.fromkeys(run for one in found for run in one.runs))
     sides = tuple((label, values) for one in found for label, values in one.sides)
-    return Found(whole, runs, _base(found), sides)
+    return Measurement(whole, runs, _base(found), sides)
 
 
-def _base(found: Sequence[Found]) -> BaseOut | None:
+def _base(found: Sequence[Measurement]) -> BaseOut | None:
     """What ratios were taken against, in the middle of the range."""
     bases = [one.base for one in found if one.base is not None]
     if not bases:

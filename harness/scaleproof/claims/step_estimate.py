@@ -12,7 +12,7 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.noise_floor import base_metric
 from scaleproof.claims.outcome import StepFacts
-from scaleproof.claims.question import Found, Question, usable_launches
+from scaleproof.claims.question import Measurement, Question, usable_launches
 from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence
 from scaleproof.stats.intervals import median
@@ -29,7 +29,7 @@ class Arm:
 
 def estimate_steps(
     question: Question, pool: Pool, evidence: Evidence, value_of: Callable[[Launch], float | None]
-) -> Found | None:
+) -> Measurement | None:
     """`ours` is the last arm over the first; None where an arm has no launches."""
     arms = _arms_with_values(question, pool, evidence, value_of)
     if len(arms) < 2 or len(arms) < len(question.arms):
@@ -49,7 +49,7 @@ def estimate_steps(
         trend=_trend(arms),
     )
     runs = tuple(launch for arm in arms for launch in launch_ids(arm.values))
-    return Found(estimate, runs, _base(question, first), tuple((arm.fields, arm.values) for arm in arms))
+    return Measurement(estimate, runs, _base(question, first), tuple((arm.fields, arm.values) for arm in arms))
 
 
 def _steps(arms: Sequence[Arm], floor: float | None) -> tuple[StepFacts, ...]:

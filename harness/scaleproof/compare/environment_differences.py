@@ -24,7 +24,7 @@ _OF_A_LAUNCH = {
     "not_readable",
     "clock",
 }
-"""What every launch has anew, or what is told twice; fractions, being measured, are left out too."""
+"""Facts that every launch has anew, or that are recorded twice; fractions, being measured, are left out too."""
 _CHANGING = re.compile(
     r"(^|[._])(seed|pid|ticks|uptime|temperature\w*|throttled|mhz)$|^variables\.(SCALEPROOF|PYTHONHASHSEED)"
 )
@@ -34,7 +34,7 @@ _LIBRARY = re.compile(r"(?:[-_]*-[0-9a-f]{8})*\.so[.\w]*")
 """The end of a library's file name: the digest that a wheel adds, and the version."""
 _THREADS = re.compile(r"thread|affinity|pool")
 _LONG = 80
-"""Letters: of longer values only the words that differ are told."""
+"""Letters; of longer values only the words that differ are shown."""
 Facts = dict[tuple[str, str], set[str]]
 
 
@@ -53,7 +53,14 @@ def differences(
         matters = one.isdisjoint(other) and f"{part}.{name}" not in _REPEATS and (same_cases or not only_one_side)
         asked = part in asked_parts(*sides)
         found.append(
-            EnvironmentOut(part=part, name=name, a=_told(one, other), b=_told(other, one), matters=matters, asked=asked)
+            EnvironmentOut(
+                part=part,
+                name=name,
+                a=_shown_values(one, other),
+                b=_shown_values(other, one),
+                matters=matters,
+                asked=asked,
+            )
         )
     return found
 
@@ -121,7 +128,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, st
             yield dotted, _word(value)
 
 
-def _told(mine: set[str], others: set[str]) -> tuple[str, ...]:
+def _shown_values(mine: set[str], others: set[str]) -> tuple[str, ...]:
     """The values in order; of a long one, as the flags of a processor, only the words that the other side lacks."""
     there = {word for value in others for word in value.split()}
     return tuple(sorted({_only(value, there) if len(value) > _LONG and others else value for value in mine}))

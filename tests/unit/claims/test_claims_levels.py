@@ -14,7 +14,7 @@ from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.level_difference import apart, asked, largest, summary
 from scaleproof.claims.metrics import METRICS
 from scaleproof.claims.note_sentences import note_sentence
-from scaleproof.claims.question import Found, Question
+from scaleproof.claims.question import Measurement, Question
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.stats.intervals import median
 from tests.unit.claims.claims_samples import TRAIN, record, samples
@@ -49,7 +49,7 @@ def test_each_case_counts_once_with_the_median_of_its_launches() -> None:
     assert summary(found, max) == (pytest.approx(0.15), None)
 
 
-def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Found:
+def predicted_over_measured(repetitions: int, upside_down: bool = False) -> Measurement:
     """A prediction of 100 samples/s whose draws spread by 10 %, and launches of 80 that spread by 1 %."""
     dice = np.random.default_rng(3)
     draws = [100.0, *(100 * np.exp(dice.normal(0, 0.1, repetitions - 1)))]
