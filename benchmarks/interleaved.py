@@ -91,7 +91,7 @@ def launch_medians(samples: pa.Table, operation: str) -> Sizes:
 
 
 def _bound(measured: Measured) -> None:
-    found = _peer("scaleproof.calibrate.memory", *map(str, SIZES))
+    found = _peer("scaleproof.calibrate.memory_bandwidth", *map(str, SIZES))
     measured.samples[Arm(BOUND, 2, "all_reduce")].append(_sizes(found["all_reduce"]))
     measured.samples[Arm(BOUND, 1, "copy")].append(_sizes(found["copy"]))
 

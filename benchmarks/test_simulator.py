@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from scaleproof.simulate.engine import Options, simulate
-from scaleproof.simulate.jitter import Jitter
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.collective_schedules import pattern_of
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.jitter_model import Jitter
 from scaleproof.simulate.program import exchange_plan, step_program
-from scaleproof.simulate.schedules import pattern_of
+from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.strategies.step_program import Submit

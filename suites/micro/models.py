@@ -9,9 +9,9 @@ import pandas as pd
 from scaleproof.claims.finished_launch import SECOND, Launch, clock_offsets, timed
 from scaleproof.claims.metrics import Metric, by_size
 from scaleproof.core.record_schema import Record
-from scaleproof.simulate.costs import predict
-from scaleproof.simulate.line import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
-from scaleproof.simulate.rounds import rounds_of
+from scaleproof.simulate.alpha_beta_fit import LEAST_SIZES, Segment, choose_cuts, fit_segments, goodness, seconds
+from scaleproof.simulate.collective_rounds import rounds_of
+from scaleproof.simulate.cost_fit import predict
 from scaleproof.spec.case import NATIVE, CollectiveCase, OwnCase, TransferCase
 
 GIGA = 1e9

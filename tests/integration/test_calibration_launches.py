@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scaleproof.calibrate import measure
-from scaleproof.calibrate.floors import LAUNCHES
+from scaleproof.calibrate import calibration_run as measure
+from scaleproof.calibrate.measured_noise_floors import LAUNCHES
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Bound, read_profile, write_profile

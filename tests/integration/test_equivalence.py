@@ -16,7 +16,7 @@ from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
 from scaleproof.spec import registry
 from scaleproof.spec.fits import HIERARCHICAL
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.strategies.parameter_server import ParameterServer
 from scaleproof.strategies.sync import Sync
 from tests.integration._training import Outcome, case_of, launch

@@ -13,7 +13,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.plan import PlannedLaunch
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration._training import case_of
 from tests.integration._training import launch as alone
 

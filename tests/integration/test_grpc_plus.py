@@ -19,7 +19,7 @@ from scaleproof.record.store import Store
 from scaleproof.spec import registry
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.transports.contract import PointToPoint
 from scaleproof.transports.grpc_plus.grpc_plus import REQUEST_WORDS, GrpcPlus
 from tests.integration._training import case_of as training

@@ -17,7 +17,7 @@ import torch  # noqa: F401  imported before the ranks are forked, as their paren
 from scaleproof.core.context import RankContext
 from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_ranks
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.strategies.activations import _Border, _Join
 from scaleproof.strategies.hybrid import Hybrid
 from scaleproof.strategies.update_parts import Part

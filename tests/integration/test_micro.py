@@ -13,7 +13,7 @@ from scaleproof.cli import main
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import machine_id
 from scaleproof.record.store import Store
-from scaleproof.simulate.store import read_costs
+from scaleproof.simulate.cost_file import read_costs
 from scaleproof.spec.plan import plan
 from scaleproof.spec.suite import load_suite
 from tests.integration.launches import assert_nothing_left

@@ -14,7 +14,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch
 from scaleproof.spec.registry import availability
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from scaleproof.transports.mpich import SEGMENTS
 from tests.integration._training import case_of
 from tests.integration.launches import assert_nothing_left, launches, small_case, use_faulty_program

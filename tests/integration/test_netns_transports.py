@@ -14,7 +14,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec.case import parse_case
 from scaleproof.spec.plan import PlannedLaunch
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.launches import assert_nothing_left
 from tests.integration.netns import need_netns, netns_case
 

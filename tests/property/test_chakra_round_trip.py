@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.chakra.chakra_export import trace_of
 from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
 from scaleproof.simulate.chakra.chakra_replay import replay
 from scaleproof.simulate.chakra.chakra_trace import MICRO, Node, Trace, read_trace, write_trace
-from scaleproof.simulate.engine import simulate
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.program import algorithm_of
+from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.workloads.case_network import network_of

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaleproof.collectives.message_schedule import Action, messages
-from scaleproof.simulate.costs import fit_reduction, fit_transfer
-from scaleproof.simulate.line import Segment, choose_cuts, fit_line, seconds
-from scaleproof.simulate.rounds import messages_s, rounds_of
+from scaleproof.simulate.alpha_beta_fit import Segment, choose_cuts, fit_line, seconds
+from scaleproof.simulate.collective_rounds import messages_s, rounds_of
+from scaleproof.simulate.cost_fit import fit_reduction, fit_transfer
 
 SIZES = 4.0 ** np.arange(1, 13)
 """4 B to 16 MiB, as suite micro has them at size smoke."""

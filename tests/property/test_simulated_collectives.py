@@ -7,15 +7,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scaleproof.simulate.call import Call
+from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.closed_form import EVERY_P, EXACT, hierarchical_all_reduce, parameter_servers
-from scaleproof.simulate.exchange import Exchange
-from scaleproof.simulate.fluid import FluidCalls
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
-from scaleproof.simulate.schedules import hierarchical, pattern_of
-from scaleproof.simulate.servers import Tensor, serve
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.collective_exchange import Exchange
+from scaleproof.simulate.collective_schedules import hierarchical, pattern_of
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.fluid_calls import FluidCalls
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.parameter_servers import Tensor, serve
 from scaleproof.spec.cluster import Cluster, Link, star
 
 ALGORITHMS = ("ring", "halving_doubling", "tree")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from scaleproof.simulate.fair_rates import max_min_rates
-from scaleproof.simulate.flows import Flows
+from scaleproof.simulate.fluid_flows import Flows
 
 INF = float("inf")
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from scaleproof.stats.compare import compare, detectable
+from scaleproof.stats.compare_arms import compare, detectable
 from scaleproof.stats.intervals import median, median_interval
-from scaleproof.stats.ranks import shift
-from scaleproof.stats.stopping import BUDGET, state
+from scaleproof.stats.rank_tests import shift
+from scaleproof.stats.stopping_rule import BUDGET, state
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 COMPARISONS = 400

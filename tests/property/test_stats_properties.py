@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaleproof.stats.interval_union import merge, uncovered_length, union_length
 from scaleproof.stats.intervals import median_interval
-from scaleproof.stats.union import merge, uncovered_length, union_length
 
 pairs = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=12)
 

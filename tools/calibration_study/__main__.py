@@ -22,7 +22,7 @@ from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.store import Store
 from scaleproof.spec.units import format_seconds
-from scaleproof.stats.stopping import BUDGET
+from scaleproof.stats.stopping_rule import BUDGET
 from tools.calibration_study import design, values_file
 from tools.calibration_study.pilot import pilot
 

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
-from scaleproof.calibrate.floors import floor_share, spread
-from scaleproof.calibrate.measure import suite
+from scaleproof.calibrate.calibration_run import suite
+from scaleproof.calibrate.measured_noise_floors import floor_share, spread
 from scaleproof.claims.finished_launch import timed
 from scaleproof.launch.sequential_stopping import finished_launches
 from scaleproof.record.store import Store
 from scaleproof.spec.plan import PlannedLaunch, plan
-from scaleproof.stats.compare import compare, detectable
+from scaleproof.stats.compare_arms import compare, detectable
 from scaleproof.stats.intervals import smallest_count
 
 EXPERIMENT, SIZE, METRIC = "study", "full", "median time of a digest in s"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from scaleproof.calibrate.measure import suite
+from scaleproof.calibrate.calibration_run import suite
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.commands.common import print_table
 from scaleproof.core.record_schema import Record

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.launch_choice import in_blocks
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.arm_difference import Difference
-from scaleproof.stats.compare import compare
+from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import median, median_interval
 
 Values = list[tuple[Launch, float]]

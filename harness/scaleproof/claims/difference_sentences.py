@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scaleproof.stats.arm_difference import Difference, DifferenceReason, DifferenceTest
-from scaleproof.stats.compare import WORTH_FINDING
+from scaleproof.stats.compare_arms import WORTH_FINDING
 from scaleproof.stats.intervals import Interval, Method, smallest_count
 
 NO_FLOOR = "no noise floor known"

@@ -31,7 +31,7 @@ from scaleproof.claims.verdict_rules import Estimate
 from scaleproof.core.record_schema import Evidence
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio, ratio_interval
 from scaleproof.stats.intervals import Interval, median, median_interval
 

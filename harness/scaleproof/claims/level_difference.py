@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from scaleproof.claims.finished_launch import Launch
 from scaleproof.claims.notes import Note, NoteCode, note
 from scaleproof.spec.case import AnyCase
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.intervals import Interval, Method, median, median_interval
 
 OF_A_LEVEL = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from scaleproof.claims.finished_launch import Launch
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 
 EQUIVALENT = 1e-4
 """Largest relative difference at which two trainings count as the same. float32 sums in another order differ by 1e-7

@@ -18,7 +18,7 @@ from scaleproof.claims.sample_columns import (
 )
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.case import TrainCase
-from scaleproof.stats.union import OUTSIDE, Intervals, label
+from scaleproof.stats.interval_union import OUTSIDE, Intervals, label
 
 MAIN = ("forward", "backward", "update", "input")
 """Parts on the main thread; a moment of two of them belongs to the first."""

@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Measure, store, print."""
-    from scaleproof.calibrate.measure import COMPARISONS, comparisons_within
+    from scaleproof.calibrate.calibration_run import COMPARISONS, comparisons_within
 
     wanted = COMPARISONS if given.comparisons is None else given.comparisons
     if given.minutes is not None:
@@ -47,7 +47,7 @@ def main(given: argparse.Namespace) -> int:
 
 def _measure(given: argparse.Namespace, comparisons: int) -> int:
     """0 when every launch has a good record, else 1."""
-    from scaleproof.calibrate.measure import calibrate
+    from scaleproof.calibrate.calibration_run import calibrate
     from scaleproof.launch.progress import progress_on_terminal
 
     def say(text: str) -> None:
@@ -62,7 +62,7 @@ def _measure(given: argparse.Namespace, comparisons: int) -> int:
 
 
 def _dry_run(given: argparse.Namespace, comparisons: int) -> int:
-    from scaleproof.calibrate.measure import SIZE, plans, suite
+    from scaleproof.calibrate.calibration_run import SIZE, plans, suite
     from scaleproof.commands.run import dry_run
 
     return dry_run(suite(), plans(comparisons), SIZE, given.results)
@@ -107,7 +107,7 @@ def print_profile(profile: MachineProfile) -> None:
 
 def _floor_row(floor: Floor) -> list[str]:
     from scaleproof.spec.units import format_bytes
-    from scaleproof.stats.compare import detectable
+    from scaleproof.stats.compare_arms import detectable
 
     found = [f"from {detectable(floor.spread, launches, True, floor=floor.share):.1%}" for launches in (6, 10)]
     return [

@@ -127,9 +127,9 @@ def _case(given: argparse.Namespace) -> TrainCase:
 
 def _replay(given: argparse.Namespace) -> int:
     from scaleproof.record.digest import machine_id
+    from scaleproof.simulate.case_costs import cost_model
     from scaleproof.simulate.chakra.chakra_replay import replay
     from scaleproof.simulate.chakra.chakra_trace import read_trace
-    from scaleproof.simulate.costing import cost_model
     from scaleproof.spec.cluster import cluster_of
 
     trace = read_trace(given.folder)

@@ -17,7 +17,7 @@ from scaleproof.commands.common import print_table, results_argument, size_argum
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scaleproof.calibrate.capacity import Capacity
+    from scaleproof.calibrate.cluster_capacity import Capacity
     from scaleproof.spec.case import TrainCase
     from scaleproof.workloads.profile import Spread
 
@@ -40,7 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """0 when every case is carried as it is written, else 1."""
-    from scaleproof.calibrate.capacity import measure_capacity, read_capacity
+    from scaleproof.calibrate.cluster_capacity import measure_capacity, read_capacity
     from scaleproof.launch.progress import progress_on_terminal
     from scaleproof.spec.errors import SpecError
 
@@ -55,7 +55,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _cases(given: argparse.Namespace) -> list[TrainCase]:
-    from scaleproof.calibrate.dilation import concerns
+    from scaleproof.calibrate.needed_dilation import concerns
     from scaleproof.spec.suite import load_suite
 
     suite, size = load_suite(given.suite, given.suites), size_of(given)
@@ -94,7 +94,7 @@ def _rates(capacity: Capacity) -> list[tuple[str, Spread, float, str]]:
 
 
 def _advise(cases: list[TrainCase], capacity: Capacity, machine: Path) -> int:
-    from scaleproof.calibrate.dilation import LOAD, MESSAGES, SHARE, asked, choose, offer_of
+    from scaleproof.calibrate.needed_dilation import LOAD, MESSAGES, SHARE, asked, choose, offer_of
     from scaleproof.spec.errors import SpecError
 
     rows, carried = [], True

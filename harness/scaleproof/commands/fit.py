@@ -19,8 +19,8 @@ from scaleproof.commands.common import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scaleproof.simulate.jitter import FittedJitter
-    from scaleproof.simulate.store import Costs, Fit, LineCost, Parameter, TransportCost
+    from scaleproof.simulate.cost_file import Costs, Fit, LineCost, Parameter, TransportCost
+    from scaleproof.simulate.jitter_model import FittedJitter
 
 HELP = "alpha, beta and gamma of every transport, from ping-pongs and all-reduces"
 EXAMPLE = "scaleproof fit --size smoke"
@@ -53,9 +53,9 @@ def main(given: argparse.Namespace) -> int:
     """Fit, store, print; with --show 1 when nothing was fitted here."""
     if given.show:
         return _show(given)
-    from scaleproof.calibrate.costs import fit_costs
-    from scaleproof.calibrate.jitter import fit_jitter
-    from scaleproof.simulate.jitter import write_jitter
+    from scaleproof.calibrate.measured_costs import fit_costs
+    from scaleproof.calibrate.measured_jitter import fit_jitter
+    from scaleproof.simulate.jitter_model import write_jitter
     from scaleproof.spec.suite import load_suite
 
     size = size_of(given)
@@ -74,7 +74,7 @@ def main(given: argparse.Namespace) -> int:
 
 def _store(results: Path, costs: Costs) -> None:
     """And print; costs of a larger size stay."""
-    from scaleproof.simulate.store import write_costs
+    from scaleproof.simulate.cost_file import write_costs
 
     if (kept := _larger(results, costs)) is not None:
         again = f"`scaleproof fit {kept.suite} {kept.experiment} --size {kept.size}` makes them anew"
@@ -89,7 +89,7 @@ def _store(results: Path, costs: Costs) -> None:
 
 def _larger(results: Path, costs: Costs) -> Costs | None:
     """What is known of these costs' machine from a larger size, of whatever suite, measured by the same code."""
-    from scaleproof.simulate.store import read_costs
+    from scaleproof.simulate.cost_file import read_costs
     from scaleproof.spec.suite import SIZES
 
     known = read_costs(results, costs.machine)
@@ -100,8 +100,8 @@ def _larger(results: Path, costs: Costs) -> Costs | None:
 
 def _show(given: argparse.Namespace) -> int:
     from scaleproof.record.digest import code_digest, machine_id
-    from scaleproof.simulate.jitter import read_jitter
-    from scaleproof.simulate.store import read_costs
+    from scaleproof.simulate.cost_file import read_costs
+    from scaleproof.simulate.jitter_model import read_jitter
 
     costs = read_costs(given.results, machine_id())
     if costs is None:

@@ -18,7 +18,7 @@ from scaleproof.commands.common import results_argument
 
 if TYPE_CHECKING:
     from scaleproof.commands.predict_question import Asked
-    from scaleproof.simulate.scaling import Point
+    from scaleproof.simulate.predicted_scaling import Point
 
 HELP = "how a training would scale on your network and cluster: a table and a picture"
 EXAMPLE = """scaleproof predict --workload vgg_a --fabric 25g --nodes 1..512 --minibatch 512 --profile xeon_e5_2698v3_x2 --efficiency 0.4..0.7

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scaleproof.claims.claims_file import Label
     from scaleproof.commands.predict_question import Asked
     from scaleproof.report.figures.prediction import PredictionPicture
-    from scaleproof.simulate.scaling import Point, Range, Useful
+    from scaleproof.simulate.predicted_scaling import Point, Range, Useful
 
 WIDE = 132
 """Columns of a terminal in which a value and its interval stand beside each other, and all columns."""

@@ -15,7 +15,7 @@ from scaleproof.spec.registry import nearest
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from scaleproof.simulate.scaling import Question
+    from scaleproof.simulate.predicted_scaling import Question
     from scaleproof.spec.case import TrainCase
     from scaleproof.spec.cluster import NodeType
     from scaleproof.workloads.networks import Network
@@ -54,8 +54,8 @@ def asked(given: argparse.Namespace) -> Asked:
     from pydantic import ValidationError
 
     from scaleproof.record.digest import machine_id
-    from scaleproof.simulate.costing import cost_model
-    from scaleproof.simulate.scaling import Question
+    from scaleproof.simulate.case_costs import cost_model
+    from scaleproof.simulate.predicted_scaling import Question
 
     fabric, words = fabric_fields(given.fabric)
     every = nodes_of(given.nodes)
@@ -99,7 +99,7 @@ def _taken_for_granted(given: argparse.Namespace, minibatch: int | None, nodes: 
 
 def _no_costs() -> Any:
     """Of a question that is only checked: which costs there are follows from its case."""
-    from scaleproof.simulate.model import CostModel, Uncertain
+    from scaleproof.simulate.cost_model import CostModel, Uncertain
 
     return CostModel(
         (None,), (Uncertain("alpha", 0.0),), (Uncertain("beta", 0.0),), Uncertain("gamma", 0.0), 1.0, "none"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scaleproof.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
-    from scaleproof.calibrate.profiles import Wanted
+    from scaleproof.calibrate.measured_profiles import Wanted
     from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 
 HELP = "each layer's forward and backward time on this machine, for replay and simulation"
@@ -62,7 +62,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Measure, store, print."""
-    from scaleproof.calibrate.profiles import measure_profile
+    from scaleproof.calibrate.measured_profiles import measure_profile
     from scaleproof.record.digest import machine_id
     from scaleproof.workloads.profile import write
 
@@ -82,7 +82,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def _one(given: argparse.Namespace) -> Wanted:
-    from scaleproof.calibrate.profiles import Wanted
+    from scaleproof.calibrate.measured_profiles import Wanted
     from scaleproof.spec.errors import SpecError
     from scaleproof.workloads.profile import FRAMEWORK
 
@@ -103,7 +103,7 @@ def _one(given: argparse.Namespace) -> Wanted:
 
 def _of_suite(given: argparse.Namespace) -> list[Wanted]:
     """What the cases of a size replay, each once; what is there already only with --again."""
-    from scaleproof.calibrate.profiles import wanted_of
+    from scaleproof.calibrate.measured_profiles import wanted_of
     from scaleproof.record.digest import machine_id
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite import load_suite

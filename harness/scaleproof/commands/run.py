@@ -224,8 +224,8 @@ def _verifier(results: Path) -> Callable[[Record, pa.Table], Failure | None] | N
 
 def _refusal(results: Path) -> Callable[[AnyCase], Obstacle | None]:
     """Refuses cases that need more than this machine can carry, where that was measured."""
-    from scaleproof.calibrate.capacity import read_capacity
-    from scaleproof.calibrate.dilation import too_much
+    from scaleproof.calibrate.cluster_capacity import read_capacity
+    from scaleproof.calibrate.needed_dilation import too_much
     from scaleproof.launch.obstacle import Obstacle
     from scaleproof.record.digest import machine_id
 

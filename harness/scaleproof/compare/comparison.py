@@ -21,7 +21,7 @@ from scaleproof.compare.side_selection import Side
 from scaleproof.core.record_schema import Record
 from scaleproof.spec.errors import SpecError
 from scaleproof.stats.arm_difference import Difference, Finding
-from scaleproof.stats.compare import compare as difference
+from scaleproof.stats.compare_arms import compare as difference
 from scaleproof.stats.intervals import CONFIDENCE, median
 
 CHANGES: tuple[Change, ...] = ("worse", "better", "changed", "no difference", "inconclusive", "different machines")

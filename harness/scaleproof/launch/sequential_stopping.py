@@ -15,7 +15,7 @@ from scaleproof.spec.plan import PlannedLaunch, plan
 
 if TYPE_CHECKING:
     from scaleproof.spec.suite import Suite
-    from scaleproof.stats.stopping import Stop as State
+    from scaleproof.stats.stopping_rule import Stop as State
 
 ValueOf = Callable[[Record, Store], float | None]
 """A launch's value of the metric that decides; metrics live in an upper room and are handed down."""
@@ -167,6 +167,6 @@ def _half_width(values: Sequence[float], stop: Stop) -> float | None:
 
 
 def _state(values: Sequence[float], stop: Stop) -> State:
-    from scaleproof.stats.stopping import state  # SciPy takes half a second, and most sizes have no `stop`
+    from scaleproof.stats.stopping_rule import state  # SciPy takes half a second, and most sizes have no `stop`
 
     return state(values, stop.target, stop.budget)

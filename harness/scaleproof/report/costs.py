@@ -13,7 +13,16 @@ from scaleproof.report.figures.style import Look, looks
 from scaleproof.report.numbers import NARROW, bracket, nbytes, percent, significant
 from scaleproof.report.pages import Pages
 from scaleproof.report.sections import Cell, Panel, Row, Table
-from scaleproof.simulate.store import AllReduceCost, Costs, Fit, LineCost, Parameter, Point, TransportCost, read_costs
+from scaleproof.simulate.cost_file import (
+    AllReduceCost,
+    Costs,
+    Fit,
+    LineCost,
+    Parameter,
+    Point,
+    TransportCost,
+    read_costs,
+)
 
 MICRO, NANO = 1e6, 1e9
 COLUMNS = [

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from scaleproof.report.groups import summary
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 from scaleproof.stats.bootstrap import ratio_interval
 from scaleproof.stats.intervals import Interval, median
 

@@ -15,7 +15,7 @@ from scaleproof.report.estimates import Estimate, of_launches, of_predictions
 from scaleproof.report.groups import arm, grouped, training
 from scaleproof.report.numbers import bracket, percent, significant
 from scaleproof.report.sections import Cell, Row, Table
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 
 LEVELS: tuple[Evidence, ...] = get_args(Evidence)
 """From measured to simulated."""

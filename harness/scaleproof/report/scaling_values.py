@@ -10,7 +10,7 @@ from scaleproof.report.data import Run
 from scaleproof.report.estimates import Estimate, around, of_predictions, ratio_of_launches
 from scaleproof.report.groups import arm, grouped, training
 from scaleproof.report.levels_compared import by_draw, level, rate, rates
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from typing import Any
 from scaleproof.core.missing_input import MissingInput
 from scaleproof.launch.start.simulated_launch import Predicted
 from scaleproof.record.digest import machine_id
-from scaleproof.simulate.costing import cost_model
-from scaleproof.simulate.engine import simulate
-from scaleproof.simulate.jitter import Jitter, read_jitter
-from scaleproof.simulate.model import CostModel, MessageCosts, Uncertain
+from scaleproof.simulate.case_costs import cost_model
+from scaleproof.simulate.cost_model import CostModel, MessageCosts, Uncertain
+from scaleproof.simulate.jitter_model import Jitter, read_jitter
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
-from scaleproof.simulate.spans import Prediction
-from scaleproof.simulate.sweeps import sweep
+from scaleproof.simulate.simulated_spans import Prediction
+from scaleproof.simulate.simulated_sweeps import sweep
+from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import AnyCase, CollectiveCase, TrainCase, TransferCase
 from scaleproof.spec.cluster import Cluster, cluster_of
 from scaleproof.spec.plan import PlannedLaunch

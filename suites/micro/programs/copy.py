@@ -7,7 +7,7 @@ import mmap
 
 import numpy as np
 
-from scaleproof.calibrate.memory import copy_seconds
+from scaleproof.calibrate.memory_bandwidth import copy_seconds
 from scaleproof.core.context import RankContext
 from scaleproof.core.recorder import now
 from scaleproof.programs.common import mark

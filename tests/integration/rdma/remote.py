@@ -16,7 +16,7 @@ from scaleproof.programs import train
 from scaleproof.rank.unsupervised_ranks import run_some_ranks
 from scaleproof.remote.tensor_channel import Edge, TransferCounts, open_channel
 from scaleproof.spec.case import Mechanism, TrainCase, parse_case
-from scaleproof.stats.equivalence import relative_difference
+from scaleproof.stats.training_equivalence import relative_difference
 from tests.integration.rdma.checks import Here, case_of, check, connect
 
 COUNT = 12

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleproof.calibrate import floors
-from scaleproof.calibrate.floors import LAUNCHES, floor_share, spread
-from scaleproof.calibrate.measure import _interleaved, comparisons_within, plans, suite
+from scaleproof.calibrate import measured_noise_floors as floors
+from scaleproof.calibrate.calibration_run import _interleaved, comparisons_within, plans, suite
+from scaleproof.calibrate.measured_noise_floors import LAUNCHES, floor_share, spread
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.record.machine import Bound, Floor, MachineProfile, write_profile
@@ -89,7 +89,11 @@ def test_minutes_become_whole_comparisons() -> None:
 
 @pytest.mark.parametrize(
     ("module", "arguments", "key"),
-    [("memory", ["4096"], "copy"), ("loopback", [], "bytes_per_second"), ("multiply", [], "flop_per_second")],
+    [
+        ("memory_bandwidth", ["4096"], "copy"),
+        ("loopback_bandwidth", [], "bytes_per_second"),
+        ("matrix_product_rate", [], "flop_per_second"),
+    ],
 )
 def test_programs_of_the_bounds_print_what_they_measured(module: str, arguments: list[str], key: str) -> None:
     done = subprocess.run(

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleproof.calibrate.costs import fit_costs
+from scaleproof.calibrate.measured_costs import fit_costs
 from scaleproof.cli import main
 from scaleproof.record.store import Store
 from scaleproof.report.build import build
-from scaleproof.simulate.costs import fit_reduction, fit_transfer
-from scaleproof.simulate.line import fit_line
-from scaleproof.simulate.store import costs_file, read_costs, write_costs
+from scaleproof.simulate.alpha_beta_fit import fit_line
+from scaleproof.simulate.cost_file import costs_file, read_costs, write_costs
+from scaleproof.simulate.cost_fit import fit_reduction, fit_transfer
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import load_suite
 from tests.unit.report.report_results import make

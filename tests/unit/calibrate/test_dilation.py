@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from scaleproof.calibrate import dilation
-from scaleproof.calibrate.capacity import FILE, Capacity, read_capacity
-from scaleproof.calibrate.dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
+from scaleproof.calibrate import needed_dilation as dilation
+from scaleproof.calibrate.cluster_capacity import FILE, Capacity, read_capacity
+from scaleproof.calibrate.needed_dilation import LOAD, MESSAGES, Offer, asked, choose, concerns, offer_of, too_much
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec.case import TrainCase, parse_case

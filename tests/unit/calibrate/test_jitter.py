@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from scaleproof.calibrate.jitter import spread
+from scaleproof.calibrate.measured_jitter import spread
 from scaleproof.commands.fit import jitter_line
-from scaleproof.simulate.jitter import FittedJitter, Jitter, read_jitter, write_jitter
+from scaleproof.simulate.jitter_model import FittedJitter, Jitter, read_jitter, write_jitter
 from scaleproof.spec.errors import SpecError
 
 

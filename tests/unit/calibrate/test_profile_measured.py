@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from scaleproof.calibrate import profiles
-from scaleproof.calibrate.layers import SEED, TimedModel, times
-from scaleproof.calibrate.profiles import Wanted, measure_profile
+from scaleproof.calibrate import measured_profiles as profiles
+from scaleproof.calibrate.layer_times import SEED, TimedModel, times
+from scaleproof.calibrate.measured_profiles import Wanted, measure_profile
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec import registry

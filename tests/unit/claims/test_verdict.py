@@ -8,7 +8,7 @@ from scaleproof.claims.outcome import StepFacts
 from scaleproof.claims.sentences import rule_sentence
 from scaleproof.claims.verdict_rules import Estimate, judge, with_control
 from scaleproof.spec.errors import SpecError
-from scaleproof.stats.compare import compare
+from scaleproof.stats.compare_arms import compare
 from scaleproof.stats.intervals import Interval, Method
 from scaleproof.stats.summary import trend
 

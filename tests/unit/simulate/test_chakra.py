@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from scaleproof.cli import main
+from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.chakra import chakra_files
 from scaleproof.simulate.chakra.chakra_files import Collective, NodeType, read_messages, set_attribute, write_messages
 from scaleproof.simulate.chakra.chakra_messages_pb2 import GlobalMetadata
 from scaleproof.simulate.chakra.chakra_messages_pb2 import Node as NodeMessage
 from scaleproof.simulate.chakra.chakra_replay import replay
 from scaleproof.simulate.chakra.chakra_trace import GROUPS, Node, Trace, read_trace, write_trace
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.spec.cluster import star
 from scaleproof.spec.errors import SpecError
 

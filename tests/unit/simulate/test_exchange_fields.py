@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.chakra.chakra_export import trace_of
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.errors import FieldError, SpecError
 

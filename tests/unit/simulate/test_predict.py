@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from scaleproof.record.digest import machine_id
-from scaleproof.simulate.costing import WIRE, cost_model
-from scaleproof.simulate.model import Uncertain
-from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
-from scaleproof.simulate.store import (
+from scaleproof.simulate.case_costs import WIRE, cost_model
+from scaleproof.simulate.cost_file import (
     AllReduceCost,
     Costs,
     Fit,
@@ -24,6 +22,8 @@ from scaleproof.simulate.store import (
     TransportCost,
     write_costs,
 )
+from scaleproof.simulate.cost_model import Uncertain
+from scaleproof.simulate.predict import Predictor, drawn_profile, inputs_of, predict
 from scaleproof.spec.case import AnyCase, parse_case
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread, write

@@ -12,9 +12,9 @@ from scaleproof.claims.claims_file import write_claims
 from scaleproof.cli import main
 from scaleproof.commands.predict_question import efficiency_of, nodes_of
 from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.simulate.engine import simulate
-from scaleproof.simulate.model import CostModel, Uncertain
-from scaleproof.simulate.scaling import Question
+from scaleproof.simulate.cost_model import CostModel, Uncertain
+from scaleproof.simulate.predicted_scaling import Question
+from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.workloads import dnn

@@ -12,14 +12,14 @@ import pytest
 
 from scaleproof.fabric.netns import netns_node
 from scaleproof.fabric.topology import emulated_network
+from scaleproof.simulate.alpha_beta_fit import Segment
 from scaleproof.simulate.closed_form import hierarchical_all_reduce
-from scaleproof.simulate.engine import simulate
-from scaleproof.simulate.jitter import Jitter
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.jitter_model import Jitter
+from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import exchange_plan, step_program
-from scaleproof.simulate.spans import ALL_EVENTS_OF, Prediction
+from scaleproof.simulate.simulated_spans import ALL_EVENTS_OF, Prediction
+from scaleproof.simulate.step_engine import simulate
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, load_cluster, star
 from scaleproof.spec.errors import SpecError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scaleproof.stats.predictions import by_repetition, central, difference, ratios, spread
+from scaleproof.stats.prediction_intervals import by_repetition, central, difference, ratios, spread
 
 
 def drawn(count, sigma=0.1, seed=1, base=10.0):

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import quantile_test
 
 from scaleproof.stats.bootstrap import calibrated, ratio, ratio_interval
+from scaleproof.stats.interval_union import merge, uncovered_length, union_length
 from scaleproof.stats.intervals import median_interval, smallest_count
-from scaleproof.stats.union import merge, uncovered_length, union_length
 
 
 def test_six_values_give_their_range_at_96_9_percent() -> None:

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import mannwhitneyu, wilcoxon
 
 from scaleproof.claims.difference_sentences import NO_FLOOR, difference_sentence
-from scaleproof.stats.compare import compare, detectable
-from scaleproof.stats.ranks import depth_of, shift
+from scaleproof.stats.compare_arms import compare, detectable
+from scaleproof.stats.rank_tests import depth_of, shift
 
 FAST = [1.00, 1.01, 0.99, 1.005, 0.995, 1.002]
 DRIFT = np.array([1.0, 1.5, 0.7, 1.2, 0.9, 1.1])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaleproof.stats.stopping import state
+from scaleproof.stats.stopping_rule import state
 
 
 def test_a_narrow_interval_ends_it() -> None:

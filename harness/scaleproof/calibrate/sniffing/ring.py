@@ -8,7 +8,7 @@ import struct
 from contextlib import suppress
 from typing import Final
 
-from scaleproof.calibrate.loopback import send, take
+from scaleproof.calibrate.loopback_bandwidth import send, take
 from scaleproof.core.context import RankContext
 from scaleproof.core.handshake import Refused, answer, prove
 

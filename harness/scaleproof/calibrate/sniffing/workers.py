@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from scaleproof.calibrate.memory import copies
-from scaleproof.calibrate.multiply import FLOP, products
+from scaleproof.calibrate.matrix_product_rate import FLOP, products
+from scaleproof.calibrate.memory_bandwidth import copies
 from scaleproof.rank.process_lifetime import die_with_creator
 
 WINDOW_S = 0.03

@@ -20,7 +20,7 @@ from scaleproof.report.headlines.form import FigureForm, SeriesForm, XAxis
 from scaleproof.report.headlines.load import SIZE
 from scaleproof.report.numbers import bracket, nbytes, significant
 from scaleproof.report.verdicts import PROVENANCE
-from scaleproof.stats import predictions
+from scaleproof.stats import prediction_intervals as predictions
 
 
 @dataclass(frozen=True, slots=True)

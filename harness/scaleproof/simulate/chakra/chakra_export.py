@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace
-from scaleproof.simulate.model import MessageCosts
+from scaleproof.simulate.cost_model import MessageCosts
 from scaleproof.simulate.program import exchange_plan, step_program
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.errors import SpecError

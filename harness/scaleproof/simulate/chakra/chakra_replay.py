@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scaleproof.simulate.call import Call
 from scaleproof.simulate.chakra.chakra_files import NodeType
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
 from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
 from scaleproof.simulate.chakra.message_replay import replay_messages
-from scaleproof.simulate.exchange import Exchange
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.collective_exchange import Exchange
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.link_network import Network
 from scaleproof.spec.cluster import Cluster
 from scaleproof.spec.errors import SpecError
 

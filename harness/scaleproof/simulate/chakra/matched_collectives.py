@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scaleproof.simulate.chakra.chakra_files import Collective, NodeType
 from scaleproof.simulate.chakra.chakra_trace import OPERATIONS, Node, Trace, in_order
-from scaleproof.simulate.schedules import Pattern, grouped, pattern_of
+from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
 from scaleproof.spec.errors import SpecError
 
 BARRIER_BYTES = 4

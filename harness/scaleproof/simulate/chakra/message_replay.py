@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from scaleproof.simulate.call import Call
 from scaleproof.simulate.chakra.chakra_files import NodeType
 from scaleproof.simulate.chakra.chakra_trace import Node, Trace, in_order
 from scaleproof.simulate.chakra.matched_collectives import Matching, Shared
-from scaleproof.simulate.fluid import FluidCalls, _Run
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.fluid_calls import FluidCalls, _Run
+from scaleproof.simulate.link_network import Network
 from scaleproof.spec.errors import SpecError
 
 Key = tuple[int, int, int]

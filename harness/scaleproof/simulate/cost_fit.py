@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from scaleproof.simulate.line import Goodness, Segment, checked, choose_cuts, fit_segments, goodness, seconds
-from scaleproof.simulate.rounds import Rounds, messages_s, rounds_of
+from scaleproof.simulate.alpha_beta_fit import Goodness, Segment, checked, choose_cuts, fit_segments, goodness, seconds
+from scaleproof.simulate.collective_rounds import Rounds, messages_s, rounds_of
 from scaleproof.stats.bootstrap import SEED, calibrated
 from scaleproof.stats.intervals import smallest_count
 

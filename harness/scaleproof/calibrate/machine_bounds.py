@@ -31,12 +31,12 @@ class Bounds:
 
     def launch(self) -> None:
         """One launch of each. Raises subprocess.CalledProcessError or TimeoutExpired when one does not end well."""
-        memory = _run("scaleproof.calibrate.memory", *map(str, SIZES))
+        memory = _run("scaleproof.calibrate.memory_bandwidth", *map(str, SIZES))
         for size in SIZES:
             self.copy[size].append(size / memory["copy"][str(size)])
             self.all_reduce[size].append(size / memory["all_reduce"][str(size)])
-        self.loopback.append(_run("scaleproof.calibrate.loopback")["bytes_per_second"])
-        self.flop.append(_run("scaleproof.calibrate.multiply")["flop_per_second"])
+        self.loopback.append(_run("scaleproof.calibrate.loopback_bandwidth")["bytes_per_second"])
+        self.flop.append(_run("scaleproof.calibrate.matrix_product_rate")["flop_per_second"])
 
     def found(self) -> tuple[Bound, ...]:
         """Medians over launches with their intervals."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from scaleproof.calibrate.bounds import LAUNCHES as BOUND_LAUNCHES
-from scaleproof.calibrate.bounds import Bounds
-from scaleproof.calibrate.floors import LAUNCHES, noise_floors
+from scaleproof.calibrate.machine_bounds import LAUNCHES as BOUND_LAUNCHES
+from scaleproof.calibrate.machine_bounds import Bounds
+from scaleproof.calibrate.measured_noise_floors import LAUNCHES, noise_floors
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes
 from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.progress import Progress

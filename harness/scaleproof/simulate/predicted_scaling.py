@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from scaleproof.simulate.engine import Options, simulate
-from scaleproof.simulate.line import Segment
-from scaleproof.simulate.model import FREE, CostModel, MessageCosts
+from scaleproof.simulate.alpha_beta_fit import Segment
+from scaleproof.simulate.cost_model import FREE, CostModel, MessageCosts
 from scaleproof.simulate.predict import drawn_profile
+from scaleproof.simulate.step_engine import Options, simulate
 from scaleproof.spec.case import TrainCase, parse_case
 from scaleproof.spec.cluster import Cluster, Link, cluster_of, node_name
-from scaleproof.stats.predictions import ratios
+from scaleproof.stats.prediction_intervals import ratios
 from scaleproof.workloads.networks import Network
 from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 

@@ -1,5 +1,5 @@
 """What memory allows two ranks that do nothing but an all-reduce's adds and copies, on memory that both have mapped;
-run as `python -m scaleproof.calibrate.memory BYTES...`.
+run as `python -m scaleproof.calibrate.memory_bandwidth BYTES...`.
 
 With 2 ranks, n bytes and no synchronisation each process must add half of the array (read two halves, write one) and
 give the sum to the other (write one half). Both processes do so at once, block by block, so that the copy finds the sum

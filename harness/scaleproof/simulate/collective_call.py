@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scaleproof.simulate.schedules import Pattern
+from scaleproof.simulate.collective_schedules import Pattern
 
 
 @dataclass(slots=True)

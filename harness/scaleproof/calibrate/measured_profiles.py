@@ -112,7 +112,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def _run(wanted: Wanted) -> dict[str, Any]:
-    words = [sys.executable, "-m", "scaleproof.calibrate.layers", json.dumps(asdict(wanted))]
+    words = [sys.executable, "-m", "scaleproof.calibrate.layer_times", json.dumps(asdict(wanted))]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(wanted.threads))
     root, variables = IMPORT_ROOT, {**os.environ, **threads}
     try:

@@ -12,8 +12,8 @@ import pandas as pd
 from scaleproof.claims.finished_launch import Launch, timed
 from scaleproof.claims.launch_pool import Pool
 from scaleproof.record.store import Store
-from scaleproof.simulate.jitter import FittedJitter
-from scaleproof.simulate.model import NORMAL_95
+from scaleproof.simulate.cost_model import NORMAL_95
+from scaleproof.simulate.jitter_model import FittedJitter
 from scaleproof.spec.case import TrainCase
 from scaleproof.spec.suite import Suite
 

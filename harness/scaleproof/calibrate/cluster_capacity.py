@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from scaleproof.calibrate.profiles import spread
+from scaleproof.calibrate.measured_profiles import spread
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.core.atomic_write import write_form
 from scaleproof.core.record_schema import Record
@@ -18,7 +18,7 @@ from scaleproof.launch.supervisor import run_plan
 from scaleproof.record.digest import code_digest, machine_id
 from scaleproof.record.pace import HZ
 from scaleproof.record.store import Store
-from scaleproof.simulate.schedules import Pattern, pattern_of
+from scaleproof.simulate.collective_schedules import Pattern, pattern_of
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.locate import shown
 from scaleproof.spec.plan import plan

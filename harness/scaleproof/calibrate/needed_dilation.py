@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaleproof.calibrate.capacity import Capacity, messages_in
+from scaleproof.calibrate.cluster_capacity import Capacity, messages_in
 from scaleproof.record.host import memory_mib
-from scaleproof.simulate.engine import Patterns, simulate
-from scaleproof.simulate.model import FREE
+from scaleproof.simulate.cost_model import FREE
 from scaleproof.simulate.program import exchange_plan, step_program
+from scaleproof.simulate.step_engine import Patterns, simulate
 from scaleproof.spec.case import AnyCase, TrainCase
 from scaleproof.spec.cluster import cluster_of
 from scaleproof.spec.errors import SpecError

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scaleproof.simulate.call import Call
-from scaleproof.simulate.fluid import FluidCalls
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
-from scaleproof.simulate.schedules import Pattern, Round
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.collective_schedules import Pattern, Round
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.fluid_calls import FluidCalls
+from scaleproof.simulate.link_network import Network
 
 
 class Exchange:

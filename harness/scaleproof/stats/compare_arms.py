@@ -9,7 +9,7 @@ import numpy as np
 
 from scaleproof.stats.arm_difference import Difference, DifferenceReason, DifferenceTest, Finding
 from scaleproof.stats.intervals import CONFIDENCE, Interval, Method, median, smallest_count
-from scaleproof.stats.ranks import depth_of, differences, shift
+from scaleproof.stats.rank_tests import depth_of, differences, shift
 
 POWER = 0.95
 WORTH_FINDING = 0.05

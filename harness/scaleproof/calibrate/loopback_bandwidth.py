@@ -1,5 +1,5 @@
 """How many bytes per second two processes move through one TCP connection over the loopback interface; run as `python
--m scaleproof.calibrate.loopback`.
+-m scaleproof.calibrate.loopback_bandwidth`.
 
 One sends, the other receives into one buffer; neither sleeps nor does anything else with the bytes. The fastest stream
 of several buffer sizes counts: a transport that sends each byte once through one connection is not faster.

@@ -7,11 +7,11 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from scaleproof.simulate.call import Call
-from scaleproof.simulate.flows import Flows
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
-from scaleproof.simulate.schedules import Pattern
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.collective_schedules import Pattern
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.fluid_flows import Flows
+from scaleproof.simulate.link_network import Network
 
 
 class FluidCalls:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from scaleproof.programs.common import repetitions
-from scaleproof.simulate.call import Call
-from scaleproof.simulate.exchange import Exchange
-from scaleproof.simulate.flows import Flows
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.collective_exchange import Exchange
+from scaleproof.simulate.collective_schedules import pattern_of
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.fluid_flows import Flows
+from scaleproof.simulate.link_network import Network
 from scaleproof.simulate.program import algorithm_of
-from scaleproof.simulate.schedules import pattern_of
-from scaleproof.simulate.spans import Prediction, Span
+from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.spec.case import CollectiveCase, TransferCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.spec.emulated import shrunk

@@ -13,9 +13,8 @@ from scaleproof.claims.launch_pool import Pool
 from scaleproof.claims.metrics_sizes import by_size
 from scaleproof.core.record_schema import Evidence
 from scaleproof.record.store import Store
-from scaleproof.simulate.costs import Line, Value, fit_reduction, fit_transfer
-from scaleproof.simulate.line import Goodness, seconds
-from scaleproof.simulate.store import (
+from scaleproof.simulate.alpha_beta_fit import Goodness, seconds
+from scaleproof.simulate.cost_file import (
     AllReduceCost,
     Costs,
     Fit,
@@ -26,6 +25,7 @@ from scaleproof.simulate.store import (
     SegmentCost,
     TransportCost,
 )
+from scaleproof.simulate.cost_fit import Line, Value, fit_reduction, fit_transfer
 from scaleproof.spec.case import NATIVE
 from scaleproof.spec.errors import SpecError
 from scaleproof.spec.suite import Suite

@@ -1,5 +1,5 @@
 """How long each layer of a network takes in one fresh process that does nothing else; run as `python -m
-scaleproof.calibrate.layers ORDERS`, which is JSON.
+scaleproof.calibrate.layer_times ORDERS`, which is JSON.
 
 The model is the one that launches train with (frameworks/torch/torch_model.py), gradients copied into their buckets and
 all. A layer's forward pass ends where the next one's begins. Autograd goes through the layers from the last to the

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from scaleproof.core.missing_input import MissingInput
-from scaleproof.simulate.model import CostModel, Uncertain
+from scaleproof.simulate.cost_file import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
+from scaleproof.simulate.cost_model import CostModel, Uncertain
 from scaleproof.simulate.program import ASSUMED
-from scaleproof.simulate.store import AllReduceCost, LineCost, Parameter, TransportCost, read_costs
 from scaleproof.spec.case import NATIVE, AnyCase, TrainCase
 from scaleproof.stats.intervals import smallest_count
 

@@ -1,5 +1,5 @@
 """How many float32 operations per second one core does in a matrix product; run as `python -m
-scaleproof.calibrate.multiply` with one thread for NumPy's BLAS.
+scaleproof.calibrate.matrix_product_rate` with one thread for NumPy's BLAS.
 
 The fastest of many products counts: what is trained in float32 by direct products does not do more of them per core.
 """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scaleproof.simulate.line import Segment
+from scaleproof.simulate.alpha_beta_fit import Segment
 
 NORMAL_95 = 1.959963984540054
 """Standard deviations of a normal distribution on either side of its median that hold 95 %."""

@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from scaleproof.simulate.exchange import Exchange
-from scaleproof.simulate.flows import Flows
+from scaleproof.simulate.collective_exchange import Exchange
+from scaleproof.simulate.fluid_flows import Flows
 
 
 @dataclass(frozen=True, slots=True)

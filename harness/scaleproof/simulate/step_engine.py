@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scaleproof.simulate.call import Call
-from scaleproof.simulate.exchange import Exchange
-from scaleproof.simulate.jitter import Jitter
-from scaleproof.simulate.model import MessageCosts
-from scaleproof.simulate.network import Network
+from scaleproof.simulate.collective_call import Call
+from scaleproof.simulate.collective_exchange import Exchange
+from scaleproof.simulate.collective_schedules import Pattern, grouped, pattern_of
+from scaleproof.simulate.cost_model import MessageCosts
+from scaleproof.simulate.jitter_model import Jitter
+from scaleproof.simulate.link_network import Network
+from scaleproof.simulate.parameter_servers import Tensor, serve
 from scaleproof.simulate.program import algorithm_of, exchange_plan, step_program
-from scaleproof.simulate.schedules import Pattern, grouped, pattern_of
-from scaleproof.simulate.servers import Tensor, serve
-from scaleproof.simulate.spans import Prediction, Span
+from scaleproof.simulate.simulated_spans import Prediction, Span
 from scaleproof.spec.case import NATIVE, TrainCase
 from scaleproof.spec.cluster import Cluster, slowed
 from scaleproof.strategies.base import MIB

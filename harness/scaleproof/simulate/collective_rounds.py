@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from scaleproof.simulate.line import Segment, seconds
-from scaleproof.simulate.schedules import pattern_of
+from scaleproof.simulate.alpha_beta_fit import Segment, seconds
+from scaleproof.simulate.collective_schedules import pattern_of
 from scaleproof.spec.case import Operation
 
 
