@@ -105,7 +105,10 @@ def impossible(record: Record, samples: pd.DataFrame, profile: MachineProfile | 
         rate, nbytes = float(row["algbw_gbs"]), int(row["nbytes"])
         limit = _beyond_memory(rate, profile) if nbytes else None
         if limit is not None:
-            said = f"{row['operation']} of {nbytes} B at {rate:.4g} GB/s is above {limit:.4g} GB/s, {CERTAIN_FACTOR:g} times the fastest copy of memory here"
+            said = (
+                f"{row['operation']} of {nbytes} B at {rate:.4g} GB/s is above {limit:.4g} GB/s, {CERTAIN_FACTOR:g} "
+                "times the fastest copy of memory here"
+            )
             return Failure(
                 code="impossible_value",
                 rank=-1,

@@ -83,7 +83,7 @@ def calibrate(
         code=code_digest(),
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         floors=tuple(floors),
-        bounds=bounds.found() if allocated is None else (),
+        bounds=bounds.bounds() if allocated is None else (),
         runs=tuple(runs),
     )
     write_profile(results, profile)

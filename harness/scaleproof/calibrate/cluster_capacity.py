@@ -88,7 +88,8 @@ def _capacity(records: list[Record], store: Store) -> Capacity:
             "no launch that measures what this machine carries ended well; `scaleproof doctor` tells about fabric netns"
         )
     taken = (
-        f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small and large ones as fast as they go; large ones over slow links "
+        f"all-reduces (ring, tcp) among {records[0].case.ranks} nodes of namespaces: small and large ones as fast as "
+        "they go; large ones over slow links "
         "(paced), bytes per second of processor time times the cores; medians over launches"
     )
     return Capacity(

@@ -1,5 +1,5 @@
 """How long each layer of a network takes in one fresh process that does nothing else; run as `python -m
-scaleproof.calibrate.layer_times ORDERS`, which is JSON.
+scaleproof.calibrate.layer_times REQUEST`, which is JSON.
 
 The model is the one that launches train with (frameworks/torch/torch_model.py), gradients copied into their buckets and
 all. A layer's forward pass ends where the next one's begins. Autograd goes through the layers from the last to the
@@ -65,35 +65,35 @@ class TimedModel(TorchModel):
 
     def timed_step(self, batch: Batch) -> Moments:
         """One step as a launch makes it, without an exchange."""
-        self.moments = found = Moments(start=now())
+        self.moments = moments = Moments(start=now())
         self.forward(batch)
-        found.backward_start = now()
+        moments.backward_start = now()
         self.backward()
-        found.backward_end = now()
+        moments.backward_end = now()
         self.update()
-        found.end = now()
-        return found
+        moments.end = now()
+        return moments
 
 
-def times(network: Network, found: Moments) -> dict[str, list[float]]:
+def times(network: Network, moments: Moments) -> dict[str, list[float]]:
     """Of one step, in s: `forward`, `backward` and `weight` by layer, and `update`. The last layer's times hold the
     loss."""
     last = len(network.layers) - 1
-    ends = [found.start, *(found.forward_ends[number] for number in range(last)), found.backward_start]
+    ends = [moments.start, *(moments.forward_ends[number] for number in range(last)), moments.backward_start]
     forward = np.diff(ends)
     backward, weight = np.zeros(last + 1), np.zeros(last + 1)
     starts = sorted(
-        (moment, number) for number, moment in (found.backward_starts | {last: found.backward_start}).items()
+        (moment, number) for number, moment in (moments.backward_starts | {last: moments.backward_start}).items()
     )
-    for (start, number), (end, _) in zip(starts, [*starts[1:], (found.backward_end, -1)], strict=True):
+    for (start, number), (end, _) in zip(starts, [*starts[1:], (moments.backward_end, -1)], strict=True):
         backward[number] = end - start
-        arrived = [found.ready[index] for index in _parameters(network, number)]
+        arrived = [moments.ready[index] for index in _parameters(network, number)]
         weight[number] = min(max(arrived, default=start) - start, end - start)
     values = {
         "forward": forward,
         "backward": backward,
         "weight": weight,
-        "update": np.array([found.end - found.backward_end]),
+        "update": np.array([moments.end - moments.backward_end]),
     }
     return {name: (times / SECOND).tolist() for name, times in values.items()}
 
@@ -109,12 +109,12 @@ def measure(network: Network, batch: int, threads: int) -> dict[str, Any]:
     model, data = TimedModel(network, threads), Synthetic(network, batch, SEED, 0, 1)
     took = [_length(model.timed_step(data.batch(step))) for step in range(WARMUP)]
     steps = max(LEAST, min(MOST, int(BUDGET_S / min(took))))
-    found = [times(network, model.timed_step(data.batch(step))) for step in range(steps)]
-    return {name: _medians([step[name] for step in found]) for name in found[0]} | {"steps": steps}
+    steps_times = [times(network, model.timed_step(data.batch(step))) for step in range(steps)]
+    return {name: _medians([step[name] for step in steps_times]) for name in steps_times[0]} | {"steps": steps}
 
 
-def _length(found: Moments) -> float:
-    return (found.end - found.start) / SECOND
+def _length(moments: Moments) -> float:
+    return (moments.end - moments.start) / SECOND
 
 
 def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
@@ -124,9 +124,9 @@ def _medians(rows: Sequence[Sequence[float]]) -> list[float]:
 
 def main() -> None:
     """Print what `measure` found."""
-    orders = json.loads(sys.argv[1])
-    network: Network = registry.load("workload", orders["workload"])(orders["image_side"], orders["width"])
-    json.dump(measure(network, orders["batch"], orders["threads"]), sys.stdout)
+    request = json.loads(sys.argv[1])
+    network: Network = registry.load("workload", request["workload"])(request["image_side"], request["width"])
+    json.dump(measure(network, request["batch"], request["threads"]), sys.stdout)
 
 
 if __name__ == "__main__":

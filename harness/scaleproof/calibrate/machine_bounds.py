@@ -38,7 +38,7 @@ class Bounds:
         self.loopback.append(_run("scaleproof.calibrate.loopback_bandwidth")["bytes_per_second"])
         self.flop.append(_run("scaleproof.calibrate.matrix_product_rate")["flop_per_second"])
 
-    def found(self) -> tuple[Bound, ...]:
+    def bounds(self) -> tuple[Bound, ...]:
         """Medians over launches with their intervals."""
         copies = [
             _bound("memory_copy", size, rates, "one process copies memory, nobody else runs")

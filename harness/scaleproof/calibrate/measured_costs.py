@@ -50,7 +50,8 @@ def fit_costs(suite: Suite, experiment: str, size: str, store: Store) -> list[Co
     ]
     if not found:
         raise SpecError(
-            f"no finished ping-pong or all-reduce of {suite.name} {experiment} at size {size} in {store.results}; `scaleproof run` makes them"
+            f"no finished ping-pong or all-reduce of {suite.name} {experiment} at size {size} in {store.results}; "
+            "`scaleproof run` makes them"
         )
     return found
 
@@ -103,19 +104,19 @@ def _transport(pool: Pool, arm: str, evidence: Evidence) -> TransportCost:
 
 def _all_reduce(arm: str, line: Line | None, sent: Table | None, launches: Sequence[Launch]) -> AllReduceCost:
     case: Any = launches[0].record.case
-    what, found = f"all_reduce over {arm}", table(launches)
-    call, rounds = fit_transfer(what, *found), None
+    what, measured_table = f"all_reduce over {arm}", table(launches)
+    call, rounds = fit_transfer(what, *measured_table), None
     if line is not None and sent is not None:
         algorithm = ASSUMED if case.collective == NATIVE else case.collective
-        fitted = fit_reduction(what, line, algorithm, case.ranks, *found, sent)
+        fitted = fit_reduction(what, line, algorithm, case.ranks, *measured_table, sent)
         rounds = RoundsCost(
             algorithm=algorithm,
             assumed=case.collective == NATIVE,
             gamma_s_per_byte=_parameter(fitted.gamma),
             fit=_fit(fitted.goodness),
-            points=_points(found, fitted.predicted),
+            points=_points(measured_table, fitted.predicted),
         )
-    return AllReduceCost(ranks=case.ranks, call=_line(call, found), rounds=rounds)
+    return AllReduceCost(ranks=case.ranks, call=_line(call, measured_table), rounds=rounds)
 
 
 def table(launches: Sequence[Launch]) -> Table:
@@ -133,9 +134,9 @@ def _by_ranks(launches: Sequence[Launch]) -> list[list[Launch]]:
     return [[launch for launch in launches if launch.record.case.ranks == count] for count in ranks]
 
 
-def _points(found: Table, modelled: np.ndarray) -> tuple[Point, ...]:
+def _points(measured: Table, modelled: np.ndarray) -> tuple[Point, ...]:
     points = []
-    for nbytes, column, model in zip(found[0], found[1].T, modelled, strict=True):
+    for nbytes, column, model in zip(measured[0], measured[1].T, modelled, strict=True):
         interval = median_interval(column)
         low, high = (interval.low, interval.high) if interval else (None, None)
         points.append(
@@ -144,15 +145,15 @@ def _points(found: Table, modelled: np.ndarray) -> tuple[Point, ...]:
     return tuple(points)
 
 
-def _line(line: Line, found: Table) -> LineCost:
+def _line(line: Line, measured: Table) -> LineCost:
     parts = zip(line.segments, line.alphas, line.betas, strict=True)
     segments = [
-        SegmentCost(upto_nbytes=one.upto_nbytes, alpha_s=_parameter(alpha), beta_s_per_byte=_parameter(beta))
-        for one, alpha, beta in parts
+        SegmentCost(upto_nbytes=segment.upto_nbytes, alpha_s=_parameter(alpha), beta_s_per_byte=_parameter(beta))
+        for segment, alpha, beta in parts
     ]
-    points = _points(found, seconds(line.segments, found[0]))
+    points = _points(measured, seconds(line.segments, measured[0]))
     return LineCost(
-        launches=len(found[1]), segments=tuple(segments), fit=_fit(line.goodness), aicc=line.aicc, points=points
+        launches=len(measured[1]), segments=tuple(segments), fit=_fit(line.goodness), aicc=line.aicc, points=points
     )
 
 
@@ -160,10 +161,10 @@ def _parameter(value: Value) -> Parameter:
     return Parameter(value=value.value, low=value.low, high=value.high)
 
 
-def _fit(found: Goodness) -> Fit:
+def _fit(goodness: Goodness) -> Fit:
     return Fit(
-        r_squared=found.r_squared,
-        median_error=found.median_error,
-        worst_error=found.worst_error,
-        worst_nbytes=found.worst_nbytes,
+        r_squared=goodness.r_squared,
+        median_error=goodness.median_error,
+        worst_error=goodness.worst_error,
+        worst_nbytes=goodness.worst_nbytes,
     )

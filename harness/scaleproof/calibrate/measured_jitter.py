@@ -51,8 +51,8 @@ def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> Fitted
     used = [
         launch for launch in launches if isinstance(launch.record.case, TrainCase) and not launch.record.oversubscribed
     ]
-    found = spread([compute_times(launch) for launch in used])
-    if found is None:
+    fitted = spread([compute_times(launch) for launch in used])
+    if fitted is None:
         return None
     return FittedJitter(
         machine=used[0].record.machine,
@@ -62,12 +62,12 @@ def fit_jitter(suite: Suite, experiment: str, size: str, store: Store) -> Fitted
         experiment=experiment,
         size=size,
         runs=tuple(launch.record.launch for launch in used),
-        steps=found.steps,
-        step_sigma=found.step_sigma,
-        rank_sigma=found.rank_sigma,
-        straggler_share=found.straggler_share,
-        straggler_factor=found.straggler_factor,
-        beyond=found.beyond,
+        steps=fitted.steps,
+        step_sigma=fitted.step_sigma,
+        rank_sigma=fitted.rank_sigma,
+        straggler_share=fitted.straggler_share,
+        straggler_factor=fitted.straggler_factor,
+        beyond=fitted.beyond,
     )
 
 

@@ -105,7 +105,7 @@ def floor_share(first: np.ndarray, second: np.ndarray, launches: int = LAUNCHES)
 
 
 def spread(first: np.ndarray, second: np.ndarray) -> float:
-    """Standard deviation of the logarithm of one launch's value, within blocks; drift of the machine is no part of it."""
+    """Standard deviation of the logarithm of one launch's value, within blocks: without the machine's drift."""
     return float(np.std(np.log(first / second), ddof=1) / np.sqrt(2))
 
 
@@ -116,7 +116,10 @@ def _floor(key: Key, transport: str, values: Mapping[str, Mapping[int, float]]) 
     ours, theirs = (np.array([side[block] for block in blocks]) for side in (first, second))
     if len(blocks) < LAUNCHES or min(ours.min(), theirs.min()) <= 0:
         return None
-    how = f"{len(blocks)} blocks of two identical launches over {transport}, regrouped into {REGROUPINGS} comparisons of {LAUNCHES} launches an arm"
+    how = (
+        f"{len(blocks)} blocks of two identical launches over {transport}, regrouped into {REGROUPINGS} comparisons "
+        f"of {LAUNCHES} launches an arm"
+    )
     return Floor(
         metric=key.metric,
         program=key.program,

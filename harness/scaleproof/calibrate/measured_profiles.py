@@ -26,7 +26,7 @@ TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProfileRequest:
     """What is to be measured: a network at a batch (samples of one rank)."""
 
     workload: str
@@ -47,13 +47,13 @@ class Wanted:
     def network(self) -> Network:
         """Resolved; SpecError for an unknown workload or a size that does not go."""
         registry.get("workload", self.workload)
-        found: Network = registry.load("workload", self.workload)(self.image_side, self.width)
-        return found
+        network: Network = registry.load("workload", self.workload)(self.image_side, self.width)
+        return network
 
 
-def wanted_of(case: TrainCase) -> Wanted:
+def request_of(case: TrainCase) -> ProfileRequest:
     """The profile that a case replays."""
-    return Wanted(
+    return ProfileRequest(
         case.workload,
         case.workload_options.image_side,
         case.workload_options.width,
@@ -62,41 +62,43 @@ def wanted_of(case: TrainCase) -> Wanted:
     )
 
 
-def measure_profile(wanted: Wanted, launches: int, say: Callable[[str], None]) -> Profile:
+def measure_profile(request: ProfileRequest, launches: int, say: Callable[[str], None]) -> Profile:
     """So many processes, one after the other; `say` hears of each. SpecError when one does not end well."""
-    network, found = wanted.network(), []
+    network, processes = request.network(), []
     for number in range(launches):
-        found.append(_run(wanted))
-        step = sum(map(sum, (found[-1][name] for name in ("forward", "backward", "update"))))
-        say(f"{wanted.words}: process {number + 1} of {launches}, {found[-1]['steps']} steps of {step * 1e3:.3g} ms")
-    return _profile(wanted, network, found)
+        processes.append(_run(request))
+        step = sum(map(sum, (processes[-1][name] for name in ("forward", "backward", "update"))))
+        say(
+            f"{request.words}: process {number + 1} of {launches}, {processes[-1]['steps']} steps of {step * 1e3:.3g} ms"
+        )
+    return _profile(request, network, processes)
 
 
-def _profile(wanted: Wanted, network: Network, found: Sequence[dict[str, Any]]) -> Profile:
+def _profile(request: ProfileRequest, network: Network, processes: Sequence[dict[str, Any]]) -> Profile:
     layers = []
     for number, layer in enumerate(network.layers):
         of = {
-            f"{name}_s": spread([process[name][number] for process in found])
+            f"{name}_s": spread([process[name][number] for process in processes])
             for name in ("forward", "backward", "weight")
         }
         of["weight_s"] = of["weight_s"].model_copy(
             update={"median": min(of["weight_s"].median, of["backward_s"].median)}
         )
         layers.append(LayerTimes(name=layer.name, mac=layer.mac, **of))
-    steps = " to ".join(dict.fromkeys(str(pick(process["steps"] for process in found)) for pick in (min, max)))
+    steps = " to ".join(dict.fromkeys(str(pick(process["steps"] for process in processes)) for pick in (min, max)))
     taken = (
-        f"median over {len(found)} fresh processes of each one's median over {steps} steps after warm-up; "
+        f"median over {len(processes)} fresh processes of each one's median over {steps} steps after warm-up; "
         "the model that launches train with, nothing else running; moments from hooks on the layers' outputs"
     )
     return Profile(
-        **asdict(wanted),
+        **asdict(request),
         framework=FRAMEWORK,
         node=machine_id(),
         code=code_digest(),
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         taken=taken,
         layers=tuple(layers),
-        update_s=spread([process["update"][0] for process in found]),
+        update_s=spread([process["update"][0] for process in processes]),
     )
 
 
@@ -111,9 +113,9 @@ def spread(values: Sequence[float]) -> Spread:
     )
 
 
-def _run(wanted: Wanted) -> dict[str, Any]:
-    words = [sys.executable, "-m", "scaleproof.calibrate.layer_times", json.dumps(asdict(wanted))]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(wanted.threads))
+def _run(request: ProfileRequest) -> dict[str, Any]:
+    words = [sys.executable, "-m", "scaleproof.calibrate.layer_times", json.dumps(asdict(request))]
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(request.threads))
     root, variables = IMPORT_ROOT, {**os.environ, **threads}
     try:
         done = subprocess.run(
@@ -121,10 +123,10 @@ def _run(wanted: Wanted) -> dict[str, Any]:
         )
     except subprocess.CalledProcessError as failed:
         last = failed.stderr.strip().splitlines()[-1:] or [f"code {failed.returncode}"]
-        raise SpecError(f"{wanted.words}: the process that measured ended with: {last[0]}") from None
+        raise SpecError(f"{request.words}: the process that measured ended with: {last[0]}") from None
     except subprocess.TimeoutExpired:
         raise SpecError(
-            f"{wanted.words}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch"
+            f"{request.words}: the process that measured took longer than {TIMEOUT_S:g} s; choose a smaller batch"
         ) from None
     result: dict[str, Any] = json.loads(done.stdout)
     return result

@@ -168,11 +168,13 @@ def choose(case: TrainCase, offer: Offer, capacity: Capacity) -> Knobs:
         dilation *= 2
     least = asked(offer, capacity, MOST_DILATION, shrink / 2)
     why = (
-        f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks ask for {least.load:.0%} of what this machine carries ({LOAD:.0%} allowed), "
+        f"even with dilation {MOST_DILATION} and shrink {shrink // 2} the ranks ask for {least.load:.0%} of what this "
+        f"machine carries ({LOAD:.0%} allowed), "
         f"{least.messages:.0%} of it for messages ({MESSAGES:.0%})"
     )
     raise SpecError(
-        f"{why}{'' if _fits(case, shrink // 2) else ', and do not fit its memory'}; take fewer ranks, slower links, or fabric: simulated"
+        f"{why}{'' if _fits(case, shrink // 2) else ', and do not fit its memory'}; take fewer ranks, slower links, "
+        "or fabric: simulated"
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scaleproof.commands.common import print_table, results_argument, size_argument, size_of, suites_argument
 
 if TYPE_CHECKING:
-    from scaleproof.calibrate.measured_profiles import Wanted
+    from scaleproof.calibrate.measured_profiles import ProfileRequest
     from scaleproof.workloads.profile import LayerTimes, Profile, Spread
 
 HELP = "each layer's forward and backward time on this machine, for replay and simulation"
@@ -81,8 +81,8 @@ def main(given: argparse.Namespace) -> int:
     return 0
 
 
-def _one(given: argparse.Namespace) -> Wanted:
-    from scaleproof.calibrate.measured_profiles import Wanted
+def _one(given: argparse.Namespace) -> ProfileRequest:
+    from scaleproof.calibrate.measured_profiles import ProfileRequest
     from scaleproof.spec.errors import SpecError
     from scaleproof.workloads.profile import FRAMEWORK
 
@@ -96,14 +96,14 @@ def _one(given: argparse.Namespace) -> Wanted:
         raise SpecError(
             "scaleproof profile: --batch, --threads and --launches are at least 1, --width is above 0 and at most 1"
         )
-    wanted = Wanted(given.workload, given.image_side, given.width, given.batch, given.threads)
+    wanted = ProfileRequest(given.workload, given.image_side, given.width, given.batch, given.threads)
     wanted.network()
     return wanted
 
 
-def _of_suite(given: argparse.Namespace) -> list[Wanted]:
+def _of_suite(given: argparse.Namespace) -> list[ProfileRequest]:
     """What the cases of a size replay, each once; what is there already only with --again."""
-    from scaleproof.calibrate.measured_profiles import wanted_of
+    from scaleproof.calibrate.measured_profiles import request_of
     from scaleproof.record.digest import machine_id
     from scaleproof.spec.errors import SpecError
     from scaleproof.spec.suite import load_suite
@@ -118,16 +118,16 @@ def _of_suite(given: argparse.Namespace) -> list[Wanted]:
         else [name for name, found in suite.experiments.items() if size in found.sizes]
     )
     cases = [case for name in names for case in suite.experiment(name).size(size).cases]
-    wanted: dict[Wanted, None] = {}
+    wanted: dict[ProfileRequest, None] = {}
     for case in cases:
         if not replayed(case) or case.compute_options.profile is not None or case.framework != FRAMEWORK:
             continue
         try:
             profile_of(case, given.results / "machines" / machine_id())
         except SpecError:
-            wanted[wanted_of(case)] = None
+            wanted[request_of(case)] = None
         else:
-            wanted |= {wanted_of(case): None} if given.again else {}
+            wanted |= {request_of(case): None} if given.again else {}
     return list(wanted)
 
 

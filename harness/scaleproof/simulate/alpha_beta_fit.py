@@ -43,10 +43,10 @@ class Goodness:
 
 def seconds(segments: tuple[Segment, ...], nbytes: np.ndarray) -> np.ndarray:
     """Time in s of messages of `nbytes`."""
-    found = np.full(len(nbytes), segments[-1].alpha) + segments[-1].beta * nbytes
+    times = np.full(len(nbytes), segments[-1].alpha) + segments[-1].beta * nbytes
     for segment in reversed(segments[:-1]):
-        found = np.where(nbytes <= (segment.upto_nbytes or 0), segment.alpha + segment.beta * nbytes, found)
-    return found
+        times = np.where(nbytes <= (segment.upto_nbytes or 0), segment.alpha + segment.beta * nbytes, times)
+    return times
 
 
 def fit_line(nbytes: np.ndarray, times: np.ndarray) -> tuple[float, float]:
@@ -60,11 +60,11 @@ def fit_line(nbytes: np.ndarray, times: np.ndarray) -> tuple[float, float]:
 def fit_segments(nbytes: np.ndarray, times: np.ndarray, cuts: tuple[int, ...]) -> tuple[Segment, ...]:
     """One line for each piece; a cut is the number of sizes before it."""
     edges = [0, *cuts, len(nbytes)]
-    found = []
+    segments = []
     for start, stop in itertools.pairwise(edges):
         alpha, beta = fit_line(nbytes[start:stop], times[start:stop])
-        found.append(Segment(None if stop == len(nbytes) else int(nbytes[stop - 1]), alpha, beta))
-    return tuple(found)
+        segments.append(Segment(None if stop == len(nbytes) else int(nbytes[stop - 1]), alpha, beta))
+    return tuple(segments)
 
 
 def choose_cuts(nbytes: np.ndarray, times: np.ndarray) -> tuple[tuple[int, ...], dict[int, float]]:

@@ -30,7 +30,7 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
         case.value("fabric.costs") is None and case.value("compute.profile") is not None
     )
     alike = [] if elsewhere or case.transport is None else _alike(case, results, machine)
-    fitted = next((sure for one in alike if (sure := _bounded(one)) is not None), None)
+    fitted = next((sure for fit in alike if (sure := _bounded(fit)) is not None), None)
     lacking = None
     if not elsewhere and fitted is None and case.transport is not None:
         lacking = f"transport {case.transport!r} was " + (
@@ -58,9 +58,9 @@ def cost_model(case: AnyCase, results: Path, machine: str) -> CostModel:
 
 def _simplified(case: AnyCase) -> list[str]:
     """What of a case the simulator takes for something simpler."""
-    found = []
+    simplifications = []
     if case.nodes < case.ranks and case.transport is not None:
-        found.append("messages inside a node cost the transport's alpha and beta, no link")
+        simplifications.append("messages inside a node cost the transport's alpha and beta, no link")
     if (
         case.transport is not None
         and case.plugin("transport").eager_to_socket
@@ -68,8 +68,9 @@ def _simplified(case: AnyCase) -> list[str]:
         and case.ranks > 2
         and case.program != "transfer"
     ):
-        found.append(
-            "a message waits for its receiver; sockets take it before that, so that messages to several peers share the sender's link"
+        simplifications.append(
+            "a message waits for its receiver; sockets take it before that, so that messages to several peers share "
+            "the sender's link"
         )
     if isinstance(case, TrainCase) and case.value("strategy.communication", "thread") == "main":
         whose = (
@@ -77,71 +78,78 @@ def _simplified(case: AnyCase) -> list[str]:
             if case.collective == NATIVE
             else "nothing moves before the main thread waits for it"
         )
-        found.append(f"communication by the main thread: {whose}; what it moves between two layers is left out")
-    if isinstance(case, TrainCase) and case.value("strategy.mechanism", "messages") != "messages":
-        found.append(f"tensors travel as messages, without what mechanism {case.value('strategy.mechanism')!r} copies")
-    return found
+        simplifications.append(
+            f"communication by the main thread: {whose}; what it moves between two layers is left out"
+        )
+    mechanism = case.value("strategy.mechanism", "messages")
+    if isinstance(case, TrainCase) and mechanism != "messages":
+        simplifications.append(f"tensors travel as messages, without what mechanism {mechanism!r} copies")
+    return simplifications
 
 
 def _alike(case: AnyCase, results: Path, machine: str) -> list[TransportCost]:
     """Fits of the case's transport, the nearest first: over links as the case has them if there are any, then over
     links that nobody slowed."""
     costs = read_costs(results, machine)
-    found = [
-        one
-        for one in (costs.transports if costs else ())
-        if one.transport == case.transport and (one.transfer or one.all_reduces)
+    of_transport = [
+        fit
+        for fit in (costs.transports if costs else ())
+        if fit.transport == case.transport and (fit.transfer or fit.all_reduces)
     ]
     same = [
-        one
-        for one in found
+        fit
+        for fit in of_transport
         if case.value("fabric.cluster") is None
-        and (one.link_mbit, one.link_delay_ms)
+        and (fit.link_mbit, fit.link_delay_ms)
         == (case.value("fabric.link_mbit"), case.value("fabric.link_delay_ms", 0.0))
     ]
-    free = [one for one in found if one.link_mbit is None and not one.link_delay_ms]
-    return [*(one for one in same if one.fabric == "netns"), *(one for one in free if one.fabric == "netns"), *free]
+    free = [fit for fit in of_transport if fit.link_mbit is None and not fit.link_delay_ms]
+    return [*(fit for fit in same if fit.fabric == "netns"), *(fit for fit in free if fit.fabric == "netns"), *free]
 
 
-def _bounded(found: TransportCost) -> TransportCost | None:
+def _bounded(fit: TransportCost) -> TransportCost | None:
     """What of a fit has intervals; None when its messages have none: how far off those are nobody knows."""
     reduces = tuple(
-        one.model_copy(update={"rounds": one.rounds if one.rounds and _sure(one.rounds.gamma_s_per_byte) else None})
-        for one in found.all_reduces
+        reduce.model_copy(
+            update={"rounds": reduce.rounds if reduce.rounds and _sure(reduce.rounds.gamma_s_per_byte) else None}
+        )
+        for reduce in fit.all_reduces
     )
-    if found.transfer is None:
-        reduces = tuple(one for one in reduces if _line_sure(one.call))
-    elif not _line_sure(found.transfer):
+    if fit.transfer is None:
+        reduces = tuple(reduce for reduce in reduces if _line_sure(reduce.call))
+    elif not _line_sure(fit.transfer):
         return None
-    return found.model_copy(update={"all_reduces": reduces}) if found.transfer or reduces else None
+    return fit.model_copy(update={"all_reduces": reduces}) if fit.transfer or reduces else None
 
 
 def _line_sure(line: LineCost) -> bool:
-    return all(_sure(one.alpha_s, one.beta_s_per_byte) for one in line.segments)
+    return all(_sure(segment.alpha_s, segment.beta_s_per_byte) for segment in line.segments)
 
 
-def _sure(*found: Parameter) -> bool:
-    return all(one.low is not None and one.high is not None for one in found)
+def _sure(*parameters: Parameter) -> bool:
+    return all(parameter.low is not None and parameter.high is not None for parameter in parameters)
 
 
-def _fitted(case: AnyCase, found: TransportCost) -> CostModel:
+def _fitted(case: AnyCase, fit: TransportCost) -> CostModel:
     """Of a fit over a delayed link the delay is taken out: the link adds it."""
-    source = f"fitted on this machine: {found.transport} over fabric {found.fabric}, interface {found.interface}, {found.evidence}"
-    split = [one for one in found.all_reduces if one.rounds] or found.all_reduces
-    reduces = min(split, key=lambda one: max(one.ranks, case.ranks) / min(one.ranks, case.ranks), default=None)
-    name = f"{found.arm}/{found.fabric}"
-    if found.transfer is None:
+    source = (
+        f"fitted on this machine: {fit.transport} over fabric {fit.fabric}, interface {fit.interface}, {fit.evidence}"
+    )
+    split = [part for part in fit.all_reduces if part.rounds] or fit.all_reduces
+    reduces = min(split, key=lambda part: max(part.ranks, case.ranks) / min(part.ranks, case.ranks), default=None)
+    name = f"{fit.arm}/{fit.fabric}"
+    if fit.transfer is None:
         assert reduces is not None
         return _from_calls(name, source, reduces)
-    parts = found.transfer.segments
+    parts = fit.transfer.segments
     gamma = reduces.rounds.gamma_s_per_byte if reduces is not None and reduces.rounds is not None else None
     return CostModel(
-        upto_nbytes=tuple(one.upto_nbytes for one in parts),
+        upto_nbytes=tuple(part.upto_nbytes for part in parts),
         alphas=tuple(
-            _parameter(f"alpha {place} of {name}", _without(one.alpha_s, found.link_delay_ms / 1e3))
-            for place, one in enumerate(parts)
+            _parameter(f"alpha {number} of {name}", _without(part.alpha_s, fit.link_delay_ms / 1e3))
+            for number, part in enumerate(parts)
         ),
-        betas=tuple(_parameter(f"beta {place} of {name}", one.beta_s_per_byte) for place, one in enumerate(parts)),
+        betas=tuple(_parameter(f"beta {number} of {name}", part.beta_s_per_byte) for number, part in enumerate(parts)),
         gamma=_parameter(f"gamma of {name}", gamma) if gamma is not None else _stated(str(case.transport)).gamma,
         goodput=WIRE,
         source=source,
@@ -155,11 +163,11 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
     rounds = 2 * (reduces.ranks - 1)
     parts = reduces.call.segments
 
-    def share(one: Parameter, part: float) -> Parameter:
+    def share(parameter: Parameter, factor: float) -> Parameter:
         return Parameter(
-            value=one.value * part,
-            low=None if one.low is None else one.low * part,
-            high=None if one.high is None else one.high * part,
+            value=parameter.value * factor,
+            low=None if parameter.low is None else parameter.low * factor,
+            high=None if parameter.high is None else parameter.high * factor,
         )
 
     return CostModel(
@@ -178,22 +186,23 @@ def _from_calls(name: str, source: str, reduces: AllReduceCost) -> CostModel:
     )
 
 
-def _without(one: Parameter, seconds: float) -> Parameter:
+def _without(parameter: Parameter, seconds: float) -> Parameter:
     value, low, high = (
-        None if bound is None else max(bound - seconds, 0.0) for bound in (one.value, one.low, one.high)
+        None if bound is None else max(bound - seconds, 0.0)
+        for bound in (parameter.value, parameter.low, parameter.high)
     )
     assert value is not None
-    return Parameter(value=value, low=low, high=high) if seconds else one
+    return Parameter(value=value, low=low, high=high) if seconds else parameter
 
 
-def _parameter(name: str, found: Parameter) -> Uncertain:
-    return Uncertain(name, found.value, found.low, found.high)
+def _parameter(name: str, parameter: Parameter) -> Uncertain:
+    return Uncertain(name, parameter.value, parameter.low, parameter.high)
 
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = yaml.safe_load(STATED.read_text())
-    return found
+    table: dict[str, dict[str, Any]] = yaml.safe_load(STATED.read_text())
+    return table
 
 
 def _stated(transport: str) -> CostModel:

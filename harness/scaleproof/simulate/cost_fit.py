@@ -1,4 +1,4 @@
-"""alpha, beta and gamma with their intervals over launches: seconds per message, per byte sent, and per byte reduced."""
+"""alpha, beta and gamma with their intervals over launches: s per message, per byte sent, and per byte reduced."""
 
 from __future__ import annotations
 

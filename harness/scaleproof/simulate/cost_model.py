@@ -68,7 +68,7 @@ FREE = MessageCosts((Segment(None, 0.0, 0.0),), 0.0)
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Message costs with their uncertainty. `source`: where they come from, in words; `assumed`: what nobody measured."""
+    """Message costs with their uncertainty. `source`: where they come from; `assumed`: what nobody measured."""
 
     upto_nbytes: tuple[int | None, ...]
     alphas: tuple[Uncertain, ...]

@@ -42,21 +42,21 @@ def max_min_rates(routes: np.ndarray, capacities: np.ndarray, caps: np.ndarray) 
     shares = np.empty(flows)
     while remaining:
         lowest = np.inf
-        for place in range(remaining):
-            flow = unfixed[place]
+        for index in range(remaining):
+            flow = unfixed[index]
             share = caps[flow]
             for hop in range(hops):
                 link = routes[flow, hop]
                 if link < links:
                     share = min(share, left[link] / counts[link])
-            shares[place] = share
+            shares[index] = share
             lowest = min(lowest, share)
         if lowest == np.inf:
             break
         kept = 0
-        for place in range(remaining):
-            flow = unfixed[place]
-            if shares[place] <= lowest * (1 + SAME):
+        for index in range(remaining):
+            flow = unfixed[index]
+            if shares[index] <= lowest * (1 + SAME):
                 rates[flow] = lowest
                 for hop in range(hops):
                     freed[routes[flow, hop]] += 1
@@ -75,8 +75,8 @@ def max_min_rates(routes: np.ndarray, capacities: np.ndarray, caps: np.ndarray) 
 
 @compiled
 def advance(left: np.ndarray, rates: np.ndarray, timer: float) -> tuple[float, np.ndarray]:
-    """Lets flows run until the first of them ends, or for `timer` s: the s that pass, and which flows end. `left`, bytes
-    of each flow, is changed."""
+    """Runs all flows until the first of them ends, or for `timer` s: the s that pass, and which flows end. `left`, the
+    bytes of each flow, is changed."""
     first = np.inf
     for flow in range(len(left)):
         first = min(first, left[flow] / rates[flow])

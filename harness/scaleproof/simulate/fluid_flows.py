@@ -58,8 +58,8 @@ class Flows:
         filler = len(self._capacities)
         rows = np.full((len(self._left) + len(self._new), longest), filler, np.int64)
         rows[: len(self._left), : self._routes.shape[1]] = self._routes
-        for place, (_, _, route, _) in enumerate(self._new, len(self._left)):
-            rows[place, : len(route)] = route
+        for row, (_, _, route, _) in enumerate(self._new, len(self._left)):
+            rows[row, : len(route)] = route
         self._routes = rows
         self._left = np.append(self._left, [nbytes for nbytes, *_ in self._new])
         self._caps = np.append(self._caps, [cap for _, cap, *_ in self._new])
@@ -68,11 +68,11 @@ class Flows:
         self._changed = True
 
     def _finish(self, over: np.ndarray) -> None:
-        ended = [self._done[place] for place in np.flatnonzero(over)]
+        ended = [self._done[number] for number in np.flatnonzero(over)]
         kept = np.flatnonzero(~over)
         self._left, self._rates = self._left[kept], self._rates[kept]
         self._caps, self._routes = self._caps[kept], self._routes[kept]
-        self._done = [self._done[place] for place in kept]
+        self._done = [self._done[number] for number in kept]
         for done in ended:
             done()
         self._changed = True

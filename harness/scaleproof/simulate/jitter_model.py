@@ -30,10 +30,10 @@ class Jitter:
     def factors(self, ranks: int, seed: int, step: int) -> np.ndarray:
         """Of every rank in one step; the same for the same seed."""
         lasting = np.random.default_rng((seed, 0)).standard_normal(ranks) * self.rank_sigma
-        dice = np.random.default_rng((seed, 1, step))
-        found = np.exp(lasting + dice.standard_normal(ranks) * self.step_sigma)
-        held_up = dice.random(ranks) < self.straggler_share
-        return np.where(held_up, found * self.straggler_factor, found)
+        generator = np.random.default_rng((seed, 1, step))
+        values = np.exp(lasting + generator.standard_normal(ranks) * self.step_sigma)
+        held_up = generator.random(ranks) < self.straggler_share
+        return np.where(held_up, values * self.straggler_factor, values)
 
 
 class FittedJitter(BaseModel):
@@ -82,6 +82,6 @@ def read_jitter(results: Path, machine: str) -> FittedJitter | None:
         ) from None
 
 
-def write_jitter(results: Path, found: FittedJitter) -> Path:
+def write_jitter(results: Path, fitted: FittedJitter) -> Path:
     """Put it in place by one rename."""
-    return write_form(jitter_file(results, found.machine), found)
+    return write_form(jitter_file(results, fitted.machine), fitted)

@@ -106,7 +106,7 @@ class Question:
     def case(self, nodes: int) -> TrainCase:
         """On so many nodes, one rank on each; pydantic's ValidationError where fields do not fit."""
         minibatch = nodes * (self.per_node or 1) if self.minibatch is None else self.minibatch
-        given = {
+        defaults = {
             "warmup": 0,
             "steps": 1,
             "suite": "predict",
@@ -115,7 +115,7 @@ class Question:
             "program": "train",
             "fabric": "simulated",
         }
-        fields = {**given, **self.fields, "ranks": nodes, "minibatch": minibatch}
+        fields = {**defaults, **self.fields, "ranks": nodes, "minibatch": minibatch}
         case = parse_case(
             fields
             | ({"strategy.servers": min(servers, nodes)} if (servers := int(fields.get("strategy.servers", 0))) else {})
@@ -189,17 +189,17 @@ class Question:
         """s a step: by profile, then by draw (0: every parameter at its value)."""
         case = self.case(nodes)
         profiles = self.profiles(case)
-        cluster, found = cluster_of(case), []
-        for place, profile in enumerate(profiles):
+        cluster, by_profile = cluster_of(case), []
+        for number, profile in enumerate(profiles):
             times = {0: self._step_s(case, profile, cluster, self.costs.central())}
-            draws = DRAWS if len(profiles) == 1 else DRAWS_AT_END if place else 0
+            draws = DRAWS if len(profiles) == 1 else DRAWS_AT_END if number else 0
             draws = min(draws, FEW) if case.plugin("strategy").has_servers else draws
             times |= {
                 draw: self._step_s(case, drawn(profile, draw), cluster, self.costs.drawn(draw))
                 for draw in range(1, draws + 1)
             }
-            found.append(times)
-        return found
+            by_profile.append(times)
+        return by_profile
 
     def _step_s(self, case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCosts) -> float:
         return simulate(case, profile, cluster, costs, options=Options(table=self.network)).step_s
@@ -228,9 +228,9 @@ def drawn(profile: Profile, draw: int) -> Profile:
     """A draw from the intervals of a measured profile; reckoned ones have none."""
     if draw == 0 or profile.framework == "peak":
         return profile
-    found = drawn_profile(profile, draw)
-    assert found is not None
-    return found
+    drawn_times = drawn_profile(profile, draw)
+    assert drawn_times is not None
+    return drawn_times
 
 
 def around(values: Sequence[Mapping[int, float]]) -> Range:
@@ -254,7 +254,7 @@ def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCo
         cluster, links=tuple(_wider(link) if servers.isdisjoint(link.ends) else link for link in cluster.links)
     )
     near = replace(cluster, links=tuple(Link(link.ends, link.mbit, link.delay_ms / 2) for link in cluster.links))
-    found = {
+    changed = {
         "compute": (case, _faster(profile), cluster, costs),
         "link": (case, profile, other, costs),
         "latency": (case, profile, near, _cheaper(costs, alpha=0.5)),
@@ -264,8 +264,8 @@ def halved(case: TrainCase, profile: Profile, cluster: Cluster, costs: MessageCo
         served = replace(
             cluster, links=tuple(link if servers.isdisjoint(link.ends) else _wider(link) for link in cluster.links)
         )
-        found["server"] = (case, profile, served, _cheaper(costs, gamma=0.5))
-    return found
+        changed["server"] = (case, profile, served, _cheaper(costs, gamma=0.5))
+    return changed
 
 
 def _wider(link: Link) -> Link:

@@ -50,17 +50,17 @@ def compare(
     if min(counts) < smallest_count(confidence):
         reason = DifferenceReason.TOO_FEW
         return Difference(ratio, None, None, None, test, counts, floor, "inconclusive", reason, confidence)
-    found = shift(np.log(above), np.log(below), paired, confidence)
-    assert found.low is not None and found.high is not None
-    centre = float(np.exp(found.centre))
+    estimate = shift(np.log(above), np.log(below), paired, confidence)
+    assert estimate.low is not None and estimate.high is not None
+    centre = float(np.exp(estimate.centre))
     # Shown beside the ratio of medians: where that one lies outside, the interval is widened to hold it.
-    low, high = min(float(np.exp(found.low)), ratio), max(float(np.exp(found.high)), ratio)
+    low, high = min(float(np.exp(estimate.low)), ratio), max(float(np.exp(estimate.high)), ratio)
     method = Method.HODGES_LEHMANN_PAIRED if paired else Method.HODGES_LEHMANN
-    interval = Interval(low, high, found.coverage, method, counts)
+    interval = Interval(low, high, estimate.coverage, method, counts)
     seen = detectable(_spread(above, below, paired), min(counts), paired, floor=floor or 0)
-    finding, reason = _decide(centre, interval, found.p_value <= 1 - confidence, floor, margin)
+    finding, reason = _decide(centre, interval, estimate.p_value <= 1 - confidence, floor, margin)
     return Difference(
-        ratio, centre, interval, found.p_value, test, counts, floor, finding, reason, confidence, margin, seen
+        ratio, centre, interval, estimate.p_value, test, counts, floor, finding, reason, confidence, margin, seen
     )
 
 
@@ -82,7 +82,7 @@ def detectable(
 
 @lru_cache(maxsize=64)
 def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of comparisons of equal arms with noise of 1: by how much each falls short of being significant, and its shift."""
+    """Of comparisons of equal arms with noise of 1: what each lacks to be significant, and its shift."""
     generator = np.random.default_rng(_SEED)
     trials = max(400, min(_TRIALS, 4_000_000 // count**2))
     draws = generator.normal(size=(trials, 2, count))
@@ -94,14 +94,14 @@ def _null_comparisons(count: int, paired: bool, confidence: float) -> tuple[np.n
 def _without_ratio(above: np.ndarray, below: np.ndarray, test: DifferenceTest, floor: float | None) -> Difference:
     counts = (len(above), len(below))
 
-    def found(finding: Finding, reason: DifferenceReason, value: float | None = None) -> Difference:
+    def difference(finding: Finding, reason: DifferenceReason, value: float | None = None) -> Difference:
         return Difference(None, None, None, None, test, counts, floor, finding, reason, value=value)
 
     if not min(counts):
-        return found("inconclusive", DifferenceReason.NO_LAUNCHES)
+        return difference("inconclusive", DifferenceReason.NO_LAUNCHES)
     if np.ptp(np.concatenate((above, below))) == 0:
-        return found("no difference", DifferenceReason.ALL_VALUES_EQUAL, float(above[0]))
-    return found("inconclusive", DifferenceReason.NOT_POSITIVE)
+        return difference("no difference", DifferenceReason.ALL_VALUES_EQUAL, float(above[0]))
+    return difference("inconclusive", DifferenceReason.NOT_POSITIVE)
 
 
 def _decide(

@@ -32,9 +32,9 @@ def spread(values: Mapping[int, float], confidence: float = CONFIDENCE) -> Inter
     if np.ptp(draws) == 0 and draws[0] == central(values):
         return Interval(float(draws[0]), float(draws[0]), confidence, Method.CERTAIN_INPUTS)
     logarithms = bool(draws.min() > 0)
-    found = np.log(draws) if logarithms else draws
-    scale = found.std(ddof=1) * np.sqrt(1 + 1 / len(found))
-    low, high = (float(end) for end in stats.t.interval(confidence, len(found) - 1, found.mean(), scale))
+    scaled = np.log(draws) if logarithms else draws
+    scale = scaled.std(ddof=1) * np.sqrt(1 + 1 / len(scaled))
+    low, high = (float(end) for end in stats.t.interval(confidence, len(scaled) - 1, scaled.mean(), scale))
     if logarithms:
         low, high = float(np.exp(low)), float(np.exp(high))
     low, high = min(low, central(values)), max(high, central(values))
@@ -49,11 +49,11 @@ def ratios(above: Mapping[int, float], below: Mapping[int, float]) -> dict[int, 
 def difference(above: Mapping[int, float], below: Mapping[int, float]) -> Difference:
     """Whether two predictions differ: when the interval of their ratio leaves 1 out. There is no sampling, hence no
     p-value."""
-    found, counts = ratios(above, below), (len(above), len(below))
-    if not found or central(found) <= 0:
+    quotients, counts = ratios(above, below), (len(above), len(below))
+    if not quotients or central(quotients) <= 0:
         reason = DifferenceReason.NOT_POSITIVE
         return Difference(None, None, None, None, DifferenceTest.DRAWS, counts, None, "inconclusive", reason)
-    return _decided(central(found), spread(found), counts, DifferenceTest.DRAWS, None)
+    return _decided(central(quotients), spread(quotients), counts, DifferenceTest.DRAWS, None)
 
 
 def quotient(above: Known, below: Known) -> Known:
@@ -89,9 +89,9 @@ def _decided(
     return Difference(ratio, ratio, interval, None, test, counts, floor, finding, DifferenceReason.BY_INTERVAL)
 
 
-def by_repetition(found: Sequence[tuple[int, float]]) -> dict[int, float]:
+def by_repetition(pairs: Sequence[tuple[int, float]]) -> dict[int, float]:
     """One value per repetition, the median where several cases are taken together."""
     values: dict[int, list[float]] = {}
-    for index, value in found:
+    for index, value in pairs:
         values.setdefault(index, []).append(value)
     return {index: median(some) for index, some in sorted(values.items())}

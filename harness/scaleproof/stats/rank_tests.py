@@ -43,7 +43,7 @@ def shift(first: np.ndarray, second: np.ndarray, paired: bool, confidence: float
 
 
 def differences(first: np.ndarray, second: np.ndarray, paired: bool) -> np.ndarray:
-    """What the test counts, sorted: every pair of values, or every average of two (or one) of the paired differences."""
+    """What the test counts, sorted: differences of all pairs, or averages of two (or one) of the paired differences."""
     if not len(first) or not len(second):
         raise ValueError("a test needs values on both sides")
     if not paired:

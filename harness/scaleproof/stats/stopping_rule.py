@@ -41,18 +41,18 @@ def state(
     count, share = len(values), _share(values, confidence)
     if share is None:
         needed = smallest_count(confidence)
-        found = f"{count} launches give no {confidence:.0%} interval" + (
+        so_far = f"{count} launches give no {confidence:.0%} interval" + (
             f", {needed} do" if count < needed else ": the median is 0"
         )
     else:
-        found = f"{count} launches: the interval reaches {share:.1%} from the median"
+        so_far = f"{count} launches: the interval reaches {share:.1%} from the median"
     if share is not None and share <= target:
-        return Stop(True, f"{found}, the target is {target:.1%}", share, "reached")
+        return Stop(True, f"{so_far}, the target is {target:.1%}", share, "reached")
     if count >= budget:
         return Stop(
-            True, f"budget of {budget} launches spent; {found}, the target is {target:.1%}", share, "budget spent"
+            True, f"budget of {budget} launches spent; {so_far}, the target is {target:.1%}", share, "budget spent"
         )
-    return Stop(False, f"{found}, the target is {target:.1%}; up to {budget - count} more", share, "continue")
+    return Stop(False, f"{so_far}, the target is {target:.1%}; up to {budget - count} more", share, "continue")
 
 
 def _share(values: Sequence[float], confidence: float) -> float | None:

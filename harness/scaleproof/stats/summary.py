@@ -50,45 +50,45 @@ class Trend:
 
 def outliers(values: Sequence[float] | np.ndarray) -> Outliers:
     """Values more than 1.5 interquartile ranges outside the quartiles; none of fewer than four values."""
-    found = np.asarray(values, dtype=float)
-    if len(found) < 4:
+    array = np.asarray(values, dtype=float)
+    if len(array) < 4:
         return Outliers((), float("-inf"), float("inf"))
-    first, third = np.quantile(found, [0.25, 0.75])
+    first, third = np.quantile(array, [0.25, 0.75])
     low, high = first - FENCE * (third - first), third + FENCE * (third - first)
     return Outliers(
-        tuple(int(index) for index in np.flatnonzero((found < low) | (found > high))), float(low), float(high)
+        tuple(int(index) for index in np.flatnonzero((array < low) | (array > high))), float(low), float(high)
     )
 
 
 def mean(values: Sequence[float] | np.ndarray, kind: Literal["cost", "rate"]) -> float:
     """Arithmetic mean of costs (s, bytes), harmonic mean of rates (per s): rule 3 of Hoefler and Belli. ValueError: no
     values, or a rate of 0 or below."""
-    found = np.asarray(values, dtype=float)
-    if not len(found):
+    array = np.asarray(values, dtype=float)
+    if not len(array):
         raise ValueError("a mean needs at least one value")
     if kind == "cost":
-        return float(found.mean())
-    if found.min() <= 0:
+        return float(array.mean())
+    if array.min() <= 0:
         raise ValueError("a harmonic mean needs rates above 0")
-    return float(stats.hmean(found))
+    return float(stats.hmean(array))
 
 
 def t_interval(values: Sequence[float] | np.ndarray, confidence: float = CONFIDENCE) -> MeanInterval:
     """Student's interval of the mean, only where Shapiro and Wilk's test does not speak against a normal distribution;
     else none, and why."""
-    found = np.asarray(values, dtype=float)
-    if len(found) < FEWEST_FOR_SHAPIRO:
-        return MeanInterval(None, f"{len(found)} values cannot be tested for normality, {FEWEST_FOR_SHAPIRO} can")
-    if np.ptp(found) == 0:
+    array = np.asarray(values, dtype=float)
+    if len(array) < FEWEST_FOR_SHAPIRO:
+        return MeanInterval(None, f"{len(array)} values cannot be tested for normality, {FEWEST_FOR_SHAPIRO} can")
+    if np.ptp(array) == 0:
         return MeanInterval(None, "all values are equal: there is no spread to test for normality")
-    chance = float(stats.shapiro(found).pvalue)
+    chance = float(stats.shapiro(array).pvalue)
     if chance < SHAPIRO_LEVEL:
         return MeanInterval(
             None,
-            f"not normal: Shapiro-Wilk p = {chance:.2g} over {len(found)} values; take the median and its interval",
+            f"not normal: Shapiro-Wilk p = {chance:.2g} over {len(array)} values; take the median and its interval",
         )
-    low, high = stats.ttest_1samp(found, 0.0).confidence_interval(confidence)
-    why = f"Shapiro-Wilk p = {chance:.2g} over {len(found)} values does not speak against normality"
+    low, high = stats.ttest_1samp(array, 0.0).confidence_interval(confidence)
+    why = f"Shapiro-Wilk p = {chance:.2g} over {len(array)} values does not speak against normality"
     return MeanInterval(Interval(float(low), float(high), confidence, Method.STUDENT), why)
 
 
@@ -117,5 +117,5 @@ def trend(x: Sequence[float] | np.ndarray, values: Sequence[float] | np.ndarray)
         raise ValueError("a trend needs two different x")
     if np.ptp(np.asarray(values, dtype=float)) == 0:
         return Trend(0.0, 1.0)
-    found = stats.kendalltau(np.asarray(x, dtype=float), np.asarray(values, dtype=float))
-    return Trend(float(found.statistic), float(found.pvalue))
+    test = stats.kendalltau(np.asarray(x, dtype=float), np.asarray(values, dtype=float))
+    return Trend(float(test.statistic), float(test.pvalue))

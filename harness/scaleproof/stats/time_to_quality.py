@@ -41,7 +41,7 @@ class ReferencePoint:
     interpolated: bool = False
 
     def bound(self, submission_runs: int, dropped: int = DROPPED) -> float:
-        """The smallest acceptable mean of a submission: one-sided two-sample t test at p = 0.05 with equal variances."""
+        """The smallest accepted mean of a submission: one-sided two-sample t test at p = 0.05, equal variances."""
         kept = submission_runs - 2 * dropped
         if kept < 1:
             raise ValueError(f"{submission_runs} runs leave none when {dropped} are dropped at each end")
@@ -115,7 +115,7 @@ def interpolate(batch: float, low: ReferencePoint, high: ReferencePoint, submiss
 
 
 def prune(points: Sequence[ReferencePoint]) -> list[ReferencePoint]:
-    """Without the points that are slower than a straight line between any two around them: what is left bends upwards."""
+    """Without the points that are slower than a straight line between any two around them: the rest bends upwards."""
     kept: list[ReferencePoint] = []
     for point in sorted(points, key=lambda point: point.batch):
         while len(kept) > 1 and kept[-1].mean > interpolate(kept[-1].batch, kept[-2], point, 1).mean:
@@ -150,13 +150,16 @@ def check_convergence(
     if point is not None:
         return _against(own.value, point, needed, dropped)
     smallest = left[0]
-    missing = f"batch {batch:g} is {{}} than every reference point ({left[0].batch:g} to {left[-1].batch:g}): the reference must be run at this batch size"
+    missing = (
+        f"batch {batch:g} is {{}} than every reference point ({left[0].batch:g} to {left[-1].batch:g}): the reference "
+        "must be run at this batch size"
+    )
     if batch > smallest.batch:
         return Convergence(None, 1.0, own.value, None, missing.format("larger"))
-    found = _against(own.value, smallest, needed, dropped)
-    if found.accepted:
-        return found
-    return Convergence(None, 1.0, own.value, smallest, f"{missing.format('smaller')}; {found.why}")
+    at_smallest = _against(own.value, smallest, needed, dropped)
+    if at_smallest.accepted:
+        return at_smallest
+    return Convergence(None, 1.0, own.value, smallest, f"{missing.format('smaller')}; {at_smallest.why}")
 
 
 def _against(mean: float, point: ReferencePoint, needed: int, dropped: int) -> Convergence:
@@ -166,7 +169,10 @@ def _against(mean: float, point: ReferencePoint, needed: int, dropped: int) -> C
         return Convergence(False, 1.0, mean, point, f"mean {mean:.4g} epochs is below the bound {bound:.4g} of {where}")
     if mean < point.mean:
         factor = point.mean / mean
-        why = f"mean {mean:.4g} epochs is between the bound {bound:.4g} and the mean {point.mean:.4g} of {where}: the score is multiplied by {factor:.4g}"
+        why = (
+            f"mean {mean:.4g} epochs is between the bound {bound:.4g} and the mean {point.mean:.4g} of {where}: the "
+            f"score is multiplied by {factor:.4g}"
+        )
         return Convergence(True, factor, mean, point, why)
     return Convergence(
         True, 1.0, mean, point, f"mean {mean:.4g} epochs is at least the mean {point.mean:.4g} of {where}"

@@ -10,7 +10,7 @@ import pytest
 
 from scaleproof.calibrate import measured_profiles as profiles
 from scaleproof.calibrate.layer_times import SEED, TimedModel, times
-from scaleproof.calibrate.measured_profiles import Wanted, measure_profile
+from scaleproof.calibrate.measured_profiles import ProfileRequest, measure_profile
 from scaleproof.cli import main
 from scaleproof.record.digest import machine_id
 from scaleproof.spec import registry
@@ -70,7 +70,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def test_a_profile_has_the_median_of_its_processes_and_their_interval(processes: list[dict[str, Any]]) -> None:
     said: list[str] = []
-    found = measure_profile(Wanted("dnn_digits", None, 1.0, 16), 7, said.append)
+    found = measure_profile(ProfileRequest("dnn_digits", None, 1.0, 16), 7, said.append)
     layer = found.layers[0]
     assert (layer.forward_s.median, layer.forward_s.low, layer.forward_s.high, layer.forward_s.n) == (
         4e-3,
@@ -83,7 +83,7 @@ def test_a_profile_has_the_median_of_its_processes_and_their_interval(processes:
 
 
 def test_too_few_processes_give_no_interval(processes: list[dict[str, Any]]) -> None:
-    layer = measure_profile(Wanted("dnn_digits", None, 1.0, 16), 2, str).layers[0]
+    layer = measure_profile(ProfileRequest("dnn_digits", None, 1.0, 16), 2, str).layers[0]
     assert (layer.forward_s.low, layer.forward_s.n) == (None, 2)
 
 

@@ -40,11 +40,13 @@ def trace_of(case: TrainCase, profile: Profile | None, costs: MessageCosts) -> T
     replay. SpecError where a transport fuses tensors, since then what is exchanged follows from times."""
     if case.value("transport.fusion_mib") is not None:
         raise SpecError(
-            f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows from times, not from the case"
+            f"transport {case.transport!r} fuses tensors as they come (fusion_mib): which messages there are follows "
+            "from times, not from the case"
         )
     if beyond := [key for key, usual in USUAL.items() if case.value(key, usual) != usual]:
         raise SpecError(
-            f"{beyond[0]} {case.value(beyond[0])}: a trace has nodes and what they wait for, and no place for it; leave it out"
+            f"{beyond[0]} {case.value(beyond[0])}: a trace has nodes and what they wait for, and no place for it; "
+            "leave it out"
         )
     plain = case.model_copy(update={"dilation": 1.0, "shrink": 1.0})
     network = network_of(plain)

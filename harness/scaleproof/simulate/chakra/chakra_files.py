@@ -76,7 +76,7 @@ def write_messages(path: Path, metadata: GlobalMetadata, nodes: Iterable[Node]) 
 
 
 def read_messages(path: Path) -> tuple[GlobalMetadata, list[Node]]:
-    """Metadata and nodes of one file. SpecError, in one line, for a file that is none, ends too early or is too large."""
+    """Metadata and nodes of one file. SpecError, in one line, for a file that is broken or too large."""
     size = path.stat().st_size
     if size > MOST_FILE:
         raise SpecError(f"{path}: {size} bytes; a Chakra trace of more than {MOST_FILE} is not read")

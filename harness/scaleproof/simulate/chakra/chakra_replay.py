@@ -97,7 +97,8 @@ class _InCalls:
         for rank, stream in enumerate(self._ranks):
             if left := [*stream.queue, *stream.calls]:
                 raise SpecError(
-                    f"node {left[0].id} of rank {rank} ({left[0].name}) never starts: ranks wait for each other's collectives in a circle"
+                    f"node {left[0].id} of rank {rank} ({left[0].name}) never starts: ranks wait for each other's "
+                    "collectives in a circle"
                 )
         return np.array([max([stream.at, *stream.done.values()]) for stream in self._ranks])
 

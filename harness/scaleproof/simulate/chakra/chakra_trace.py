@@ -141,25 +141,26 @@ def read_trace(folder: Path) -> Trace:
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise SpecError(f"{folder}: no such folder; it holds the trace, <name>.<rank>.et for every rank")
-    found: dict[int, Path] = {}
+    by_rank: dict[int, Path] = {}
     prefixes = set()
     for path in sorted(folder.iterdir()):
         match = _FILE.match(path.name)
         if match:
             prefixes.add(match[1])
-            found[int(match[2])] = path
-    if not found:
+            by_rank[int(match[2])] = path
+    if not by_rank:
         raise SpecError(f"{folder}: no trace in it; files are named <name>.<rank>.et")
     if len(prefixes) > 1:
         raise SpecError(
-            f"{folder}: traces of {len(prefixes)} names ({', '.join(sorted(prefixes)[:3])}); give a folder with one of them"
+            f"{folder}: traces of {len(prefixes)} names ({', '.join(sorted(prefixes)[:3])}); give a folder with one "
+            "of them"
         )
-    if len(found) > MOST_RANKS:
-        raise SpecError(f"{folder}: {len(found)} ranks; {MOST_RANKS} are replayed at most")
-    missing = next((rank for rank in range(len(found)) if rank not in found), None)
+    if len(by_rank) > MOST_RANKS:
+        raise SpecError(f"{folder}: {len(by_rank)} ranks; {MOST_RANKS} are replayed at most")
+    missing = next((rank for rank in range(len(by_rank)) if rank not in by_rank), None)
     if missing is not None:
-        raise SpecError(f"{folder}: {len(found)} files, but none of rank {missing}; ranks are numbered from 0")
-    return [found[rank] for rank in range(len(found))]
+        raise SpecError(f"{folder}: {len(by_rank)} files, but none of rank {missing}; ranks are numbered from 0")
+    return [by_rank[rank] for rank in range(len(by_rank))]
 
 
 def _groups(folder: Path, ranks: int) -> dict[str, tuple[int, ...]]:
@@ -167,8 +168,8 @@ def _groups(folder: Path, ranks: int) -> dict[str, tuple[int, ...]]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text())
-        groups = {str(name): tuple(int(member) for member in members) for name, members in found.items()}
+        members_of = json.loads(path.read_text())
+        groups = {str(name): tuple(int(member) for member in members) for name, members in members_of.items()}
     except (ValueError, TypeError, AttributeError):
         raise SpecError(f"{path}: not of the form {{'1': [0, 1]}}: a list of ranks by name of group") from None
     for name, members in groups.items():
@@ -178,13 +179,13 @@ def _groups(folder: Path, ranks: int) -> dict[str, tuple[int, ...]]:
 
 
 def _node(path: Path, message: NodeMessage, rank: int) -> Node:
-    found, what = attributes(message), f"{path}: node {message.id}"
+    values, what = attributes(message), f"{path}: node {message.id}"
     try:
         kind = NodeType(message.type)
     except ValueError:
         kind = NodeType.COMP  # storage, batch and checkpoint nodes of later schemas: they take their time
     number = {
-        name: _whole(what, found, name)
+        name: _whole(what, values, name)
         for name in ("comm_size", "tensor_size", "num_ops", "comm_type", "comm_src", "comm_dst", "comm_tag")
     }
     operation = None
@@ -205,14 +206,14 @@ def _node(path: Path, message: NodeMessage, rank: int) -> Node:
         number["num_ops"],
         number["comm_size"] if communicates else number["tensor_size"],
         operation,
-        str(found["pg_name"]) if found.get("pg_name") else None,
+        str(values["pg_name"]) if values.get("pg_name") else None,
         number["comm_dst"] if sends else number["comm_src"],
         number["comm_tag"],
     )
 
 
-def _whole(what: str, found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name, 0)
+def _whole(what: str, values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name, 0)
     if isinstance(value, str | bytes | float) or value < 0:
         raise SpecError(f"{what} has {name} {value!r}, which is no count")
     return int(value)
@@ -232,19 +233,19 @@ def _check(path: Path, nodes: Sequence[Node]) -> None:
 
 def in_order(nodes: Sequence[Node]) -> list[Node]:
     """As they stand in the file, but each behind what it waits for; nodes of a circle are left out."""
-    place = {node.id: number for number, node in enumerate(nodes)}
+    position = {node.id: number for number, node in enumerate(nodes)}
     waiting = [len(set(node.after)) for node in nodes]
     behind: dict[int, list[int]] = {}
     for number, node in enumerate(nodes):
         for other in set(node.after):
-            behind.setdefault(place[other], []).append(number)
-    ready, found = [number for number, count in enumerate(waiting) if not count], []
+            behind.setdefault(position[other], []).append(number)
+    ready, ordered = [number for number, count in enumerate(waiting) if not count], []
     heapify(ready)
     while ready:
         number = heappop(ready)
-        found.append(nodes[number])
+        ordered.append(nodes[number])
         for other in behind.get(number, ()):
             waiting[other] -= 1
             if not waiting[other]:
                 heappush(ready, other)
-    return found
+    return ordered

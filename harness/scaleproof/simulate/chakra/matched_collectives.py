@@ -75,7 +75,8 @@ class Matching:
         if first.operation not in OPERATIONS:
             known = ", ".join(operation.name for operation in OPERATIONS)
             raise SpecError(
-                f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; {known} and BARRIER are"
+                f"node {first.id} of rank {members[0]}: {first.operation.name} is not simulated; {known} and BARRIER "
+                "are"
             )
         parts = len(members) if first.operation is Collective.ALL_GATHER else 1
         return Shared(nodes, self._pattern(OPERATIONS[first.operation], members), float(first.nbytes * parts))

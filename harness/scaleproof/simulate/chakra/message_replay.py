@@ -55,7 +55,8 @@ class _Replay:
                 if node.type in counts:
                     if not 0 <= node.peer < self._ranks:
                         raise SpecError(
-                            f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} ranks"
+                            f"node {node.id} of rank {rank} speaks to rank {node.peer}; the trace has {self._ranks} "
+                            "ranks"
                         )
                     ends = (rank, node.peer) if node.type is NodeType.COMM_SEND else (node.peer, rank)
                     key: Key = (*ends, node.tag)
@@ -65,7 +66,8 @@ class _Replay:
         for key in sorted(sends.keys() | receives.keys()):
             if sends[key] != receives[key]:
                 raise SpecError(
-                    f"rank {key[0]} sends {sends[key]} messages with tag {key[2]} to rank {key[1]}, which receives {receives[key]}"
+                    f"rank {key[0]} sends {sends[key]} messages with tag {key[2]} to rank {key[1]}, which receives "
+                    f"{receives[key]}"
                 )
 
     def run(self) -> np.ndarray:
