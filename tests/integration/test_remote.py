@@ -439,10 +439,10 @@ def test_ucx_refuses_to_look_at_memory_that_was_given_back() -> None:
         early, late = transport.register(4096), transport.register(4096)
         transport.barrier()
         transport.deregister(early)
-        with pytest.raises(TransportError, match="given back"):
+        with pytest.raises(TransportError, match="deregistered"):
             transport.poll_word(early, 0)
         transport.close()
-        with pytest.raises(TransportError, match="given back"):
+        with pytest.raises(TransportError, match="deregistered"):
             transport.poll_word(late, 0)
 
     assert on("ucx", body) == ["", ""]

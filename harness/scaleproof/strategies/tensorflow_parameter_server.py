@@ -54,7 +54,7 @@ class TensorflowParameterServer(Strategy):
         self._traffic = group.traffic
         servers = getattr(context.case, "servers", 0) or context.world_size
         self._owners = [index % servers for index in range(len(self.parameters))]
-        self._graph = _Graph(group.servers, context, self.parameters, self._owners)
+        self._graph = _Graph(group.server, context, self.parameters, self._owners)
         self._sent = self._messages()
         self._steps = 0
         context.facts["parameter_server"] = {

@@ -10,22 +10,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
 from scaleproof.spec.plugins import FusionOptions, TransportPlugin
-from scaleproof.transports.horovod.horovod_transport import (
-    Binding,
-    HorovodTransport,
-    built_without,
-    check_fusion,
-    translated,
-)
+from scaleproof.transports.horovod.framework_bindings import Binding, translated_errors
+from scaleproof.transports.horovod.horovod_transport import HorovodTransport, built_without, check_fusion
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 JOIN_S = 60
+"""How long ranks may take to join."""
 
 
 class Horovod(HorovodTransport):
-    """All ranks are one host to Horovod, also those of several nodes: that of rank 0. The rendezvous server lives only
+    """To Horovod all ranks are on one host, that of rank 0, also with several nodes. The rendezvous server runs only
     until all have joined."""
 
     OPERATIONS = "Gloo"
@@ -35,7 +31,7 @@ class Horovod(HorovodTransport):
 
     def _join(self, context: RankContext, binding: Binding) -> None:
         with _served(context) as (host, port):
-            place = {
+            ranks = {
                 "RANK": context.rank,
                 "SIZE": context.world_size,
                 "LOCAL_RANK": context.rank,
@@ -50,19 +46,19 @@ class Horovod(HorovodTransport):
                 "GLOO_TIMEOUT_SECONDS": JOIN_S,
             }
             choice = {"CONTROLLER": "gloo", "CPU_OPERATIONS": "gloo", "HOSTNAME": host}
-            os.environ.update({f"HOROVOD_{name}": str(value) for name, value in (place | gloo | choice).items()})
+            os.environ.update({f"HOROVOD_{name}": str(value) for name, value in (ranks | gloo | choice).items()})
             context.post.wait()
-            with translated():
+            with translated_errors():
                 binding.init()
             context.post.go_on()
-            # The server goes when every rank has what it needs of it.
+            # The server ends when every rank has joined.
             context.rendezvous.exchange("horovod.joined", context.rank, context.world_size, True)
 
 
 @contextmanager
 def _served(context: RankContext) -> Iterator[tuple[str, int]]:
-    """Address and port of the rendezvous server, which is rank 0's. Horovod's own starter binds every interface; this
-    one binds the fabric's."""
+    """Address and port of the rendezvous server, which rank 0 runs. Horovod's own launcher binds every interface; this
+    server binds the fabric's."""
     if context.rank != 0:
         host, port = context.rendezvous.get("horovod.server")
         yield host, port

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.spec.plugins import FusionOptions, TransportPlugin
-from scaleproof.transports.horovod.horovod_transport import Binding, HorovodTransport, check_fusion, translated
+from scaleproof.transports.horovod.framework_bindings import Binding, translated_errors
+from scaleproof.transports.horovod.horovod_transport import HorovodTransport, check_fusion
 from scaleproof.transports.mpi import path_of, require_mpirun, settings
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HorovodMpi(HorovodTransport):
-    """Its background thread calls MPI; the thread that asks for a collective never does."""
+    """Its background thread calls MPI; the thread that starts a collective never does."""
 
     OPERATIONS = "MPI"
 
@@ -31,17 +32,18 @@ class HorovodMpi(HorovodTransport):
     def _join(self, context: RankContext, binding: Binding) -> None:
         os.environ.update({"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "MPI"})
         context.post.wait()
-        with translated():
+        with translated_errors():
             binding.init()
         context.post.go_on()
-        if (place := binding.place()) != (self.rank, self.world_size):
+        if (counted := binding.rank_and_size()) != (self.rank, self.world_size):
             raise TransportError(
-                f"Horovod counts this rank as {place[0]} of {place[1]}, the launch as {self.rank} of {self.world_size}"
+                f"Horovod counts this rank as {counted[0]} of {counted[1]}, "
+                f"the launch as {self.rank} of {self.world_size}"
             )
 
     def close(self) -> None:
-        """See Transport.close; a rank that leaves because of an error skips it: MPI's end would wait for all ranks, and
-        mpirun ends them."""
+        """See Transport.close; a rank that ends because of an error skips it: MPI_Finalize would wait for all ranks,
+        which mpirun ends."""
         if sys.exc_info()[0] is None:
             super().close()
 

@@ -1,5 +1,5 @@
 """Binds TensorFlow's server to one address. Its gRPC server always asks for every interface (grpc_server_lib.cc adds
-"0.0.0.0:PORT"), and whoever reaches it may run any graph. While the server starts, the entry for `bind` in the
+"0.0.0.0:PORT"), and anyone who reaches it may run any graph. While the server starts, the entry for `bind` in the
 procedure linkage table of TensorFlow's libraries points here."""
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def bound_to(address: str, port: int) -> Iterator[None]:
     libraries do not look as expected."""
     plain = _BIND(("bind", ctypes.CDLL(None, use_errno=True)))
 
-    def bind(descriptor: int, place: int, length: int) -> int:
-        specific = _specific(ctypes.string_at(place, length), address, port)
+    def bind(descriptor: int, sockaddr: int, length: int) -> int:
+        specific = _specific(ctypes.string_at(sockaddr, length), address, port)
         return int(
             plain(
                 descriptor,
@@ -61,28 +61,28 @@ def bound_to(address: str, port: int) -> Iterator[None]:
             slot.value = value
 
 
-def _specific(given: bytes, address: str, port: int) -> bytes:
-    """The sockaddr with the one address in the place of the wildcard; any other is left as it is."""
-    (family,) = struct.unpack_from("=H", given)
-    if family not in _SPECIFIC or struct.unpack_from("!H", given, 2)[0] != port:
-        return given
+def _specific(sockaddr: bytes, address: str, port: int) -> bytes:
+    """The sockaddr with the one address instead of the wildcard; any other sockaddr is unchanged."""
+    (family,) = struct.unpack_from("=H", sockaddr)
+    if family not in _SPECIFIC or struct.unpack_from("!H", sockaddr, 2)[0] != port:
+        return sockaddr
     start, length = _SPECIFIC[socket.AddressFamily(family)]
-    if any(given[start : start + length]):
-        return given
+    if any(sockaddr[start : start + length]):
+        return sockaddr
     own = ipaddress.ip_address(address)
     packed = own.packed if len(own.packed) == length else bytes(10) + b"\xff\xff" + own.packed
-    return given[:start] + packed + given[start + length :]
+    return sockaddr[:start] + packed + sockaddr[start + length :]
 
 
 def _libraries() -> list[tuple[str, int]]:
     """Path and load address of TensorFlow's libraries in this process."""
-    found: dict[str, int] = {}
+    addresses: dict[str, int] = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and os.path.basename(fields[5]).startswith(LIBRARIES):
             start = int(fields[0].partition("-")[0], 16)
-            found[fields[5]] = min(start, found.get(fields[5], start))
-    return list(found.items())
+            addresses[fields[5]] = min(start, addresses.get(fields[5], start))
+    return list(addresses.items())
 
 
 def _slots(path: str, base: int, name: bytes) -> list[ctypes.c_uint64]:
@@ -97,7 +97,7 @@ def _slots(path: str, base: int, name: bytes) -> list[ctypes.c_uint64]:
     tags = dict(struct.iter_unpack("<QQ", ctypes.string_at(base + dynamic[3], dynamic[5] // 16 * 16)))
 
     def at(tag: int) -> int:
-        # The loader of glibc has turned these into addresses already, others leave them as offsets.
+        # The loader of glibc has already turned these into addresses; other loaders leave offsets.
         return int(tags[tag] if tags[tag] >= base else base + tags[tag])
 
     def view(tag: int, nbytes: int, dtype: Any) -> np.ndarray:
@@ -107,7 +107,7 @@ def _slots(path: str, base: int, name: bytes) -> list[ctypes.c_uint64]:
     symbols = calls["info"] >> 32
     strings = view(_STRTAB, tags[_STRSZ], np.uint8)
     starts = view(_SYMTAB, (int(symbols.max()) + 1) * _SYMBOL.itemsize, _SYMBOL)["name"][symbols]
-    wanted = np.all(
-        [strings[np.minimum(starts + place, len(strings) - 1)] == letter for place, letter in enumerate(name)], axis=0
+    matches = np.all(
+        [strings[np.minimum(starts + index, len(strings) - 1)] == letter for index, letter in enumerate(name)], axis=0
     )
-    return [ctypes.c_uint64.from_address(base + int(offset)) for offset in calls["offset"][wanted]]
+    return [ctypes.c_uint64.from_address(base + int(offset)) for offset in calls["offset"][matches]]

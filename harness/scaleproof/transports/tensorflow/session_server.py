@@ -24,21 +24,21 @@ import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
 from scaleproof.transports.contract import Array
-from scaleproof.transports.tensorflow.tensorflow_server import JOB, Cluster, check_size, ignored
+from scaleproof.transports.tensorflow.tensorflow_server import JOB, TensorflowServer, check_size, ignored
 
 CHUNK = 4 << 20
-"""Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB takes more processor time
+"""Bytes per piece of a RecvBuf answer; TensorFlow's default of 4 KiB costs more processor time
 (docs/transports/tensorflow-grpc.md)."""
 
 
-class SessionServer(Cluster):
-    """The server of a session, as in TensorFlow 1."""
+class SessionServer(TensorflowServer):
+    """A server with sessions, as in TensorFlow 1."""
 
-    def _serve(self, places: Any) -> None:
+    def _serve(self, cluster_spec: Any) -> None:
         self._sessions = list[Any]()
         self.config = self._configure()
         self._server = self.tf.distribute.Server(
-            places, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config
+            cluster_spec, job_name=JOB, task_index=self.rank, protocol="grpc", config=self.config
         )
 
     def device(self, rank: int) -> str:
@@ -46,8 +46,8 @@ class SessionServer(Cluster):
         return f"/job:{JOB}/replica:0/task:{rank}/device:CPU:0"
 
     def session(self, graph: Any) -> Any:
-        """A session on the own server's master; `graph` is complete, since every change would be sent to all servers
-        again."""
+        """A session on the own server's master; `graph` must be complete, since every change would be sent to all
+        servers again."""
         with self.calling():
             session = self.tf.compat.v1.Session(self._server.target, graph=graph, config=self.config)
         self._sessions.append(session)
@@ -77,8 +77,8 @@ class SessionServer(Cluster):
 
 
 class HeldTensor:
-    """A float32 tensor in the memory of one rank's server, that any rank pulls into its own device. See the module's
-    text for its use."""
+    """A float32 tensor in the memory of one rank's server; any rank can pull it into its own device. The module's
+    docstring shows its use."""
 
     def __init__(self, servers: SessionServer, owner: int, name: str = "held") -> None:
         tf = servers.tf
@@ -90,20 +90,20 @@ class HeldTensor:
                     dtype=tf.float32, shape=tf.TensorShape(None), shared_name=name, container=""
                 )
                 read = tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
-                given = tf.compat.v1.placeholder(tf.float32, [None])
-                put = tf.raw_ops.AssignVariableOp(resource=variable, value=tf.identity(given), validate_shape=False)
+                values = tf.compat.v1.placeholder(tf.float32, [None])
+                put = tf.raw_ops.AssignVariableOp(resource=variable, value=tf.identity(values), validate_shape=False)
             with tf.device(servers.device(servers.rank)):
                 pulled = tf.identity(read)
                 largest = tf.reduce_max(pulled)
         session = servers.session(graph)
-        self._put = session.make_callable(put, [given])
+        self._put = session.make_callable(put, [values])
         self._pull, self._largest = session.make_callable(pulled), session.make_callable(largest)
 
     def put(self, values: Array) -> None:
-        """On the owner: hold these values (flat float32). MessageTooLarge before anything is tried when no RecvTensor
-        could carry them."""
+        """On the owner: hold these values (flat float32). Raises MessageTooLarge when they do not fit into one
+        message."""
         if self._servers.rank != self._owner:
-            raise TransportError(f"rank {self._servers.rank} cannot put into a tensor that rank {self._owner} holds")
+            raise TransportError(f"rank {self._servers.rank} cannot set a tensor that rank {self._owner} holds")
         check_size(values.nbytes)
         with self._servers.calling():
             self._put(values)
@@ -114,6 +114,6 @@ class HeldTensor:
             return np.asarray(self._pull())
 
     def reduce_max(self) -> float:
-        """Its largest element, found on this rank's device."""
+        """Its largest element, computed on this rank's device."""
         with self._servers.calling():
             return float(self._largest())

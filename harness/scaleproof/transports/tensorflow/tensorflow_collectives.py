@@ -1,5 +1,5 @@
-"""Collectives of TensorFlow's runtime: blocking calls that a thread makes one after the other. What a call is made of
-belongs to the transport."""
+"""Collectives of TensorFlow's runtime: blocking calls that a thread makes one after the other. Each transport defines
+what a call does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from scaleproof.core.transport_errors import PeerLost, TransportError
 from scaleproof.transports.contract import Array, Capabilities, Done, Handle, ReduceOperation, Traffic
-from scaleproof.transports.tensorflow.tensorflow_server import Cluster, check_size
+from scaleproof.transports.tensorflow.tensorflow_server import TensorflowServer, check_size
 
 if TYPE_CHECKING:
     from scaleproof.core.board import Post
@@ -24,17 +24,19 @@ Collective = Literal["sum", "max", "gather"]
 
 
 class TensorflowCollectives(ABC):
-    """`queues` names threads for more than collectives, each of which keeps the order of its calls."""
+    """`queues`: names of threads beside the one for collectives; each keeps the order of its calls."""
 
     NAME: str
-    """In the registry."""
+    """Its name in the registry."""
 
-    def __init__(self, context: RankContext, cluster: Cluster, queues: Sequence[str] = (), sends: bool = False) -> None:
+    def __init__(
+        self, context: RankContext, server: TensorflowServer, queues: Sequence[str] = (), sends: bool = False
+    ) -> None:
         self.rank, self.world_size = context.rank, context.world_size
         self.traffic = Traffic()
         self._post = context.post
-        self._cluster = cluster
-        library = f"tensorflow {cluster.tf.__version__} gRPC runtime"
+        self._server = server
+        library = f"tensorflow {server.tf.__version__} gRPC runtime"
         self.capabilities = Capabilities(
             point_to_point=sends,
             one_sided=False,
@@ -62,19 +64,19 @@ class TensorflowCollectives(ABC):
 
     @abstractmethod
     def _set_up(self, context: RankContext) -> None:
-        """What can be made before the first call."""
+        """Build what can be built before the first call."""
 
     @abstractmethod
     def _collective(self, kind: Collective, buffer: Array) -> Any:
-        """The result of a call of all ranks, in new memory; blocks."""
+        """The result of a call of all ranks, in new memory. Blocks."""
 
     @abstractmethod
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See Collectives.broadcast. Only the root counts its bytes."""
 
     def allocate(self, nbytes: int) -> Array:
-        """Plain memory: TensorFlow registers none. Aligned as TensorFlow wants it, so that a buffer is fed without a
-        copy."""
+        """Plain memory, since TensorFlow registers none, aligned to 64 bytes so that TensorFlow feeds a buffer without
+        a copy."""
         memory = np.empty(nbytes + 64, np.uint8)
         start = -memory.ctypes.data % 64
         return memory[start : start + nbytes]
@@ -89,10 +91,10 @@ class TensorflowCollectives(ABC):
         """See Collectives.reduce_scatter; an all-reduce of which this rank keeps its part: TensorFlow has no other ring
         over gRPC."""
 
-        def keep(result: Array) -> None:
+        def keep_part(result: Array) -> None:
             np.copyto(target, result[self.rank * target.size : (self.rank + 1) * target.size])
 
-        return self._start("reduce_scatter", source, source.nbytes, lambda: self._collective("sum", source), keep)
+        return self._start("reduce_scatter", source, source.nbytes, lambda: self._collective("sum", source), keep_part)
 
     def all_gather(self, source: Array, target: Array) -> Handle:
         """See Collectives.all_gather."""
@@ -102,31 +104,31 @@ class TensorflowCollectives(ABC):
 
     def barrier(self) -> None:
         """See Transport.barrier; an all-reduce of one number."""
-        mark = np.zeros(1, np.float32)
-        self._start("barrier", mark, 0, lambda: self._collective("sum", mark), nothing).wait()
+        number = np.zeros(1, np.float32)
+        self._start("barrier", number, 0, lambda: self._collective("sum", number), nothing).wait()
 
     def close(self) -> None:
-        """See Transport.close. Calls that have no peer any more end with the server's sockets."""
+        """See Transport.close. Calls whose peer is gone end with the server's sockets."""
         if self._closed:
             return
         self._closed = True
-        self._cluster.close()
+        self._server.close()
         for threads in self._threads.values():
             threads.shutdown(cancel_futures=True)
 
     def _start(
-        self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], then: Callable[[Array], None]
+        self, name: str, buffer: Array, nbytes: int, call: Callable[[], Any], on_result: Callable[[Array], None]
     ) -> Handle:
-        """`call` in the thread of collectives, `then` with its result in that of the caller."""
+        """Run `call` in the thread of collectives, and `on_result` with its result in the caller's thread."""
         self._check(buffer)
         self.traffic.count(nbytes)
         if buffer.size == 0:
             return Done()
         if self.world_size == 1:
-            then(buffer)
+            on_result(buffer)
             return Done()
         self._post.entered(name)
-        return Call(self._post, self._submit("collectives", call), then)
+        return Call(self._post, self._submit("collectives", call), on_result)
 
     def _check(self, buffer: Array) -> None:
         if buffer.dtype.name not in DTYPES:
@@ -140,11 +142,11 @@ class TensorflowCollectives(ABC):
 
 
 class Call:
-    """Handle of a call that one of the transport's threads makes; its result goes to its place in the thread of the
-    caller. `peer` -1: a collective."""
+    """Handle of a call in one of the transport's threads. `on_result` gets its result in the caller's thread. `peer`:
+    -1 for a collective."""
 
-    def __init__(self, post: Post, future: Future[Any], then: Callable[[Any], None], peer: int = -1) -> None:
-        self._post, self._then, self._peer = post, then, peer
+    def __init__(self, post: Post, future: Future[Any], on_result: Callable[[Any], None], peer: int = -1) -> None:
+        self._post, self._on_result, self._peer = post, on_result, peer
         self._future: Future[Any] | None = future
 
     def test(self) -> bool:
@@ -170,15 +172,15 @@ class Call:
         except PeerLost as error:
             raise PeerLost(self._peer if error.peer < 0 else error.peer, str(error)) from error
         if result is not None:
-            self._then(result)
+            self._on_result(result)
         if self._peer < 0:
             self._post.left()
 
 
 def into(target: Array) -> Callable[[Array], None]:
-    """Copies a result to where it belongs."""
+    """A callback that copies a result into `target`."""
     return lambda result: np.copyto(target, result)
 
 
 def nothing(_: Any) -> None:
-    """The result is of no interest."""
+    """A callback that ignores the result."""

@@ -1,4 +1,4 @@
-"""TensorFlow's own distributed runtime over gRPC: its ring collectives, and messages through queues on the servers."""
+"""TensorFlow's own distributed runtime over gRPC: its ring collectives, and messages through queues on the server."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class TensorflowGrpc(TensorflowCollectives):
     NAME = "tensorflow-grpc"
 
     def __init__(self, context: RankContext) -> None:
-        self.servers = SessionServer(context)
+        self.server = SessionServer(context)
         self._instances: dict[str, int] = {}
         self._peers = [peer for peer in range(context.world_size) if peer != context.rank]
         # One thread per peer and direction keeps the order of messages.
         super().__init__(
             context,
-            self.servers,
+            self.server,
             [f"{direction}.{peer}" for peer in self._peers for direction in ("send", "recv")],
             sends=True,
         )
@@ -53,34 +53,36 @@ class TensorflowGrpc(TensorflowCollectives):
         return cls(context)
 
     def _set_up(self, context: RankContext) -> None:
-        self._calls = _Calls(self.servers, self._peers)
+        self._calls = _Calls(self.server, self._peers)
 
     def _collective(self, kind: Collective, buffer: Array) -> Array | None:
         return self._calls.collective(kind, buffer, self._instance(kind, buffer))
 
     def _instance(self, kind: str, buffer: Array) -> int:
-        """One per operation, type and size, the same on every rank since all call in the same order; TensorFlow keeps
-        each for ever."""
+        """One key per operation, type and size, equal on all ranks since they call in the same order. TensorFlow keeps
+        every instance for the process's life."""
         return self._instances.setdefault(f"{kind}.{buffer.dtype.name}.{buffer.size}", len(self._instances))
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See TensorflowCollectives.broadcast; a tree."""
-        mine = self.rank == root
+        is_root = self.rank == root
 
         def call() -> Array | None:
             return self._calls.collective(
-                "broadcast.send" if mine else "broadcast.recv", buffer, self._instance(f"broadcast.{root}", buffer)
+                "broadcast.send" if is_root else "broadcast.recv", buffer, self._instance(f"broadcast.{root}", buffer)
             )
 
-        return self._start("broadcast", buffer, buffer.nbytes if mine else 0, call, nothing if mine else into(buffer))
+        return self._start(
+            "broadcast", buffer, buffer.nbytes if is_root else 0, call, nothing if is_root else into(buffer)
+        )
 
     def send(self, buffer: Array, peer: int) -> Handle:
-        """See PointToPoint.send; done when the bytes lie in the queue on the own server, from where the peer takes
+        """See PointToPoint.send; done when the bytes are in the queue on the own server, from which the peer reads
         them."""
         data = as_bytes(buffer)
         check_size(data.nbytes)
         self.traffic.count(data.nbytes)
-        # A copy: TensorFlow would go on reading the caller's memory until the peer took it.
+        # A copy: TensorFlow would read the caller's memory until the peer has received it.
         return Call(
             self._post, self._submit(f"send.{peer}", lambda: self._calls.enqueue(peer, data.copy())), nothing, peer
         )
@@ -89,54 +91,54 @@ class TensorflowGrpc(TensorflowCollectives):
         """See PointToPoint.recv."""
         data = as_bytes(buffer)
 
-        def fits(result: Array) -> None:
+        def copy(result: Array) -> None:
             if result.size != data.size:
                 raise TransportError(f"a message does not have the {data.size} bytes that its receiver expects")
             np.copyto(data, result)
 
-        return Call(self._post, self._submit(f"recv.{peer}", lambda: self._calls.dequeue(peer)), fits, peer)
+        return Call(self._post, self._submit(f"recv.{peer}", lambda: self._calls.dequeue(peer)), copy, peer)
 
 
 class _Calls:
-    """The graph of everything that this transport does, built once, and its calls. Blocking, safe in several threads."""
+    """The graph of all operations of this transport, built once, and its calls. They block and are thread-safe."""
 
-    def __init__(self, servers: SessionServer, peers: list[int]) -> None:
-        tf = servers.tf
-        self._servers, self._world_size = servers, servers.world_size
+    def __init__(self, server: SessionServer, peers: list[int]) -> None:
+        tf = server.tf
+        self._server, self._world_size = server, server.world_size
         graph = tf.Graph()
         nodes: dict[str, tuple[Any, list[Any]]] = {}
         with graph.as_default():
-            with tf.device(servers.device(servers.rank)):
+            with tf.device(server.device(server.rank)):
                 for dtype in sorted(DTYPES):
                     nodes |= {
-                        f"{kind}.{dtype}": made
-                        for kind, made in self._collectives(tf, tf.dtypes.as_dtype(dtype)).items()
+                        f"{kind}.{dtype}": node
+                        for kind, node in self._collectives(tf, tf.dtypes.as_dtype(dtype)).items()
                     }
             for peer in peers:
-                nodes |= self._messages(tf, servers, peer)
-        session = servers.session(graph)
-        self._made = {name: session.make_callable(fetch, feeds) for name, (fetch, feeds) in nodes.items()}
+                nodes |= self._messages(tf, server, peer)
+        session = server.session(graph)
+        self._callables = {name: session.make_callable(fetch, feeds) for name, (fetch, feeds) in nodes.items()}
 
     def collective(self, kind: str, buffer: Array, instance: int) -> Array | None:
         """One call of all ranks; the result is a new array."""
-        given = np.array([buffer.size], np.int32) if kind == "broadcast.recv" else buffer
-        return self._run(f"{kind}.{buffer.dtype.name}", given, instance)
+        fed = np.array([buffer.size], np.int32) if kind == "broadcast.recv" else buffer
+        return self._run(f"{kind}.{buffer.dtype.name}", fed, instance)
 
     def enqueue(self, peer: int, data: Array) -> None:
-        """Put bytes into the own server's queue for a peer."""
+        """Write bytes into the own server's queue for a peer."""
         self._run(f"send.{peer}", data)
 
     def dequeue(self, peer: int) -> Array | None:
-        """Take the oldest bytes out of the queue on the peer's server."""
+        """Remove the oldest bytes from the queue on the peer's server."""
         return self._run(f"recv.{peer}")
 
     def _run(self, name: str, *feeds: Any) -> Array | None:
-        with self._servers.calling():
-            result: Array | None = self._made[name](*feeds)
+        with self._server.calling():
+            result: Array | None = self._callables[name](*feeds)
             return result
 
     def _collectives(self, tf: Any, dtype: Any) -> dict[str, tuple[Any, list[Any]]]:
-        given, count, instance = (
+        value, count, instance = (
             tf.compat.v1.placeholder(*kind) for kind in ((dtype, [None]), (tf.int32, [1]), (tf.int32, []))
         )
         common = {
@@ -145,36 +147,36 @@ class _Calls:
             "instance_key": instance,
             "communication_hint": "ring",
         }
-        found: dict[str, tuple[Any, list[Any]]] = {}
+        nodes: dict[str, tuple[Any, list[Any]]] = {}
         for operation, merge in MERGES.items():
             reduced = tf.raw_ops.CollectiveReduceV2(
-                input=given, merge_op=merge, final_op="Id", ordering_token=[], **common
+                input=value, merge_op=merge, final_op="Id", ordering_token=[], **common
             )
-            found[operation] = (reduced, [given, instance])
-        found["gather"] = (tf.raw_ops.CollectiveGatherV2(input=given, ordering_token=[], **common), [given, instance])
+            nodes[operation] = (reduced, [value, instance])
+        nodes["gather"] = (tf.raw_ops.CollectiveGatherV2(input=value, ordering_token=[], **common), [value, instance])
         if self._world_size > 1:
-            found["broadcast.send"] = (tf.raw_ops.CollectiveBcastSendV2(input=given, **common).op, [given, instance])
-            found["broadcast.recv"] = (
+            nodes["broadcast.send"] = (tf.raw_ops.CollectiveBcastSendV2(input=value, **common).op, [value, instance])
+            nodes["broadcast.recv"] = (
                 tf.raw_ops.CollectiveBcastRecvV2(T=dtype, shape=count, **common),
                 [count, instance],
             )
-        return found
+        return nodes
 
     @staticmethod
-    def _messages(tf: Any, servers: SessionServer, peer: int) -> dict[str, tuple[Any, list[Any]]]:
+    def _messages(tf: Any, server: SessionServer, peer: int) -> dict[str, tuple[Any, list[Any]]]:
         """A queue of bytes per direction, on the sender's device."""
 
         def queue(source: int, destination: int) -> Any:
-            with tf.device(servers.device(source)):
+            with tf.device(server.device(source)):
                 return tf.queue.FIFOQueue(-1, [tf.uint8], shared_name=f"messages.{source}.{destination}")
 
-        with tf.device(servers.device(servers.rank)):
-            given = tf.compat.v1.placeholder(tf.uint8, [None])
-            sent = queue(servers.rank, peer).enqueue([given])
-        with tf.device(servers.device(peer)):
-            taken = queue(peer, servers.rank).dequeue()
-        with tf.device(servers.device(servers.rank)):
-            return {f"send.{peer}": (sent, [given]), f"recv.{peer}": (tf.identity(taken), [])}
+        with tf.device(server.device(server.rank)):
+            value = tf.compat.v1.placeholder(tf.uint8, [None])
+            sent = queue(server.rank, peer).enqueue([value])
+        with tf.device(server.device(peer)):
+            received = queue(peer, server.rank).dequeue()
+        with tf.device(server.device(server.rank)):
+            return {f"send.{peer}": (sent, [value]), f"recv.{peer}": (tf.identity(received), [])}
 
 
 PLUGIN = TransportPlugin(

@@ -1,5 +1,5 @@
-"""tf.distribute.MultiWorkerMirroredStrategy with a worker per rank and RING over gRPC: what its replicas do with
-gradients, called from any program."""
+"""tf.distribute.MultiWorkerMirroredStrategy with a worker per rank and RING over gRPC: the operations of
+its replicas on gradients, callable from any program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scaleproof.spec.plugins import FusionOptions, TransportPlugin
 from scaleproof.transports._buffers import as_bytes
 from scaleproof.transports.contract import Array, Handle, ReduceOperation
 from scaleproof.transports.tensorflow.tensorflow_collectives import Call, Collective, TensorflowCollectives
-from scaleproof.transports.tensorflow.tensorflow_server import JOB, Cluster
+from scaleproof.transports.tensorflow.tensorflow_server import JOB, TensorflowServer
 
 if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
@@ -33,10 +33,10 @@ class TensorflowMirrored(TensorflowCollectives):
     def __init__(self, context: RankContext) -> None:
         fusion = context.case.value("transport.fusion_mib")
         self._fuses = fusion is not None
-        self._held: list[_Held] = []
-        # The class has 0 for a single pack of whatever size; a tensor is always larger than one byte.
-        self._workers = Workers(context, bytes_per_pack=max(int((fusion or 0) * MIB), 1) if self._fuses else 0)
-        super().__init__(context, self._workers)
+        self._waiting: list[_WaitingTensor] = []
+        # To the class 0 bytes mean a single pack of any size; 1 byte means no packing, since every tensor is larger.
+        self._worker = StrategyWorker(context, bytes_per_pack=max(int((fusion or 0) * MIB), 1) if self._fuses else 0)
+        super().__init__(context, self._worker)
 
     @classmethod
     def connect(cls, context: RankContext) -> Self:
@@ -49,7 +49,7 @@ class TensorflowMirrored(TensorflowCollectives):
             context.facts["fusion"] = self._facts
 
     def _collective(self, kind: Collective, buffer: Array) -> Array:
-        [result] = self._workers.call(kind, [buffer], fixed=False)
+        [result] = self._worker.call(kind, [buffer], fixed=False)
         return result
 
     def all_reduce(self, buffer: Array, operation: ReduceOperation = "sum") -> Handle:
@@ -58,8 +58,8 @@ class TensorflowMirrored(TensorflowCollectives):
             return super().all_reduce(buffer, operation)
         self._check(buffer)
         self.traffic.count(buffer.nbytes)
-        self._held.append(_Held(self, buffer))
-        return self._held[-1]
+        self._waiting.append(_WaitingTensor(self, buffer))
+        return self._waiting[-1]
 
     def broadcast(self, buffer: Array, root: int = 0) -> Handle:
         """See TensorflowCollectives.broadcast; an all-reduce of the root's bits and zeros: the class broadcasts from
@@ -68,35 +68,35 @@ class TensorflowMirrored(TensorflowCollectives):
         if self.rank == root:
             words.view(np.uint8)[: buffer.nbytes] = as_bytes(buffer)
 
-        def take(result: Array) -> None:
+        def copy(result: Array) -> None:
             np.copyto(as_bytes(buffer), result.view(np.uint8)[: buffer.nbytes])
 
         return self._start(
-            "broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._collective("sum", words), take
+            "broadcast", buffer, buffer.nbytes if self.rank == root else 0, lambda: self._collective("sum", words), copy
         )
 
     def flush(self) -> None:
-        """Start the all-reduce of what was held back."""
-        # In the network's order, as a training loop has gradients; the class turns it round. Strategies hand over the
-        # last layer first.
-        held, self._held = self._held[::-1], []
-        if not held:
+        """Start one all-reduce of all tensors that wait for it."""
+        # In the network's order, as a training loop has gradients; the class reverses it. Strategies submit the last
+        # layer first.
+        waiting, self._waiting = self._waiting[::-1], []
+        if not waiting:
             return
-        buffers = [each.buffer for each in held]
+        buffers = [each.buffer for each in waiting]
 
         def call() -> list[Array]:
-            results = self._workers.call("sum", buffers, fixed=True)
+            results = self._worker.call("sum", buffers, fixed=True)
             if len(buffers) > self._facts["tensors"]:
-                self._facts |= {"tensors": len(buffers), "all_reduces": self._workers.all_reduces("sum", buffers)}
+                self._facts |= {"tensors": len(buffers), "all_reduces": self._worker.all_reduces("sum", buffers)}
             return results
 
-        def keep(results: Sequence[Array]) -> None:
+        def copy(results: Sequence[Array]) -> None:
             for buffer, result in zip(buffers, results, strict=True):
                 np.copyto(buffer, result)
 
         self._post.entered("all_reduce")
-        shared = Call(self._post, self._submit("collectives", call), keep)
-        for each in held:
+        shared = Call(self._post, self._submit("collectives", call), copy)
+        for each in waiting:
             each.call = shared
 
     def _start(
@@ -106,8 +106,9 @@ class TensorflowMirrored(TensorflowCollectives):
         return super()._start(name, buffer, nbytes, call, then)
 
 
-class _Held:
-    """Handle of a tensor that shares its all-reduce with those handed over before anybody asked for the first of them."""
+class _WaitingTensor:
+    """Handle of a tensor that shares its all-reduce with those submitted before the first of them is tested or
+    awaited."""
 
     def __init__(self, transport: TensorflowMirrored, buffer: Array) -> None:
         self._transport, self.buffer = transport, buffer
@@ -126,7 +127,7 @@ class _Held:
         return self.call
 
 
-class Workers(Cluster):
+class StrategyWorker(TensorflowServer):
     """The strategy of this rank's worker, and functions that run in its replica context."""
 
     def __init__(self, context: RankContext, bytes_per_pack: int) -> None:
@@ -135,8 +136,7 @@ class Workers(Cluster):
         super().__init__(context)
 
     def call(self, kind: Collective, buffers: Sequence[Array], fixed: bool) -> list[Array]:
-        """One call of all replicas; blocks. Sizes are `fixed` where the class must know them, which packs by size, at
-        the cost of a function each."""
+        """One call of all replicas; blocks. `fixed`: compile for these sizes, which the class needs to pack tensors."""
         with self.calling():
             function = self._function(kind, buffers, fixed)
             # A view of the tensor's memory.
@@ -146,17 +146,17 @@ class Workers(Cluster):
             ]
 
     def all_reduces(self, kind: Collective, buffers: Sequence[Array]) -> int:
-        """How many collectives the class made of tensors of these sizes."""
+        """Number of collectives that the class makes for tensors of these sizes."""
         operations = self._function(kind, buffers, True).graph.get_operations()
         return sum(operation.type == "CollectiveReduceV2" for operation in operations)
 
-    def _serve(self, places: Any) -> None:
+    def _serve(self, cluster_spec: Any) -> None:
         tf = self.tf
-        # As the models set it; cannot be changed once the context is there.
+        # As the models set them; they cannot be changed once TensorFlow's context exists.
         tf.config.threading.set_intra_op_parallelism_threads(self.threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            places, task_type=JOB, task_id=self.rank, rpc_layer="grpc"
+            cluster_spec, task_type=JOB, task_id=self.rank, rpc_layer="grpc"
         )
         options = tf.distribute.experimental.CommunicationOptions(
             bytes_per_pack=self._bytes_per_pack,
@@ -180,14 +180,14 @@ class Workers(Cluster):
         """Compiled once for each kind and number of tensors, and for each size if `fixed`."""
         sizes = tuple((buffer.dtype.name, buffer.size if fixed else None) for buffer in buffers)
         if (kind, sizes) not in self._functions:
-            given = [self.tf.TensorSpec([size], dtype) for dtype, size in sizes]
-            made = self.tf.function(lambda *values: self._strategy.run(self._replica, (kind, values)))
-            self._functions[kind, sizes] = made.get_concrete_function(*given)
+            specifications = [self.tf.TensorSpec([size], dtype) for dtype, size in sizes]
+            function = self.tf.function(lambda *values: self._strategy.run(self._replica, (kind, values)))
+            self._functions[kind, sizes] = function.get_concrete_function(*specifications)
         return self._functions[kind, sizes]
 
     def _replica(self, kind: Collective, values: Sequence[Any]) -> list[Any]:
-        """What each worker's replica does. The class looks at the device of what it is given, which an argument has
-        none of: hence `identity`."""
+        """What each worker's replica does. `identity`, because the class reads the device of its inputs, and an
+        argument of a function has none."""
         tf = self.tf
         replica, own = tf.distribute.get_replica_context(), [tf.identity(value) for value in values]
         if kind == "sum":

@@ -1,5 +1,5 @@
-"""One gRPC server of TensorFlow per rank: what all ways to start one share. Addresses, proxies, how errors are named,
-how its sockets end."""
+"""One gRPC server of TensorFlow per rank: the base of all kinds. Addresses, proxies, the translation of errors, and how
+its sockets are closed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 JOB = "worker"
 LIMIT = 2**31 - 1
-"""Bytes of one gRPC message that TensorFlow takes, protobuf's limit too; a tensor travels in one message."""
+"""Most bytes of one gRPC message of TensorFlow, which is protobuf's limit; a tensor travels in one message."""
 OVERHEAD = 4096
-"""Room that a message's own fields take beside the tensor's bytes."""
+"""Bytes that a message's own fields take beside the tensor's."""
 GRACE_S = 2.0
-"""How long `close` waits for peers that may still be taking something from this rank."""
+"""How long `close` waits for peers that may still be receiving from this rank."""
 PEER_IS_GONE = (
     "Socket closed",
     "Connection reset",
@@ -37,16 +37,16 @@ PEER_IS_GONE = (
 )
 TOO_LARGE = "exceeds the 2GB protobuf limit"
 PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
-"""Variables that would send even the connection to the own address through a proxy; TensorFlow cannot be told
-otherwise."""
+"""Environment variables that would send even the connection to the own address through a proxy; TensorFlow has no
+option against it."""
 _TASK = re.compile(rf"remote target /job:{JOB}/replica:0/task:(\d+)")
-_WHERE = re.compile(r"Graph execution error|=+$|\d+ root error|(\w+: )?From /job:|Detected at node|Node:|\s|$")
+_LOCATION_LINE = re.compile(r"Graph execution error|=+$|\d+ root error|(\w+: )?From /job:|Detected at node|Node:|\s|$")
 """Lines that say where a graph failed, not why."""
 
 
-class Cluster(ABC):
-    """This rank's server, and what all ranks agreed on. Needs TensorFlow 2; raises TransportError when a port or a peer
-    is not there."""
+class TensorflowServer(ABC):
+    """This rank's server in the cluster of all ranks. Needs TensorFlow 2; raises TransportError when a port or a peer
+    is missing."""
 
     def __init__(self, context: RankContext) -> None:
         for name in PROXIES:
@@ -60,16 +60,16 @@ class Cluster(ABC):
         self._joined, self._closed = False, False
         self._before = set(_sockets())
         with _reserved(context.address) as port:
-            places = [
-                str(place)
-                for place in context.rendezvous.exchange(
+            addresses = [
+                str(address)
+                for address in context.rendezvous.exchange(
                     "tensorflow.place", self.rank, self.world_size, f"{_host(context.address)}:{port}"
                 )
             ]
             with bound_to(context.address, port), self.calling():
-                self._serve(self.tf.train.ClusterSpec({JOB: places}))
+                self._serve(self.tf.train.ClusterSpec({JOB: addresses}))
         self._check_bound(context.address, port)
-        # A server asks every other one of the cluster for its devices, for ever.
+        # A server queries every other one of the cluster for its devices, without a time limit.
         context.rendezvous.exchange("tensorflow.started", self.rank, self.world_size, True)
         self._joined = True
         variables = {
@@ -84,7 +84,7 @@ class Cluster(ABC):
         } | self._tuning()
 
     @abstractmethod
-    def _serve(self, places: Any) -> None:
+    def _serve(self, cluster_spec: Any) -> None:
         """Start the own server of this ClusterSpec."""
 
     @abstractmethod
@@ -92,20 +92,20 @@ class Cluster(ABC):
         """Settings in use, for the record."""
 
     def _leave(self) -> None:  # noqa: B027  a server without sessions has nothing to end before its sockets
-        """All ranks are done and their servers still there."""
+        """Called when all ranks are done, while their servers still run."""
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """A call of TensorFlow: its errors become PeerLost or TransportError. It names the cause of an OpError in its
-        text only."""
+        """Around a call of TensorFlow: its errors become PeerLost or TransportError. Only the text of an OpError says
+        its cause."""
         errors = self.tf.errors
         try:
             yield
         except errors.OpError as error:
             text = error.message.strip()
-            first = next((line for line in text.splitlines() if not _WHERE.match(line)), type(error).__name__)
+            first = next((line for line in text.splitlines() if not _LOCATION_LINE.match(line)), type(error).__name__)
             if isinstance(error, errors.UnavailableError | errors.AbortedError | errors.CancelledError) or any(
-                words in text for words in PEER_IS_GONE
+                phrase in text for phrase in PEER_IS_GONE
             ):
                 self._joined = False
                 task = _TASK.search(text)
@@ -115,12 +115,12 @@ class Cluster(ABC):
             raise TransportError(first) from error
 
     def close(self) -> None:
-        """Idempotent. TensorFlow can shut no server down: the kernel ends its sockets, upon which gRPC closes the
-        listening one and peers see the end."""
+        """Closing twice does nothing. TensorFlow cannot shut a server down, so we shut its sockets down: gRPC then
+        closes the listening one, and peers see the end."""
         if self._closed:
             return
         self._closed = True
-        # What waits for peers would wait for a lost one too.
+        # Without all peers, waiting for them would take the whole grace period.
         if self._joined and self._all("leaving"):
             self._leave()
             self._all("closed")
@@ -131,12 +131,12 @@ class Cluster(ABC):
                     opened.shutdown(socket.SHUT_RDWR)
 
     def _opened(self) -> list[int]:
-        """Descriptors of the sockets that came with the server."""
+        """Descriptors of the sockets that the server has opened."""
         return [descriptor for identity, descriptor in _sockets().items() if identity not in self._before]
 
     def _all(self, stage: str) -> bool:
-        """Whether all ranks came to this stage of leaving in time: what this rank sent lies in its own memory until a
-        peer has taken it."""
+        """Whether all ranks reach this stage of closing in time. What this rank sent stays in its own memory until the
+        peer has received it."""
         deadline = time.monotonic() + GRACE_S
         self._rendezvous.put(f"tensorflow.{stage}.{self.rank}", True)
         for peer in range(self.world_size):
@@ -147,31 +147,33 @@ class Cluster(ABC):
         return True
 
     def _check_bound(self, address: str, port: int) -> None:
-        elsewhere = set[str]()
+        listening = set[str]()
         for descriptor in self._opened():
             with socket.socket(fileno=os.dup(descriptor)) as opened:
                 if opened.family in (socket.AF_INET, socket.AF_INET6) and opened.getsockopt(
                     socket.SOL_SOCKET, socket.SO_ACCEPTCONN
                 ):
-                    elsewhere.add(opened.getsockname()[0].removeprefix("::ffff:"))
-        if elsewhere != {address}:
+                    listening.add(opened.getsockname()[0].removeprefix("::ffff:"))
+        if listening != {address}:
             self.close()
             raise TransportError(
-                f"TensorFlow's server listens on {', '.join(sorted(elsewhere)) or 'nothing'}, not on {address}:{port} only"
+                f"TensorFlow's server listens on {', '.join(sorted(listening)) or 'nothing'}, "
+                f"not on {address}:{port} only"
             )
 
 
 def check_size(nbytes: int) -> None:
-    """A tensor travels in one message: refuse one that gRPC would, before it is tried."""
+    """Raises MessageTooLarge for a tensor that does not fit into one message, before gRPC tries to send it."""
     if nbytes > LIMIT - OVERHEAD:
         raise MessageTooLarge(
-            f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, which takes {LIMIT}"
+            f"a tensor of {nbytes} bytes does not fit into one message of TensorFlow's gRPC runtime, "
+            f"which takes {LIMIT}"
         )
 
 
 @contextmanager
 def ignored(*kinds: type[BaseException]) -> Iterator[None]:
-    """What a peer that is gone already makes of a farewell."""
+    """Ignore errors that a peer which is already gone causes."""
     try:
         yield
     except kinds:
@@ -180,8 +182,8 @@ def ignored(*kinds: type[BaseException]) -> Iterator[None]:
 
 @contextmanager
 def _reserved(address: str) -> Iterator[int]:
-    """A port that nobody else is given while the block lasts: bound but not listening, so a server of this process may
-    take it."""
+    """A port that no other process gets while the block runs: bound but not listening, so a server of this process may
+    use it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -197,11 +199,11 @@ def _host(address: str) -> str:
 
 
 def _sockets() -> dict[str, int]:
-    """Sockets of this process: identity and descriptor."""
-    found = {}
+    """Sockets of this process: descriptor by identity."""
+    sockets = {}
     for name in os.listdir("/proc/self/fd"):
         with ignored(FileNotFoundError):  # the listing's own
             target = os.readlink(f"/proc/self/fd/{name}")
             if target.startswith("socket:["):
-                found[target] = int(name)
-    return found
+                sockets[target] = int(name)
+    return sockets
