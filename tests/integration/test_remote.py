@@ -381,7 +381,7 @@ def test_a_peer_killed_within_one_large_write_is_told(
                 channel.send(LARGE, array).wait()
                 transport.wait_for(lambda: channel.freed(channel.out[LARGE]) > 0, 1)
         else:
-            memory = channel.memory[channel.plan.at(1, ("arrival", LARGE)) :][: LARGE.nbytes]
+            memory = channel.memory[channel.plan.offset(1, ("arrival", LARGE)) :][: LARGE.nbytes]
             say(context, "born", True)
             victim = os.pidfd_open(pids[lost])
             while not arrived(transport, memory):

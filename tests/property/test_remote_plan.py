@@ -34,17 +34,17 @@ def test_places_of_a_rank_do_not_overlap_and_keep_where_they_were(places: list[t
     largest: dict[tuple[int, int], int] = {}
     for rank, name, nbytes in places:
         for one in (plan, again):
-            one.put(rank, name, nbytes)
+            one.reserve(rank, name, nbytes)
         largest.setdefault((rank, name), nbytes)
     for rank in range(RANKS):
         spans = sorted(
-            (plan.at(rank, name), plan.at(rank, name) + max(nbytes, 1))
+            (plan.offset(rank, name), plan.offset(rank, name) + max(nbytes, 1))
             for (owner, name), nbytes in largest.items()
             if owner == rank
         )
         assert all(start % CACHE_LINE == 0 and stop <= plan.nbytes for start, stop in spans)
         assert all(rounded(stop, CACHE_LINE) <= start for (_, stop), (start, _) in pairwise(spans))
-    assert all(plan.at(*key) == again.at(*key) for key in largest)
+    assert all(plan.offset(*key) == again.offset(*key) for key in largest)
 
 
 EDGES = st.lists(
@@ -65,9 +65,9 @@ def test_the_flag_of_a_tensor_lies_behind_it_and_inside_its_place(edges: list[Ed
     plan, shapes = Plan(RANKS), {(edge.source, edge.name): edge.shape for edge in edges}
     fitting = [edge for edge in edges if edge.shape == shapes[edge.source, edge.name]]
     for edge in fitting:
-        ZeroCopy.places(None, plan, edge)  # type: ignore[arg-type]
+        ZeroCopy.reserve(None, plan, edge)  # type: ignore[arg-type]
     ends = sorted(
-        (plan.at(edge.destination, ("arrival", edge)), rounded(edge.nbytes) + 8, edge.destination)
+        (plan.offset(edge.destination, ("arrival", edge)), rounded(edge.nbytes) + 8, edge.destination)
         for edge in fitting
         if edge.source != edge.destination
     )

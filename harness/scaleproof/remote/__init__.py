@@ -1,1 +1,1 @@
-"""A remote machine as a device with a memory (xue2019): how tensors are placed in it, over any one-sided transport."""
+"""Tensors between ranks over one-sided memory (xue2019): channels, their mechanisms, and the analysis of graphs."""

@@ -1,5 +1,5 @@
-"""Short control messages between ranks, for RPC: fixed message buffers, one message at a time per channel, each
-acknowledged (as TensorFlow's verbs transport does), or two-sided sends where the device has them."""
+"""Short control messages between ranks, for RPC: two-sided sends where the device has them, else fixed message buffers
+with one message at a time, each acknowledged (as in TensorFlow's verbs transport)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Words = list[int]
 
 
 class Control(Protocol):
-    """A channel to and from every peer."""
+    """Control messages to and from every peer, as words of 8 bytes."""
 
     def post(self, words: Words, peer: int) -> None:
-        """Queue a message; it leaves when the channel is free."""
+        """Queue a message; it is sent when the buffer to the peer is free."""
 
     def advance(self) -> None:
-        """Move what can move; messages that came are given to the receiver that the channel was made with."""
+        """Make progress; every message that has arrived is passed to the `on_message` of the constructor."""
 
     def settle(self) -> None:
-        """Return when nothing of this rank is on its way any more."""
+        """Return when no message of this rank is under way."""
 
 
 class MessageBuffers:
-    """Over one-sided writes: a buffer per ordered pair in the receiver's region, a word for its acknowledgement in the
-    sender's."""
+    """Over one-sided writes: a buffer per ordered pair of ranks in the receiver's region, and a word for its
+    acknowledgement in the sender's."""
 
     def __init__(
         self,
@@ -39,25 +39,25 @@ class MessageBuffers:
         plan: Plan,
         peers: Sequence[int],
         words: int,
-        take: Callable[[int, Words], None],
+        on_message: Callable[[int, Words], None],
     ) -> None:
         assert region.local is not None
         self._transport, self._region, self._plan = transport, region, plan
-        self._nbytes, self._take = words * WORD, take
+        self._nbytes, self._on_message = words * WORD, on_message
         here = transport.rank
         self._remote = {peer: transport.remote(region, peer) for peer in peers}
-        self._staging = {peer: _words(region.local, plan.at(here, ("staging", peer)), words) for peer in peers}
-        self._arrivals = {peer: _words(region.local, plan.at(here, ("message", peer)), words) for peer in peers}
+        self._staging = {peer: _words(region.local, plan.offset(here, ("staging", peer)), words) for peer in peers}
+        self._arrivals = {peer: _words(region.local, plan.offset(here, ("message", peer)), words) for peer in peers}
         self._queues: dict[int, deque[Words]] = {peer: deque() for peer in peers}
-        self._posted, self._taken = dict.fromkeys(peers, 0), dict.fromkeys(peers, 0)
+        self._posted, self._received = dict.fromkeys(peers, 0), dict.fromkeys(peers, 0)
         self._writing: list[Handle] = []
 
     @staticmethod
-    def places(plan: Plan, here: int, peer: int, words: int) -> None:
-        """What a pair of ranks needs in the region of one of them."""
-        plan.put(here, ("staging", peer), words * WORD)
-        plan.put(here, ("message", peer), (words + 1) * WORD)
-        plan.put(here, ("acknowledged", peer), WORD)
+    def reserve(plan: Plan, here: int, peer: int, words: int) -> None:
+        """Reserve what rank `here` needs in its region for the messages of and to a peer."""
+        plan.reserve(here, ("staging", peer), words * WORD)
+        plan.reserve(here, ("message", peer), (words + 1) * WORD)
+        plan.reserve(here, ("acknowledged", peer), WORD)
 
     def post(self, words: Words, peer: int) -> None:
         """See Control."""
@@ -71,17 +71,17 @@ class MessageBuffers:
         for peer, queue in self._queues.items():
             if queue:
                 self._push(peer)
-            place = self._plan.at(self._transport.rank, ("message", peer))
-            if self._transport.poll_word(self._region, place + self._nbytes) > self._taken[peer]:
+            offset = self._plan.offset(self._transport.rank, ("message", peer))
+            if self._transport.poll_word(self._region, offset + self._nbytes) > self._received[peer]:
                 words = [int(word) for word in self._arrivals[peer]]
-                self._taken[peer] += 1
+                self._received[peer] += 1
                 self._write(
                     peer,
                     self._arrivals[peer][:0],
-                    self._plan.at(peer, ("acknowledged", self._transport.rank)),
-                    self._taken[peer],
+                    self._plan.offset(peer, ("acknowledged", self._transport.rank)),
+                    self._received[peer],
                 )
-                self._take(peer, words)
+                self._on_message(peer, words)
 
     def settle(self) -> None:
         """See Control."""
@@ -90,26 +90,29 @@ class MessageBuffers:
 
     def _push(self, peer: int) -> None:
         acknowledged = self._transport.poll_word(
-            self._region, self._plan.at(self._transport.rank, ("acknowledged", peer))
+            self._region, self._plan.offset(self._transport.rank, ("acknowledged", peer))
         )
         if self._queues[peer] and acknowledged == self._posted[peer]:
             self._staging[peer][:] = self._queues[peer].popleft()
             self._posted[peer] += 1
             self._write(
-                peer, self._staging[peer], self._plan.at(peer, ("message", self._transport.rank)), self._posted[peer]
+                peer,
+                self._staging[peer],
+                self._plan.offset(peer, ("message", self._transport.rank)),
+                self._posted[peer],
             )
 
-    def _write(self, peer: int, source: Array, place: int, value: int) -> None:
-        handle = self._transport.write_flagged(source.view(np.uint8), self._remote[peer], place, value)
+    def _write(self, peer: int, source: Array, offset: int, value: int) -> None:
+        handle = self._transport.write_flagged(source.view(np.uint8), self._remote[peer], offset, value)
         if not handle.test():
             self._writing.append(handle)
 
 
 class TwoSidedMessages:
-    """Over the device's sends into posted receives, which acknowledge in hardware."""
+    """Over the device's sends into posted receives, which the device acknowledges."""
 
-    def __init__(self, transport: TwoSided, peers: Sequence[int], take: Callable[[int, Words], None]) -> None:
-        self._transport, self._peers, self._take = transport, peers, take
+    def __init__(self, transport: TwoSided, peers: Sequence[int], on_message: Callable[[int, Words], None]) -> None:
+        self._transport, self._peers, self._on_message = transport, peers, on_message
 
     def post(self, words: Words, peer: int) -> None:
         """See Control."""
@@ -120,11 +123,11 @@ class TwoSidedMessages:
         for peer in self._peers:
             message = self._transport.next_message(peer)
             if message is not None:
-                self._take(peer, [int(word) for word in np.frombuffer(message, np.uint64)])
+                self._on_message(peer, [int(word) for word in np.frombuffer(message, np.uint64)])
 
     def settle(self) -> None:
-        """See Control: the device has taken them, and no memory of the channel is needed."""
+        """See Control: the device has the messages, and no memory of the channel is needed."""
 
 
-def _words(memory: Array, place: int, words: int) -> Array:
-    return view(memory, place, (words,), "uint64")
+def _words(memory: Array, offset: int, words: int) -> Array:
+    return view(memory, offset, (words,), "uint64")

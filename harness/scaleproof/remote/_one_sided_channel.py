@@ -1,4 +1,4 @@
-"""What the mechanisms over a one-sided device share: one registered region per rank, operations that advance step by
+"""Base of the mechanisms over a one-sided transport: one registered region per rank, operations that advance step by
 step, releases."""
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
     from scaleproof.core.context import RankContext
 
 Steps = Iterator[None]
-"""The way of one tensor on one rank; yields whenever it cannot go on yet."""
-MEET_S = 120.0
-_LINKS = itertools.count()
-M = TypeVar("M", bound="Moving")
+"""What one rank does for one tensor; yields whenever it has to wait."""
+JOIN_S = 120.0
+"""How long ranks wait for each other when they open a channel."""
+_CHANNEL_NUMBERS = itertools.count()
+M = TypeVar("M", bound="MovingTensor")
 
 
-class Moving:
-    """A tensor under way: a handle for its sender, an arrival for its receiver. A failure is told to whoever asks
-    again."""
+class MovingTensor:
+    """A tensor under way: a handle for its sender, an arrival for its receiver. After a failure every further call
+    raises it again."""
 
     steps: Steps
 
@@ -39,7 +40,7 @@ class Moving:
         self._failed: TransportError | None = None
 
     def step(self) -> bool:
-        """Go as far as possible; True at the end."""
+        """Make progress as far as possible; True at the end."""
         if self.done:
             return True
         if self._failed is not None:
@@ -63,14 +64,14 @@ class Moving:
             self._channel.transport.wait_for(self.test, self._peer)
 
 
-class Sending(Moving):
+class SendHandle(MovingTensor):
     """Handle of a tensor on its way out."""
 
     def wait(self) -> None:
         self._finish()
 
 
-class Receiving(Moving):
+class ReceiveHandle(MovingTensor):
     """Arrival of a tensor."""
 
     array: Array
@@ -81,7 +82,7 @@ class Receiving(Moving):
 
 
 @dataclass(slots=True)
-class End:
+class EdgeEnd:
     """One rank's end of an edge. Offsets are relative to regions."""
 
     edge: Edge
@@ -91,20 +92,20 @@ class End:
     remote: Region
     """The peer's region."""
     freed: int
-    """Word in which the receiver tells how many tensors it has freed: in the own region for a sender, in the sender's
-    for a receiver."""
+    """Offset of the word in which the receiver reports how many tensors it has freed: in the own region for a sender,
+    in the sender's region for a receiver."""
     number: int = 0
-    """Tensors sent or received so far, the one under way included."""
+    """Tensors sent or received so far, including the one under way."""
     released: int = 0
-    last: Moving | None = None
+    last: MovingTensor | None = None
 
 
 class OneSidedChannel(ABC):
-    """See remote/tensor_channel.py's TensorChannel. A mechanism says where things lie (`places`), and what the sender and the receiver do
-    for one tensor."""
+    """See remote/tensor_channel.py's TensorChannel. A mechanism says where things lie (`reserve`), and what the sender
+    and the receiver do for one tensor."""
 
     receiver_acts = False
-    """Whether a receive needs to be driven while the rank waits for something else."""
+    """Whether a receive needs progress while the rank waits for something else."""
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         self.transport, self.edges, self.rank = transport, edges, transport.rank
@@ -112,26 +113,28 @@ class OneSidedChannel(ABC):
         if len(set(edges)) != len(edges):
             raise TransportError("two edges have the same name, source and destination")
         self.plan = Plan(transport.world_size)
-        self.lay_out(self.plan)
+        self.reserve_all(self.plan)
         self.region = transport.register(self.plan.nbytes)
         assert self.region.local is not None
         self.memory = self.region.local
         mine = hashlib.sha256(repr(edges).encode()).hexdigest()
-        everyone = context.rendezvous.exchange(f"link-{next(_LINKS)}", self.rank, transport.world_size, mine, MEET_S)
+        everyone = context.rendezvous.exchange(
+            f"channel-{next(_CHANNEL_NUMBERS)}", self.rank, transport.world_size, mine, JOIN_S
+        )
         if len(set(everyone)) > 1:
             raise TransportError(f"ranks opened a channel with different edges: {everyone}")
         self.out = {edge: self._end(edge, edge.destination) for edge in edges if edge.source == self.rank}
         self.into = {edge: self._end(edge, edge.source) for edge in edges if edge.destination == self.rank}
-        self._active: list[Moving] = []
+        self._active: list[MovingTensor] = []
 
-    def lay_out(self, plan: Plan) -> None:
+    def reserve_all(self, plan: Plan) -> None:
         """Reserve what all edges need."""
         for edge in self.edges:
-            plan.put(edge.source, ("freed", edge), WORD)
-            self.places(plan, edge)
+            plan.reserve(edge.source, ("freed", edge), WORD)
+            self.reserve(plan, edge)
 
     @abstractmethod
-    def places(self, plan: Plan, edge: Edge) -> None:
+    def reserve(self, plan: Plan, edge: Edge) -> None:
         """Reserve what an edge needs in the regions of its two ends."""
 
     @abstractmethod
@@ -143,16 +146,16 @@ class OneSidedChannel(ABC):
         """See TensorChannel."""
 
     @abstractmethod
-    def move_out(self, end: End, array: Array) -> Steps:
-        """What the sender does for tensor number `end.number`."""
+    def move_out(self, end: EdgeEnd, array: Array) -> Steps:
+        """The sender's steps for tensor number `end.number`."""
 
     @abstractmethod
-    def move_in(self, end: End, receiving: Receiving) -> Steps:
-        """What the receiver does for tensor number `end.number`; ends with `receiving.array`."""
+    def move_in(self, end: EdgeEnd, handle: ReceiveHandle) -> Steps:
+        """The receiver's steps for tensor number `end.number`; at the end `handle.array` is set."""
 
-    def let_go(self, end: End) -> None:
-        """What a release does: tell the sender how many tensors are freed."""
-        self.tell_free(end)
+    def on_release(self, end: EdgeEnd) -> None:
+        """Called at a release: report to the sender how many tensors are freed."""
+        self.report_freed(end)
 
     def send(self, edge: Edge, array: Array) -> Handle:
         """See TensorChannel."""
@@ -166,7 +169,7 @@ class OneSidedChannel(ABC):
         end.number += 1
         end.cost.tensors += 1
         end.cost.nbytes += array.nbytes
-        end.last = sending = Sending(self, end.peer)
+        end.last = sending = SendHandle(self, end.peer)
         return self._start(sending, self.move_out(end, array), True)
 
     def recv(self, edge: Edge) -> Arrival:
@@ -177,8 +180,8 @@ class OneSidedChannel(ABC):
         if end.released < end.number:
             raise TransportError(f"edge {edge.name!r} still holds the tensor before; release it first")
         end.number += 1
-        receiving = Receiving(self, end.peer)
-        return self._start(receiving, self.move_in(end, receiving), self.receiver_acts)
+        handle = ReceiveHandle(self, end.peer)
+        return self._start(handle, self.move_in(end, handle), self.receiver_acts)
 
     def release(self, edge: Edge) -> None:
         """See TensorChannel."""
@@ -188,7 +191,7 @@ class OneSidedChannel(ABC):
         if end.released == end.number:
             raise TransportError(f"edge {edge.name!r} holds no tensor to release")
         end.released += 1
-        self.let_go(end)
+        self.on_release(end)
 
     def advance(self) -> None:
         """See TensorChannel."""
@@ -198,7 +201,7 @@ class OneSidedChannel(ABC):
     def settle(self) -> None:
         """See TensorChannel."""
         for moving in self._active:
-            if isinstance(moving, Sending):
+            if isinstance(moving, SendHandle):
                 moving.wait()
 
     def close(self) -> None:
@@ -207,43 +210,48 @@ class OneSidedChannel(ABC):
         self.memory = np.empty(0, np.uint8)
         self.transport.deregister(self.region)
 
-    def copy(self, end: End, source: Array, target: Array) -> None:
+    def copy(self, end: EdgeEnd, source: Array, target: Array) -> None:
         """Copy a payload and count it."""
         np.copyto(target, source)
         end.cost.copies += 1
         end.cost.copied_bytes += source.nbytes
 
-    def put(self, end: End, source: Array, place: int, value: int) -> Handle:
-        """Write own bytes with a value behind them to a place of the receiver's region."""
+    def write_tensor(self, end: EdgeEnd, source: Array, offset: int, value: int) -> Handle:
+        """Write own bytes, with a value behind them, at an offset of the receiver's region."""
         end.cost.messages += 1
         end.cost.writes += 1
-        return self.transport.write_flagged(source, end.remote, place, value)
+        return self.transport.write_flagged(source, end.remote, offset, value)
 
-    def own(self, place: int, nbytes: int) -> Array:
-        """Bytes of the own region, in whole words."""
-        return self.memory[place : place + rounded(nbytes)]
+    def own_bytes(self, offset: int, nbytes: int) -> Array:
+        """Bytes of the own region, rounded up to whole words."""
+        return self.memory[offset : offset + rounded(nbytes)]
 
-    def freed(self, end: End) -> int:
-        """How many tensors the receiver does not need any more, as told to this sender."""
+    def freed(self, end: EdgeEnd) -> int:
+        """Number of tensors that the receiver has freed, as reported to this sender."""
         return self.transport.poll_word(self.region, end.freed)
 
-    def tell_free(self, end: End) -> None:
-        """Tell the sender that all tensors so far are not needed any more."""
+    def report_freed(self, end: EdgeEnd) -> None:
+        """Report to the sender that all tensors so far are freed."""
         end.cost.releases += 1
-        telling = self.transport.write_flagged(self.memory[:0], end.remote, end.freed, end.number)
-        if not telling.test():
-            self._start(Sending(self, end.peer), until(telling), True)
+        report = self.transport.write_flagged(self.memory[:0], end.remote, end.freed, end.number)
+        if not report.test():
+            self._start(SendHandle(self, end.peer), until_done(report), True)
 
-    def _start(self, moving: M, steps: Steps, drive: bool) -> M:
+    def _start(self, moving: M, steps: Steps, needs_progress: bool) -> M:
         moving.steps = steps
-        if not moving.step() and drive:
+        if not moving.step() and needs_progress:
             self._active.append(moving)
         return moving
 
-    def _end(self, edge: Edge, peer: int) -> End:
+    def _end(self, edge: Edge, peer: int) -> EdgeEnd:
         remote = self.transport.remote(self.region, peer)
-        return End(
-            edge, np.dtype(edge.dtype), self.counts.of(edge), peer, remote, self.plan.at(edge.source, ("freed", edge))
+        return EdgeEnd(
+            edge,
+            np.dtype(edge.dtype),
+            self.counts.of(edge),
+            peer,
+            remote,
+            self.plan.offset(edge.source, ("freed", edge)),
         )
 
     def _no_end(self, edge: Edge) -> TransportError:
@@ -252,21 +260,22 @@ class OneSidedChannel(ABC):
         )
 
 
-def until(handle: Handle) -> Steps:
-    """Steps that end with a handle."""
+def until_done(handle: Handle) -> Steps:
+    """Steps that end when a handle is done."""
     while not handle.test():
         yield
 
 
-def need_device(transport: Transport, mechanism: str) -> OneSided:
-    """The transport as a device; raises TransportError for one that has no regions."""
+def require_one_sided(transport: Transport, mechanism: str) -> OneSided:
+    """The transport as a one-sided one; raises TransportError when it has no regions."""
     if not transport.capabilities.one_sided:
         raise TransportError(
-            f"mechanism {mechanism!r} needs one-sided writes and reads, which {transport.capabilities.library} has not; use 'messages'"
+            f"mechanism {mechanism!r} needs one-sided writes and reads, "
+            f"which {transport.capabilities.library} has not; use 'messages'"
         )
     return cast(OneSided, transport)
 
 
-def flagged(nbytes: int) -> int:
-    """Bytes of a payload with its flag."""
+def with_flag(nbytes: int) -> int:
+    """Bytes of a payload of `nbytes` with its flag."""
     return rounded(nbytes) + WORD

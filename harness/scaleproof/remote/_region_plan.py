@@ -1,5 +1,5 @@
-"""Where everything lies in every rank's region. All ranks compute the same plan from the same edges, so no addresses
-need to be asked for later."""
+"""The layout of every rank's region. All ranks compute the same plan from the same edges, so no addresses need to be
+exchanged later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DTYPES = (
     "complex64",
     "complex128",
 )
-"""Types by the number that stands for them in a description."""
+"""Types; a description holds their index."""
 DESCRIPTION = 2 + DIMENSIONS
 """Words of a description: type, number of dimensions, dimensions."""
 
@@ -42,18 +42,18 @@ class Plan:
 
     def __init__(self, ranks: int) -> None:
         self._ends = [0] * ranks
-        self._places: dict[tuple[int, Hashable], int] = {}
+        self._offsets: dict[tuple[int, Hashable], int] = {}
 
-    def put(self, rank: int, name: Hashable, nbytes: int) -> None:
-        """Reserve whole cache lines, from a page's start for what fills one (a copy between places of equal alignment
-        is the fastest); a name that is there already keeps its place."""
-        if (rank, name) not in self._places:
-            start = self._places[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else CACHE_LINE)
+    def reserve(self, rank: int, name: Hashable, nbytes: int) -> None:
+        """Reserve whole cache lines, aligned to a page for at least a page of bytes (a copy between addresses of equal
+        alignment is the fastest). A name that exists keeps its offset."""
+        if (rank, name) not in self._offsets:
+            start = self._offsets[rank, name] = rounded(self._ends[rank], PAGE if nbytes >= PAGE else CACHE_LINE)
             self._ends[rank] = start + max(nbytes, 1)
 
-    def at(self, rank: int, name: Hashable) -> int:
-        """Offset of a place."""
-        return self._places[rank, name]
+    def offset(self, rank: int, name: Hashable) -> int:
+        """Offset of a reservation in the rank's region, in bytes."""
+        return self._offsets[rank, name]
 
     @property
     def nbytes(self) -> int:
@@ -67,7 +67,7 @@ def rounded(nbytes: int, unit: int = WORD) -> int:
 
 
 def view(memory: Array, offset: int, shape: tuple[int, ...], dtype: str) -> Array:
-    """A tensor in bytes."""
+    """A tensor's view of bytes."""
     kind = np.dtype(dtype)
     return memory[offset : offset + math.prod(shape) * kind.itemsize].view(kind).reshape(shape)
 
@@ -77,17 +77,18 @@ def same_memory(array: Array, other: Array) -> bool:
     return array.flags.c_contiguous and address_of(array) == address_of(other)
 
 
-def own_memory(edge: Edge) -> Array:
-    """A tensor outside of any region, aligned to a cache line and touched."""
+def own_tensor(edge: Edge) -> Array:
+    """A tensor outside of any region, aligned to a cache line, with all its pages touched."""
     whole = np.zeros(edge.nbytes + CACHE_LINE, np.uint8)
     return view(whole, -whole.ctypes.data % CACHE_LINE, edge.shape, edge.dtype)
 
 
 def describe(shape: Sequence[int], dtype: str) -> list[int]:
-    """The words that tell a receiver what a tensor is. Raises NotStatic for what cannot be told."""
+    """The words that describe a tensor to its receiver. Raises NotStatic for a tensor that cannot be described."""
     if len(shape) > DIMENSIONS or dtype not in DTYPES:
         raise NotStatic(
-            f"a tensor of {len(shape)} dimensions and type {dtype} cannot be described: at most {DIMENSIONS} dimensions of {', '.join(DTYPES)}"
+            f"a tensor of {len(shape)} dimensions and type {dtype} cannot be described: "
+            f"at most {DIMENSIONS} dimensions of {', '.join(DTYPES)}"
         )
     return [DTYPES.index(dtype), len(shape), *shape, *[0] * (DIMENSIONS - len(shape))]
 
@@ -99,22 +100,24 @@ def described(words: Sequence[int]) -> tuple[tuple[int, ...], str]:
 
 def check_shape(edge: Edge, shape: tuple[int, ...], dtype: np.dtype) -> None:
     """Raises NotStatic for a tensor that its edge does not allow."""
-    fits = (
-        shape == edge.shape
-        if edge.static
-        else len(shape) == len(edge.shape) and all(size <= most for size, most in zip(shape, edge.shape, strict=True))
-    )
+    if edge.static:
+        fits = shape == edge.shape
+    else:
+        pairs = zip(shape, edge.shape, strict=False)
+        fits = len(shape) == len(edge.shape) and all(size <= limit for size, limit in pairs)
     if not fits or dtype != edge.dtype:
         promise = "always" if edge.static else "at most"
         raise NotStatic(
-            f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; this tensor has {shape} of {dtype.name}"
+            f"edge {edge.name!r} has {promise} shape {edge.shape} of {edge.dtype}; "
+            f"this tensor has {shape} of {dtype.name}"
         )
 
 
-def all_static(edges: Sequence[Edge], mechanism: str) -> None:
-    """Raises NotStatic where a mechanism that places tensors in advance is given one whose shape varies."""
+def require_static(edges: Sequence[Edge], mechanism: str) -> None:
+    """Raises NotStatic when a mechanism that places tensors in advance gets an edge whose shape varies."""
     for edge in edges:
         if not edge.static:
             raise NotStatic(
-                f"mechanism {mechanism!r} places tensors in advance and cannot carry edge {edge.name!r}, whose shape varies; use 'dynamic'"
+                f"mechanism {mechanism!r} places tensors in advance and cannot carry edge {edge.name!r}, "
+                "whose shape varies; use 'dynamic'"
             )

@@ -44,8 +44,8 @@ def _exported(
     module: nn.Module, inputs: Sequence[torch.Tensor], free: Sequence[Free]
 ) -> tuple[fx.Graph, dict[str, str], Shapes]:
     """The graph, with parameters under their own names; the name of every symbol in it; the shapes of its tensors."""
-    wanted = tuple(dict.fromkeys(dims, torch.export.Dim.AUTO) for dims in free)
-    program = torch.export.export(module, tuple(inputs), dynamic_shapes=wanted, strict=False)
+    dynamic = tuple(dict.fromkeys(dims, torch.export.Dim.AUTO) for dims in free)
+    program = torch.export.export(module, tuple(inputs), dynamic_shapes=dynamic, strict=False)
     signature = program.graph_signature
     own = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     users = iter(free)
@@ -59,13 +59,13 @@ def _exported(
                     for dim, name in next(users).items()
                     for symbol in _symbols(node.meta["val"].shape[dim])
                 }
-    found = {node.name: _shape(node.meta.get("val"), symbols) for node in program.graph.nodes}
-    return program.graph, symbols, {name: shape for name, shape in found.items() if shape is not None}
+    shapes = {node.name: _shape(node.meta.get("val"), symbols) for node in program.graph.nodes}
+    return program.graph, symbols, {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _longer(inputs: Sequence[torch.Tensor], number: int, dim: int) -> list[torch.Tensor]:
     """The samples, one dimension of one of them longer by one."""
-    sizes = [size + (place == dim) for place, size in enumerate(inputs[number].shape)]
+    sizes = [size + (index == dim) for index, size in enumerate(inputs[number].shape)]
     return [*inputs[:number], inputs[number].new_zeros(sizes), *inputs[number + 1 :]]
 
 
@@ -74,12 +74,12 @@ def _mark(shapes: Shapes, other: Shapes, name: str) -> None:
     for tensor, shape in shapes.items():
         if tensor in other and len(other[tensor]) == len(shape):
             pairs = zip(shape, other[tensor], strict=True)
-            shapes[tensor] = tuple(name if isinstance(one, int) and one != two else one for one, two in pairs)
+            shapes[tensor] = tuple(name if isinstance(size, int) and size != longer else size for size, longer in pairs)
 
 
 def _shape(value: Any, symbols: Mapping[str, str]) -> tuple[Dim, ...] | None:
-    """None for what is no single tensor; operations with several results hand them out by `getitem`, which is a node of
-    its own."""
+    """None for what is no single tensor; an operation with several results has a `getitem` node for each of
+    them."""
     if not isinstance(value, torch.Tensor):
         return None
     return tuple(_dim(size, symbols) for size in value.shape)
@@ -91,12 +91,12 @@ def _dim(size: Any, symbols: Mapping[str, str]) -> Dim:
 
 
 def _symbols(size: Any) -> set[Any]:
-    """What a size depends on; nothing for one that is fixed."""
+    """The symbols that a size depends on; none for a fixed size."""
     return set() if isinstance(size, int) else set(size.node.expr.free_symbols)
 
 
 def _label(node: fx.Node) -> str:
-    """What `server_of` is asked with."""
+    """The argument of `server_of` for a node."""
     if node.op == "placeholder":
         return str(node.meta["own_name"])
     stack = list(node.meta.get("nn_module_stack", {}).values())

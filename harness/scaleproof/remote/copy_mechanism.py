@@ -1,12 +1,21 @@
-"""Device writes through registered bounce buffers (RDMA.cp of xue2019): the sender copies its tensor into the region,
-one write moves it, the receiver copies it out. What a device costs to a framework that keeps its own memory."""
+"""Mechanism `copy`: one-sided writes through registered bounce buffers (RDMA.cp of xue2019). The sender copies its
+tensor into the region, one write moves it, the receiver copies it out. It shows the cost for a framework with memory of
+its own."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
-from scaleproof.remote._region_plan import Plan, all_static, own_memory, rounded, view
+from scaleproof.remote._one_sided_channel import (
+    EdgeEnd,
+    OneSidedChannel,
+    ReceiveHandle,
+    Steps,
+    require_one_sided,
+    until_done,
+    with_flag,
+)
+from scaleproof.remote._region_plan import Plan, own_tensor, require_static, rounded, view
 from scaleproof.remote.tensor_channel import Edge, TensorChannel
 from scaleproof.transports.contract import Array, OneSided, Transport
 
@@ -16,8 +25,8 @@ if TYPE_CHECKING:
 
 def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
     """See open_channel."""
-    all_static(edges, "copy")
-    return Copying(need_device(transport, "copy"), edges, context)
+    require_static(edges, "copy")
+    return Copying(require_one_sided(transport, "copy"), edges, context)
 
 
 class Copying(OneSidedChannel):
@@ -25,41 +34,44 @@ class Copying(OneSidedChannel):
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
-        self._born = {edge.name: own_memory(edge) for edge in edges if edge.source == self.rank}
-        self._arrived = {edge: own_memory(edge) for edge in edges if edge.destination == self.rank}
+        self._send_buffers = {edge.name: own_tensor(edge) for edge in edges if edge.source == self.rank}
+        self._receive_buffers = {edge: own_tensor(edge) for edge in edges if edge.destination == self.rank}
 
-    def places(self, plan: Plan, edge: Edge) -> None:
+    def reserve(self, plan: Plan, edge: Edge) -> None:
         """A bounce buffer at both ends."""
-        plan.put(edge.source, ("bounce", edge), edge.nbytes)
-        plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
+        plan.reserve(edge.source, ("bounce", edge), edge.nbytes)
+        plan.reserve(edge.destination, ("arrival", edge), with_flag(edge.nbytes))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """See TensorChannel."""
-        return self._born[edge.name]
+        return self._send_buffers[edge.name]
 
     def incoming(self, edge: Edge) -> Array:
         """See TensorChannel."""
-        return self._arrived[edge]
+        return self._receive_buffers[edge]
 
-    def move_out(self, end: End, array: Array) -> Steps:
-        """See OneSidedChannel. The last write is done, so the own bounce buffer is free; the receiver's may not be."""
+    def move_out(self, end: EdgeEnd, array: Array) -> Steps:
+        """See OneSidedChannel. The last write is done, so the own bounce buffer is free; the receiver's may still be in
+        use."""
         number, edge = end.number, end.edge
-        bounce = self.plan.at(self.rank, ("bounce", edge))
+        bounce = self.plan.offset(self.rank, ("bounce", edge))
         self.copy(end, array, view(self.memory, bounce, edge.shape, edge.dtype))
         while self.freed(end) < number - 1:
             yield
-        yield from until(
-            self.put(end, self.own(bounce, edge.nbytes), self.plan.at(edge.destination, ("arrival", edge)), number)
+        yield from until_done(
+            self.write_tensor(
+                end, self.own_bytes(bounce, edge.nbytes), self.plan.offset(edge.destination, ("arrival", edge)), number
+            )
         )
 
-    def move_in(self, end: End, receiving: Receiving) -> Steps:
+    def move_in(self, end: EdgeEnd, handle: ReceiveHandle) -> Steps:
         """See OneSidedChannel. The bounce buffer is free once its tensor is copied out."""
-        number, edge, place = end.number, end.edge, self.plan.at(self.rank, ("arrival", end.edge))
-        while self.transport.poll_word(self.region, place + rounded(edge.nbytes)) < number:
+        number, edge, offset = end.number, end.edge, self.plan.offset(self.rank, ("arrival", end.edge))
+        while self.transport.poll_word(self.region, offset + rounded(edge.nbytes)) < number:
             yield
-        receiving.array = self._arrived[edge]
-        self.copy(end, view(self.memory, place, edge.shape, edge.dtype), receiving.array)
-        self.tell_free(end)
+        handle.array = self._receive_buffers[edge]
+        self.copy(end, view(self.memory, offset, edge.shape, edge.dtype), handle.array)
+        self.report_freed(end)
 
-    def let_go(self, end: End) -> None:
-        """The sender knows already."""
+    def on_release(self, end: EdgeEnd) -> None:
+        """`move_in` has reported it already."""

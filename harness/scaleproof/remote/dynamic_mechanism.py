@@ -1,8 +1,8 @@
-"""Dynamic allocation (xue2019): for tensors whose shape varies, with a fixed number of dimensions.
+"""Mechanism `dynamic`, dynamic allocation (xue2019): for tensors whose shape varies, with a fixed number of dimensions.
 
-The sender writes a metadata block (type, dimensions, where the tensor lies in its region) with a flag behind it; the
-receiver takes memory for that size from its region, pulls the tensor by a one-sided read and tells the sender that the
-buffer is free. Over static placement: one small write and one round trip more.
+The sender writes a metadata block (type, dimensions, offset of the tensor in its region) with a flag behind it. The
+receiver allocates memory of that size in its region, gets the tensor by a one-sided read and reports to the sender that
+the buffer is free. Compared with static placement that is one more small write and one more round trip.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scaleproof.core.transport_errors import TransportError
-from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
+from scaleproof.remote._one_sided_channel import (
+    EdgeEnd,
+    OneSidedChannel,
+    ReceiveHandle,
+    Steps,
+    require_one_sided,
+    until_done,
+    with_flag,
+)
 from scaleproof.remote._region_plan import DESCRIPTION, WORD, Plan, describe, described, rounded, view
 from scaleproof.remote.tensor_channel import Edge, TensorChannel
 from scaleproof.transports._allocator import PAGE, Allocator
@@ -25,13 +33,13 @@ if TYPE_CHECKING:
 
 BLOCK = (DESCRIPTION + 1) * WORD
 """Bytes of a metadata block."""
-ROOM = 2
-"""Times the largest tensors of all incoming edges: pieces of different sizes leave gaps."""
+POOL_FACTOR = 2
+"""Bytes of the pool over those of the largest tensors of all incoming edges: tensors of different sizes leave gaps."""
 
 
 def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
     """See open_channel."""
-    return Dynamic(need_device(transport, "dynamic"), edges, context)
+    return Dynamic(require_one_sided(transport, "dynamic"), edges, context)
 
 
 class Dynamic(OneSidedChannel):
@@ -40,77 +48,81 @@ class Dynamic(OneSidedChannel):
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
         self._address = address_of(self.memory)
-        start = self.plan.at(self.rank, "pool")
+        start = self.plan.offset(self.rank, "pool")
         self._pool = Allocator(
-            self.memory[start : start + self._room(self.rank)].data, "region for tensors whose shape varies,"
+            self.memory[start : start + self._pool_nbytes(self.rank)].data, "region for tensors whose shape varies,"
         )
-        self._holding: dict[Edge, Array] = {}
+        self._held: dict[Edge, Array] = {}
 
-    def lay_out(self, plan: Plan) -> None:
-        """See OneSidedChannel; then memory from which receivers allocate."""
-        super().lay_out(plan)
+    def reserve_all(self, plan: Plan) -> None:
+        """See OneSidedChannel; also the pool from which receivers allocate."""
+        super().reserve_all(plan)
         for rank in range(self.transport.world_size):
-            plan.put(rank, "pool", self._room(rank))
+            plan.reserve(rank, "pool", self._pool_nbytes(rank))
 
-    def _room(self, rank: int) -> int:
-        return ROOM * sum((rounded(max(edge.nbytes, 1), PAGE) for edge in self.edges if edge.destination == rank), PAGE)
+    def _pool_nbytes(self, rank: int) -> int:
+        return POOL_FACTOR * sum(
+            (rounded(max(edge.nbytes, 1), PAGE) for edge in self.edges if edge.destination == rank), PAGE
+        )
 
-    def places(self, plan: Plan, edge: Edge) -> None:
+    def reserve(self, plan: Plan, edge: Edge) -> None:
         """See OneSidedChannel."""
-        plan.put(edge.source, ("born", edge.name), edge.nbytes)
-        plan.put(edge.source, ("block", edge), BLOCK)
-        plan.put(edge.destination, ("metadata", edge), flagged(BLOCK))
+        plan.reserve(edge.source, ("source", edge.name), edge.nbytes)
+        plan.reserve(edge.source, ("block", edge), BLOCK)
+        plan.reserve(edge.destination, ("metadata", edge), with_flag(BLOCK))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """See TensorChannel."""
         return view(
             self.memory,
-            self.plan.at(self.rank, ("born", edge.name)),
+            self.plan.offset(self.rank, ("source", edge.name)),
             edge.shape if shape is None else shape,
             edge.dtype,
         )
 
     def incoming(self, edge: Edge) -> Array:
-        """No tensor has a place before it comes."""
+        """Raises TransportError: no tensor has an address before it arrives."""
         raise TransportError(
-            f"edge {edge.name!r} has no fixed place: mechanism 'dynamic' allocates when a tensor comes"
+            f"edge {edge.name!r} has no fixed address: mechanism 'dynamic' allocates when a tensor arrives"
         )
 
-    def move_out(self, end: End, array: Array) -> Steps:
-        """See OneSidedChannel. The last tensor was pulled, so its metadata block was read."""
-        number, edge, block = end.number, end.edge, self.plan.at(self.rank, ("block", end.edge))
-        place = address_of(array) - self._address
-        if not (array.flags.c_contiguous and 0 <= place <= self.memory.nbytes - array.nbytes):
-            born = self.outgoing(edge, array.shape)
-            self.copy(end, array, born)
-            place = address_of(born) - self._address
-        view(self.memory, block, (DESCRIPTION + 1,), "uint64")[:] = [*describe(array.shape, edge.dtype), place]
-        yield from until(
-            self.put(end, self.own(block, BLOCK), self.plan.at(edge.destination, ("metadata", edge)), number)
+    def move_out(self, end: EdgeEnd, array: Array) -> Steps:
+        """See OneSidedChannel. The last tensor was read, so its metadata block is free."""
+        number, edge, block = end.number, end.edge, self.plan.offset(self.rank, ("block", end.edge))
+        offset = address_of(array) - self._address
+        if not (array.flags.c_contiguous and 0 <= offset <= self.memory.nbytes - array.nbytes):
+            buffer = self.outgoing(edge, array.shape)
+            self.copy(end, array, buffer)
+            offset = address_of(buffer) - self._address
+        view(self.memory, block, (DESCRIPTION + 1,), "uint64")[:] = [*describe(array.shape, edge.dtype), offset]
+        yield from until_done(
+            self.write_tensor(
+                end, self.own_bytes(block, BLOCK), self.plan.offset(edge.destination, ("metadata", edge)), number
+            )
         )
         while self.freed(end) < number:
             yield
 
-    def move_in(self, end: End, receiving: Receiving) -> Steps:
+    def move_in(self, end: EdgeEnd, handle: ReceiveHandle) -> Steps:
         """See OneSidedChannel."""
-        number, place = end.number, self.plan.at(self.rank, ("metadata", end.edge))
-        while self.transport.poll_word(self.region, place + BLOCK) < number:
+        number, block = end.number, self.plan.offset(self.rank, ("metadata", end.edge))
+        while self.transport.poll_word(self.region, block + BLOCK) < number:
             yield
-        *description, source = (int(word) for word in view(self.memory, place, (DESCRIPTION + 1,), "uint64"))
+        *description, source = (int(word) for word in view(self.memory, block, (DESCRIPTION + 1,), "uint64"))
         shape, dtype = described(description)
         array = view(self._pool.allocate(math.prod(shape) * np.dtype(dtype).itemsize), 0, shape, dtype)
         end.cost.messages += 1
         end.cost.reads += 1
         end.cost.round_trips += 1
-        yield from until(self.transport.read(end.remote, array, source))
-        self.tell_free(end)
-        receiving.array = self._holding[end.edge] = array
+        yield from until_done(self.transport.read(end.remote, array, source))
+        self.report_freed(end)
+        handle.array = self._held[end.edge] = array
 
-    def let_go(self, end: End) -> None:
-        """The sender knows already; the memory is free for the next tensor once the receiver's views are gone."""
-        del self._holding[end.edge]
+    def on_release(self, end: EdgeEnd) -> None:
+        """`move_in` has reported it already; the memory is freed with the receiver's last view of it."""
+        del self._held[end.edge]
 
     def close(self) -> None:
         """See TensorChannel."""
-        self._holding = {}
+        self._held = {}
         super().close()

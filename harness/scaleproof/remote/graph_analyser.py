@@ -1,9 +1,9 @@
 """Static or dynamic: how each tensor that crosses from one server to another is placed (xue2019, graph analyser and
 transfer protocols).
 
-Static: every dimension is known before the run, so the receiver keeps a place for the tensor and the sender writes into
-it. Dynamic: a dimension depends on the batch, the sequence or the data, so a metadata block of fixed size travels first
-and the receiver then reads the tensor. The graphs come from analyse_torch.py and analyse_tensorflow.py; this file
+Static: every dimension is known before the run, so the receiver reserves memory for the tensor and the sender writes
+into it. Dynamic: a dimension depends on the batch, the sequence or the data, so a metadata block of fixed size travels
+first and the receiver then reads the tensor. The graphs come from analyse_torch.py and analyse_tensorflow.py; this file
 imports no framework.
 """
 
@@ -22,13 +22,13 @@ Dim = int | str
 
 
 class PlacementError(TransportError):
-    """A tensor was to be placed as it cannot be."""
+    """A tensor cannot be placed as requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the graph: who makes it, who uses it. `shape` None: not even the number of dimensions is known before
-    the run."""
+    """A tensor of the graph, the server that computes it, and those that use it. `shape` None: not even the number of
+    dimensions is known before the run."""
 
     name: str
     shape: tuple[Dim, ...] | None
@@ -48,7 +48,7 @@ class Decision:
 
     @property
     def nbytes(self) -> int | None:
-        """Bytes of every tensor on its way; None where they vary."""
+        """Bytes of the tensor; None where they vary."""
         return self.edge({}).nbytes if self.placement == "static" else None
 
     def edge(self, largest: Mapping[str, int]) -> Edge:
@@ -56,7 +56,7 @@ class Decision:
         PlacementError where a size is missing."""
         if self.tensor.shape is None:
             raise PlacementError(
-                f"tensor {self.tensor.name!r} has an unknown number of dimensions, which no description has room for"
+                f"tensor {self.tensor.name!r} has an unknown number of dimensions, which a description cannot hold"
             )
         if missing := [size for size in self.tensor.shape if isinstance(size, str) and size not in largest]:
             raise PlacementError(f"tensor {self.tensor.name!r} depends on {missing[0]}; say how large that can be")
@@ -85,16 +85,16 @@ def decide(tensors: Sequence[Tensor], forced: Mapping[str, Placement] | None = N
 
 
 def _decision(tensor: Tensor, target: int, forced: Placement | None) -> Decision:
-    placement, reason = _placed(tensor)
+    placement, reason = _default_placement(tensor)
     if forced == "static" and placement == "dynamic":
         raise PlacementError(f"tensor {tensor.name!r} cannot be placed statically: {reason}")
     if forced is not None and forced != placement:
-        placement, reason = forced, f"asked for, although {reason}"
+        placement, reason = forced, f"requested, although {reason}"
     return Decision(tensor, target, placement, reason)
 
 
-def _placed(tensor: Tensor) -> tuple[Placement, str]:
+def _default_placement(tensor: Tensor) -> tuple[Placement, str]:
     if tensor.shape is None:
         return "dynamic", "the number of its dimensions is not known before the run"
-    free = [f"dimension {place} depends on {size}" for place, size in enumerate(tensor.shape) if isinstance(size, str)]
+    free = [f"dimension {index} depends on {size}" for index, size in enumerate(tensor.shape) if isinstance(size, str)]
     return ("dynamic", ", ".join(free)) if free else ("static", "all dimensions are known before the run")

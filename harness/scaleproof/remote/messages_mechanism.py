@@ -1,4 +1,4 @@
-"""A transport's own messages: what every point-to-point transport can do, gRPC over TCP among them. A tensor whose
+"""Mechanism `messages`: a transport's own sends and receives, which every point-to-point transport has. A tensor whose
 shape varies is preceded by a message that describes it."""
 
 from __future__ import annotations
@@ -21,29 +21,31 @@ def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext)
     """See open_channel."""
     if not transport.capabilities.point_to_point:
         raise TransportError(f"{transport.capabilities.library} has collectives only, no sends and receives")
-    return Messages(cast(PointToPoint, transport), edges)
+    return MessageChannel(cast(PointToPoint, transport), edges)
 
 
-class Messages:
-    """See the module and remote/tensor_channel.py's TensorChannel. The transport's order per pair of ranks says which message belongs to
-    which tensor."""
+class MessageChannel:
+    """See the module and remote/tensor_channel.py's TensorChannel. The transport's order per pair of ranks says which
+    message belongs to which tensor."""
 
     def __init__(self, transport: PointToPoint, edges: tuple[Edge, ...]) -> None:
         self.edges, self.counts = edges, EdgeCounts()
         self.transport, self.rank = transport, transport.rank
-        self._born = {edge.name: transport.allocate(edge.nbytes) for edge in edges if edge.source == self.rank}
-        self._arrived = {edge: transport.allocate(edge.nbytes) for edge in edges if edge.destination == self.rank}
-        self._last: dict[Edge, Sending] = {}
-        self._free = dict.fromkeys(self._arrived, True)
-        self._expected: dict[int, deque[Receiving]] = {peer: deque() for peer in range(transport.world_size)}
+        self._send_buffers = {edge.name: transport.allocate(edge.nbytes) for edge in edges if edge.source == self.rank}
+        self._receive_buffers = {
+            edge: transport.allocate(edge.nbytes) for edge in edges if edge.destination == self.rank
+        }
+        self._last: dict[Edge, SendHandle] = {}
+        self._free = dict.fromkeys(self._receive_buffers, True)
+        self._expected: dict[int, deque[ReceiveHandle]] = {peer: deque() for peer in range(transport.world_size)}
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """See TensorChannel; the transport's own memory where it has any."""
-        return view(self._born[edge.name], 0, edge.shape if shape is None else shape, edge.dtype)
+        return view(self._send_buffers[edge.name], 0, edge.shape if shape is None else shape, edge.dtype)
 
     def incoming(self, edge: Edge) -> Array:
         """See TensorChannel."""
-        return view(self._arrived[edge], 0, edge.shape, edge.dtype)
+        return view(self._receive_buffers[edge], 0, edge.shape, edge.dtype)
 
     def send(self, edge: Edge, array: Array) -> Handle:
         """See TensorChannel."""
@@ -51,14 +53,15 @@ class Messages:
         last = self._last.get(edge)
         if edge.source != self.rank or (last is not None and not last.test()):
             raise TransportError(
-                f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, or its last tensor is still under way"
+                f"rank {self.rank} cannot send on edge {edge.name!r} from {edge.source}, "
+                "or its last tensor is still under way"
             )
         buffers = [array] if edge.static else [np.array(describe(array.shape, edge.dtype), np.uint64), array]
         cost = self.counts.of(edge)
         cost.tensors += 1
         cost.nbytes += array.nbytes
         cost.messages += len(buffers)
-        self._last[edge] = sending = Sending(
+        self._last[edge] = sending = SendHandle(
             [self.transport.send(buffer, edge.destination) for buffer in buffers], buffers
         )
         return sending
@@ -67,17 +70,18 @@ class Messages:
         """See TensorChannel."""
         if edge.destination != self.rank or not self._free[edge]:
             raise TransportError(
-                f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, or it still holds the tensor before"
+                f"rank {self.rank} cannot receive on edge {edge.name!r} to {edge.destination}, "
+                "or it still holds the tensor before"
             )
         self._free[edge] = False
         expected = self._expected[edge.source]
-        receiving = Receiving(self.transport, edge, self._arrived[edge], expected)
-        expected.append(receiving)
+        handle = ReceiveHandle(self.transport, edge, self._receive_buffers[edge], expected)
+        expected.append(handle)
         post_receives(expected)
-        return receiving
+        return handle
 
     def release(self, edge: Edge) -> None:
-        """See TensorChannel; nothing comes before the next receive is posted."""
+        """See TensorChannel; no tensor arrives before the next receive is posted."""
         if self._free[edge]:
             raise TransportError(f"edge {edge.name!r} holds no tensor to release")
         self._free[edge] = True
@@ -89,14 +93,14 @@ class Messages:
             post_receives(expected)
 
     def settle(self) -> None:
-        """See TensorChannel; messages have a receiver."""
+        """See TensorChannel; every message has a receive, so nothing is left to report."""
 
     def close(self) -> None:
         """See TensorChannel."""
-        self._born, self._arrived, self._last = {}, {}, {}
+        self._send_buffers, self._receive_buffers, self._last = {}, {}, {}
 
 
-class Sending:
+class SendHandle:
     """Handle of a tensor on its way out."""
 
     def __init__(self, handles: list[Handle], buffers: list[Array]) -> None:
@@ -113,11 +117,11 @@ class Sending:
         self._handles = []
 
 
-class Receiving:
-    """Arrival of a tensor. Those expected from a peer are in a queue: one posts its receives once all before it have
-    posted theirs."""
+class ReceiveHandle:
+    """Arrival of a tensor. The expected tensors of a peer are in a queue; each posts its receives after all before it
+    have posted theirs."""
 
-    def __init__(self, transport: PointToPoint, edge: Edge, memory: Array, queue: deque[Receiving]) -> None:
+    def __init__(self, transport: PointToPoint, edge: Edge, memory: Array, queue: deque[ReceiveHandle]) -> None:
         self._transport, self._edge, self._memory, self._queue = transport, edge, memory, queue
         self._words = np.empty(0 if edge.static else DESCRIPTION * WORD, np.uint8)
         self._header: Handle | None = None
@@ -136,7 +140,7 @@ class Receiving:
         return self._array
 
     def post(self) -> bool:
-        """Post what can be posted; True when that is all."""
+        """Post the receives that can be posted; True when all are."""
         edge, shape = self._edge, self._edge.shape
         if not edge.static:
             self._header = self._header or self._transport.recv(self._words, edge.source)
@@ -154,7 +158,7 @@ class Receiving:
             self._header.wait()
 
 
-def post_receives(queue: deque[Receiving]) -> None:
-    """Post in order until one has to wait for its shape."""
+def post_receives(queue: deque[ReceiveHandle]) -> None:
+    """Post receives in order until a tensor has to wait for its shape."""
     while queue and queue[0].post():
         queue.popleft()

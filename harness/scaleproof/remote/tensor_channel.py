@@ -1,9 +1,10 @@
-"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a channel places them,
-a mechanism moves them.
+"""A remote machine as a device with a memory (xue2019): tensors that cross between ranks are edges, a channel places
+them, and a mechanism moves them.
 
-A channel is made once, by all ranks with the same list of edges. Then, per tensor: the sender asks `outgoing` where the
-tensor should be born, `send`s it; the receiver `recv`s an array and `release`s it when it is done with it. Until then
-the sender does not overwrite it. Between two ranks tensors are received in the order in which they were sent.
+A channel is opened once, by all ranks with the same list of edges. Then, per tensor: the sender computes it into the
+array that `outgoing` returns and sends it with `send`; the receiver gets an array from `recv` and calls `release` when
+it no longer needs it. Until then the sender does not overwrite it. Between two ranks tensors are received in the order
+in which they were sent.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ block, then a one-sided read."""
 
 
 class NotStatic(TransportError):
-    """A tensor does not have the shape that its edge promised."""
+    """A tensor does not have the shape that its edge declares."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
     """One tensor that travels from rank `source` to rank `destination`, again and again. Edges of one source with the
-    same name are one tensor that goes to several ranks: it is born once."""
+    same name are one tensor that is sent to several ranks from one buffer."""
 
     name: str
     source: int
     destination: int
     shape: tuple[int, ...]
-    """Elements per dimension; of an edge that is not static the most there can be, with as many dimensions as every
-    tensor on it has."""
+    """Elements per dimension. Of an edge that is not static: the maximum, with the number of dimensions of every tensor
+    on it."""
     dtype: str = "float32"
     static: bool = True
-    """Every tensor has exactly this shape; else shapes vary from send to send and travel with the tensor."""
+    """Whether every tensor has exactly this shape; else shapes vary from send to send and travel with the tensor."""
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,7 +56,7 @@ class Edge:
         )
 
     def __hash__(self) -> int:
-        """Kept: an edge is a key in every call of a channel."""
+        """Computed once: an edge is a dictionary key in every call of a channel."""
         return self._hash
 
     @property
@@ -66,25 +67,25 @@ class Edge:
 
 @dataclass(slots=True)
 class TransferCounts:
-    """What moving tensors took on this rank; the sum over both ends is a tensor's cost. Counted where it happens."""
+    """Work of this rank for the tensors of an edge; the sum over both ends is a tensor's cost."""
 
     tensors: int = 0
     """Sent by this rank."""
     nbytes: int = 0
     """Payload of these."""
     copies: int = 0
-    """Times that a mechanism copied a payload within this rank's memory."""
+    """Copies of a payload within this rank's memory by the mechanism."""
     copied_bytes: int = 0
     messages: int = 0
     """Messages before the receiver has the tensor: sends, one-sided writes and reads."""
     writes: int = 0
-    """Those that are one-sided writes."""
+    """Messages that are one-sided writes."""
     reads: int = 0
-    """Those that are one-sided reads."""
+    """Messages that are one-sided reads."""
     round_trips: int = 0
-    """Times that this rank asked and needed the answer before the receiver had the tensor."""
+    """Requests of this rank whose answer was needed before the receiver had the tensor."""
     releases: int = 0
-    """Messages after it: the receiver tells that memory is free again. Nobody who holds a tensor waits for these."""
+    """Messages after that, by which the receiver reports free memory. No receiver of a tensor waits for them."""
 
     def __add__(self, other: TransferCounts) -> TransferCounts:
         return TransferCounts(
@@ -94,7 +95,7 @@ class TransferCounts:
 
 @dataclass(slots=True)
 class EdgeCounts:
-    """Counts of one rank by edge; an edge counts at both of its ends."""
+    """Counts of one rank by edge; both ends of an edge count."""
 
     edges: dict[Edge, TransferCounts] = field(default_factory=dict)
 
@@ -112,55 +113,54 @@ class Arrival(Protocol):
     """A tensor on its way in."""
 
     def test(self) -> bool:
-        """Look once, and advance without blocking; True when the tensor is here. What a scheduler that polls calls
-        between other work."""
+        """Make progress without blocking; True when the tensor has arrived. A polling scheduler calls it between other
+        work."""
 
     def wait(self) -> Array:
-        """Block until the tensor is here; the array is valid until `release`. Raises PeerLost."""
+        """Block until the tensor has arrived; the array is valid until `release`. Raises PeerLost."""
 
 
 class TensorChannel(Protocol):
-    """All edges of a launch under one mechanism. One thread at a time; whoever waits in it also answers what peers ask
-    of this rank."""
+    """All edges of a launch under one mechanism. One thread at a time may call it; a call that waits also answers
+    requests of peers."""
 
     edges: tuple[Edge, ...]
     counts: EdgeCounts
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
-        """Where the sender's tensor should be born: the array that `send` moves with the fewest copies. `shape` of this
-        send where the edge is not static. Static: the same memory at every call, also for all edges of the tensor."""
+        """The array in which the sender should compute its tensor, so that `send` needs the fewest copies. `shape`: of
+        this send where the edge is not static. Static edges get the same memory at every call and for all edges of the
+        tensor."""
 
     def incoming(self, edge: Edge) -> Array:
-        """Where the receiver's tensor of a static edge arrives, the same memory every time; what holds it may be a view
-        of it."""
+        """The array in which the receiver's tensor of a static edge arrives: the same memory every time."""
 
     def send(self, edge: Edge, array: Array) -> Handle:
-        """Start sending. The array may be written again when the handle is done. A tensor born elsewhere than
-        `outgoing` says is taken too; what copies that needs is counted. One send per edge is under way at a time.
-        Raises NotStatic."""
+        """Start sending. The array may be written again when the handle is done. An array other than that of `outgoing`
+        costs a copy, which is counted. At most one send per edge may be under way. Raises NotStatic, TransportError."""
 
     def recv(self, edge: Edge) -> Arrival:
-        """Start receiving the edge's next tensor; the one before must have been released."""
+        """Start handle the edge's next tensor; the one before must have been released."""
 
     def release(self, edge: Edge) -> None:
-        """The receiver is done with the array: the sender may send the next."""
+        """The receiver no longer needs the array; the sender may send the next tensor."""
 
     def advance(self) -> None:
-        """Move what can move, without blocking; for a rank that computes while its tensors wait."""
+        """Make progress without blocking, for a rank that computes while its tensors wait."""
 
     def settle(self) -> None:
-        """Return when all that this rank told its peers is written in their regions. Raises PeerLost."""
+        """Return when everything that this rank reported to its peers is written in their regions. Raises PeerLost."""
 
     def close(self) -> None:
-        """Give the channel's memory back; the transport stays open. Only after all ranks have settled and met in a
-        barrier: a late release would be written into memory that is somebody else's by then."""
+        """Release the channel's memory; the transport stays open. All ranks must have settled and met in a barrier
+        before: a late release would be written into memory that is reused by then."""
 
 
 @contextmanager
 def shared_channel(
     mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext
 ) -> Iterator[TensorChannel]:
-    """A channel for as long as all ranks use it."""
+    """A channel that is closed when all ranks have finished with it."""
     channel = open_channel(mechanism, transport, edges, context)
     yield channel
     channel.settle()
@@ -171,8 +171,8 @@ def shared_channel(
 def open_channel(
     mechanism: Mechanism, transport: Transport, edges: Sequence[Edge], context: RankContext
 ) -> TensorChannel:
-    """A collective call: all ranks with the same edges. Raises TransportError when the transport cannot do what the
-    mechanism needs."""
+    """Collective call: all ranks pass the same edges. Raises TransportError when the transport lacks what the mechanism
+    needs."""
     module = importlib.import_module(f"scaleproof.remote.{mechanism}_mechanism")
     channel: TensorChannel = module.connect(transport, tuple(edges), context)
     return channel

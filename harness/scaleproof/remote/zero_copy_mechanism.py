@@ -1,9 +1,9 @@
-"""Static placement (xue2019): the receiver's tensor has its place in the registered region before the run, the sender's
-tensor is born in its own region.
+"""Mechanism `zero_copy`, static placement (xue2019): the receiver's tensor has a fixed offset in its registered region,
+and the sender computes its tensor in its own region.
 
-One one-sided write moves the tensor and the flag behind it; nobody copies, nobody asks. The flag holds the number of
-the tensor on its edge, so it needs no clearing. The receiver writes back how many tensors it has released; the sender
-looks at that before it writes again.
+A single one-sided write moves the tensor and the flag behind it, without a copy or a request. The flag holds the number
+of the tensor on its edge, so it needs no clearing. The receiver writes back how many tensors it has released; the
+sender polls that number before it writes again.
 """
 
 from __future__ import annotations
@@ -11,8 +11,16 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from scaleproof.remote._one_sided_channel import End, OneSidedChannel, Receiving, Steps, flagged, need_device, until
-from scaleproof.remote._region_plan import Plan, all_static, rounded, same_memory, view
+from scaleproof.remote._one_sided_channel import (
+    EdgeEnd,
+    OneSidedChannel,
+    ReceiveHandle,
+    Steps,
+    require_one_sided,
+    until_done,
+    with_flag,
+)
+from scaleproof.remote._region_plan import Plan, require_static, rounded, same_memory, view
 from scaleproof.remote.tensor_channel import Edge, TensorChannel
 from scaleproof.transports.contract import Array, OneSided, Transport
 
@@ -22,8 +30,8 @@ if TYPE_CHECKING:
 
 def connect(transport: Transport, edges: tuple[Edge, ...], context: RankContext) -> TensorChannel:
     """See open_channel."""
-    all_static(edges, "zero_copy")
-    return ZeroCopy(need_device(transport, "zero_copy"), edges, context)
+    require_static(edges, "zero_copy")
+    return ZeroCopy(require_one_sided(transport, "zero_copy"), edges, context)
 
 
 class ZeroCopy(OneSidedChannel):
@@ -31,11 +39,11 @@ class ZeroCopy(OneSidedChannel):
 
     def __init__(self, transport: OneSided, edges: tuple[Edge, ...], context: RankContext) -> None:
         super().__init__(transport, edges, context)
-        self._born = {edge: self._view("born", edge.name, edge) for edge in self.out}
+        self._send_buffers = {edge: self._view("source", edge.name, edge) for edge in self.out}
         self._sources = {
             edge: (
-                self.own(self._at("born", edge.name), edge.nbytes),
-                self.plan.at(edge.destination, ("arrival", edge)),
+                self.own_bytes(self._at("source", edge.name), edge.nbytes),
+                self.plan.offset(edge.destination, ("arrival", edge)),
             )
             for edge in self.out
         }
@@ -44,42 +52,42 @@ class ZeroCopy(OneSidedChannel):
             for edge in self.into
         }
 
-    def places(self, plan: Plan, edge: Edge) -> None:
-        """A tensor's birthplace serves all its edges."""
-        plan.put(edge.source, ("born", edge.name), edge.nbytes)
-        plan.put(edge.destination, ("arrival", edge), flagged(edge.nbytes))
+    def reserve(self, plan: Plan, edge: Edge) -> None:
+        """One buffer of the sender serves all edges of a tensor."""
+        plan.reserve(edge.source, ("source", edge.name), edge.nbytes)
+        plan.reserve(edge.destination, ("arrival", edge), with_flag(edge.nbytes))
 
     def outgoing(self, edge: Edge, shape: tuple[int, ...] | None = None) -> Array:
         """See TensorChannel."""
-        return self._born[edge]
+        return self._send_buffers[edge]
 
     def incoming(self, edge: Edge) -> Array:
         """See TensorChannel."""
         return self._arrivals[edge][0]
 
-    def move_out(self, end: End, array: Array) -> Steps:
+    def move_out(self, end: EdgeEnd, array: Array) -> Steps:
         """See OneSidedChannel."""
-        number, born = end.number, self._born[end.edge]
+        number, buffer = end.number, self._send_buffers[end.edge]
         while self.freed(end) < number - 1:
             yield
-        if array is not born and not same_memory(array, born):
-            self.copy(end, array, born)
-        yield from until(self.put(end, *self._sources[end.edge], number))
+        if array is not buffer and not same_memory(array, buffer):
+            self.copy(end, array, buffer)
+        yield from until_done(self.write_tensor(end, *self._sources[end.edge], number))
 
-    def move_in(self, end: End, receiving: Receiving) -> Steps:
+    def move_in(self, end: EdgeEnd, handle: ReceiveHandle) -> Steps:
         """See OneSidedChannel."""
         number, poll, region = end.number, self.transport.poll_word, self.region
-        receiving.array, flag = self._arrivals[end.edge]
+        handle.array, flag = self._arrivals[end.edge]
         while poll(region, flag) < number:
             yield
 
     def close(self) -> None:
         """See TensorChannel."""
-        self._born, self._sources, self._arrivals = {}, {}, {}
+        self._send_buffers, self._sources, self._arrivals = {}, {}, {}
         super().close()
 
     def _at(self, *name: Hashable) -> int:
-        return self.plan.at(self.rank, name)
+        return self.plan.offset(self.rank, name)
 
     def _view(self, kind: str, name: Hashable, edge: Edge) -> Array:
         return view(self.memory, self._at(kind, name), edge.shape, edge.dtype)

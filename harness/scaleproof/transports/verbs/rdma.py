@@ -279,8 +279,8 @@ class RdmaOptions(Options):
     region_mib: float | None = Field(
         None,
         gt=0,
-        description="Memory that each rank registers with its device, MiB; none: a quarter of the node's, shared by its "
-        "ranks, at most 1 GiB each.",
+        description="Memory that each rank registers with its device, MiB; none: a quarter of the node's, shared by "
+        "its ranks, at most 1 GiB each.",
     )
 
 
