@@ -121,7 +121,7 @@ def _do(fault: str, results: Path, nodes: int) -> None:
 
 def _left(launches: Sequence[str], nodes: int, fault: str) -> list[str]:
     """Processes, memory files and folders of launches on all nodes, waited for; but for the memory of a node whose
-    processes were all killed: the next roll call sweeps it."""
+    processes were all killed: the next discovery sweeps it."""
     until, swept_later = time.monotonic() + GONE_S, f"{node_name(nodes - 1)}: /dev/shm/" if fault == "kill" else "none"
     while (
         found := [left for left in _found(launches, nodes) if not left.startswith(swept_later)]

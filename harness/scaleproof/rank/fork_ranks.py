@@ -95,7 +95,7 @@ def reap(folder: Path, ranks: dict[int, int], publisher: StatusPublisher | None 
             continue
         at, rank = time.monotonic_ns() + location.to_supervisor_ns(), ranks.pop(ended.si_pid)
         if publisher is not None:
-            publisher.deliver(rank)
+            publisher.publish_end(rank)
         exited = ended.si_code == os.CLD_EXITED
         end = {
             "pid": ended.si_pid,
@@ -121,22 +121,22 @@ def main() -> int:
     arguments.add_argument("--attended", action="store_true")
     arguments.add_argument("--bind", action="store_true")
     arguments.add_argument("--creator", type=int, default=os.getppid())
-    given = arguments.parse_args()
-    die_with_creator(given.creator)
+    options = arguments.parse_args()
+    die_with_creator(options.creator)
     # A launcher that tears its job down must not end this process before it has told how the rank ended.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    launch_spec = read_launch_spec(given.folder)
+    launch_spec = read_launch_spec(options.folder)
     import_for(launch_spec)
-    mine = list(given.ranks or range(int(launch_spec.case["ranks"])))
-    cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if given.bind else [[] for _ in mine]
-    if given.rank_from:
-        own = int(os.environ[given.rank_from])
+    mine = list(options.ranks or range(int(launch_spec.case["ranks"])))
+    cores = shares(neighbours_first(os.sched_getaffinity(0)), len(mine)) if options.bind else [[] for _ in mine]
+    if options.rank_from:
+        own = int(os.environ[options.rank_from])
         mine, cores = [mine[own]], [cores[own]]
-    publisher = StatusPublisher(given.folder, int(launch_spec.case["ranks"])) if location.has_own_kernel() else None
-    ranks = {fork_rank(given.folder, rank, launch_spec, some): rank for rank, some in zip(mine, cores, strict=True)}
-    if publisher is not None and not given.attended:
+    publisher = StatusPublisher(options.folder, int(launch_spec.case["ranks"])) if location.has_own_kernel() else None
+    ranks = {fork_rank(options.folder, rank, launch_spec, some): rank for rank, some in zip(mine, cores, strict=True)}
+    if publisher is not None and not options.attended:
         publisher.start({rank: pid for pid, rank in ranks.items()})
-    return reap(given.folder, ranks, publisher)
+    return reap(options.folder, ranks, publisher)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""On a node of its own kernel: shows the supervisor, through files of the launch's folder, what it would see itself on
-one machine."""
+"""On a node with a kernel of its own: publishes, through files of the launch's folder, what the supervisor would see
+itself on its own machine."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from scaleproof.record.process import disk_bytes, family_s, process_state
 
 EVERY_S = 0.1
 LOOKS = 3
-"""Every so manieth time the processes are looked at, which costs more than the board."""
+"""The processes are looked at in every third round only, since that costs more than the board."""
 STACKS = "stacks-wanted"
-"""File by which the supervisor asks every rank for its stacks; each new content asks anew."""
+"""File by which the supervisor requests the stacks of all ranks; each new content is a new request."""
 _TIMES = struct.Struct("<qq")
 
 
@@ -32,28 +32,28 @@ def processes_file(folder: Path, node: int) -> Path:
 
 
 class StatusPublisher:
-    """Copies the board's lines of this node's ranks, tells how their processes fare, passes on the wish for stacks, and
-    delivers their events."""
+    """Copies the board's lines of this node's ranks, writes the state of their processes, forwards requests for stacks,
+    and copies their events at their end."""
 
     def __init__(self, folder: Path, world_size: int) -> None:
         self.folder, self.mapped = folder, location.mapped(folder)
         self.mapped.mkdir(parents=True, exist_ok=True)
         self.board = Board(self.mapped / "board", world_size)
         self.ranks: dict[int, int] = {}
-        self.attended: tuple[int, ...] = ()
-        self.asked = self._wish()
+        self._others_ranks: tuple[int, ...] = ()
+        self._stacks_request = self._read_stacks_request()
 
     def start(self, ranks: dict[int, int]) -> None:
         """`ranks`: number to pid. Call after the last fork: a thread starts here."""
         self.ranks = dict(ranks)
-        threading.Thread(target=self._run, name="publisher", daemon=True).start()
+        threading.Thread(target=self._run, name="status", daemon=True).start()
 
-    def attend(self, ranks: Sequence[int]) -> None:
-        """The same for ranks that others start on this node, each known once it is on the board."""
-        self.attended = tuple(ranks)
+    def publish_ranks_of_others(self, ranks: Sequence[int]) -> None:
+        """The same for ranks that another process starts on this node, each from its first line on the board."""
+        self._others_ranks = tuple(ranks)
         self.start({})
 
-    def deliver(self, rank: int) -> None:
+    def publish_end(self, rank: int) -> None:
         """The rank has ended: its events and its last line."""
         with suppress(FileNotFoundError):
             shutil.copyfile(self.mapped / f"rank-{rank}.events", self.folder / f"rank-{rank}.events")
@@ -62,17 +62,16 @@ class StatusPublisher:
     def _run(self) -> None:
         turn = 0
         while True:
-            if self.attended:
-                self.ranks = {rank: pid for rank in self.attended if (pid := self.board.pid(rank))}
+            if self._others_ranks:
+                self.ranks = {rank: pid for rank in self._others_ranks if (pid := self.board.pid(rank))}
             for rank in self.ranks:
                 self._copy_line(rank)
             if turn % LOOKS == 0:
-                write_json(
-                    processes_file(self.folder, location.node() or 0),
-                    {str(rank): self._look(rank, pid) for rank, pid in self.ranks.items()},
-                )
-            if (wish := self._wish()) != self.asked:
-                self.asked = wish
+                states = {str(rank): self._state(rank, pid) for rank, pid in self.ranks.items()}
+                write_json(processes_file(self.folder, location.node() or 0), states)
+            request = self._read_stacks_request()
+            if request != self._stacks_request:
+                self._stacks_request = request
                 for pid in self.ranks.values():
                     with suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGUSR1)
@@ -88,11 +87,11 @@ class StatusPublisher:
         with (self.folder / "board").open("r+b", buffering=0) as shared:
             os.pwrite(shared.fileno(), line, rank * LINE)
 
-    def _look(self, rank: int, pid: int) -> dict[str, str | float]:
+    def _state(self, rank: int, pid: int) -> dict[str, str | float]:
         state, used_s = process_state(pid)
         used_s -= sum(process_state(pid, thread)[1] for thread in self.board.pollers(rank))
         return {"state": state, "used_s": used_s + family_s(pid), "read_bytes": disk_bytes(pid)}
 
-    def _wish(self) -> str:
+    def _read_stacks_request(self) -> str:
         path = self.folder / STACKS
         return path.read_text() if path.exists() else ""

@@ -17,8 +17,8 @@ from scaleproof.launch import single_launch, supervisor
 from scaleproof.launch.finish.compose_record import failure_of
 from scaleproof.launch.finish.failure_advice import ADVICE
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, Node, lost_node
-from scaleproof.launch.nodes.coordinator import Coordinator, NodeState
 from scaleproof.launch.nodes.host_list import Host
+from scaleproof.launch.nodes.node_state import LaunchNodes, NodeState
 from scaleproof.launch.nodes.received_files import ReceivedFiles
 from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.launch.plan_outcome import NODES_LOST, PlanOutcome
@@ -127,8 +127,8 @@ def test_the_disk_check_of_the_preflight_ends_the_run(
 @SENTENCES
 def test_from_the_coordinator_to_the_record_a_lost_node_keeps_its_name(tmp_path: Path, say: Any) -> None:
     (tmp_path / "rendezvous").mkdir()
-    coordinator = Coordinator(tmp_path, {})
-    coordinator._lost(NodeState(1, "n2", ReceivedFiles(tmp_path, 1, (1,))), "node_lost", "its connection closed")
+    node = NodeState(1, "n2", ReceivedFiles(tmp_path, 1, (1,)))
+    LaunchNodes(tmp_path, [node]).lose(node, "node_lost", "its connection closed")
     path = tmp_path / "exit-1.json"
     end = json.loads(path.read_text())
     path.write_text(json.dumps(end | {"message": say(end["message"])}))

@@ -21,7 +21,7 @@ from scaleproof.launch.nodes.allocated_nodes import (
     lost_node,
     machine_of,
 )
-from scaleproof.launch.nodes.discovery import NodeAnswer, answers_in, told
+from scaleproof.launch.nodes.discovery import NodeAnswer, answer_line, answers_in
 from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
 from scaleproof.launch.nodes.host_list import Host
 from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, given, options
@@ -235,7 +235,7 @@ def test_srun_gets_nothing_of_the_step_around_it():
 
 
 def test_answers_that_run_into_each_other_are_told_apart_and_half_ones_waited_for():
-    lines = [told(answer(f"n{number + 1}"), number) for number in range(3)]
+    lines = [answer_line(answer(f"n{number + 1}"), number) for number in range(3)]
     found = answers_in("a message of the day\n" + lines[1] + lines[0] + "\n\n" + lines[2][:-5], ["n1", "n2", "n3"])
     assert {name: one.host for name, one in found.items()} == {"n1": "n1", "n2": "n2"}
 
@@ -304,7 +304,7 @@ def test_the_machine_is_the_kind_and_number_of_nodes_whatever_their_names():
 
 def test_nodes_without_a_common_interface_are_told_apart(monkeypatch, tmp_path):
     answers = [answer("n1"), answer("n2", own="ens3", interfaces={"ens3": "10.0.0.2"})]
-    monkeypatch.setattr("scaleproof.launch.nodes.allocated_nodes.call", lambda allocation, results: answers)
+    monkeypatch.setattr("scaleproof.launch.nodes.allocated_nodes.discover", lambda allocation, results: answers)
     allocation = Allocation("hosts", "", (Host("n1"), Host("n2")), "ssh")
     with pytest.raises(SpecError, match=r"n1: eth0, n2: ens3.*--interface"):
         discover_nodes(allocation, tmp_path)
@@ -358,7 +358,7 @@ def test_torchrun_meets_at_the_first_node_and_restarts_nothing():
     )
 
 
-def test_mpirun_runs_on_the_first_node_and_reaches_others_by_errands():
+def test_mpirun_runs_on_the_first_node_and_reaches_others_by_remote_commands():
     header = {"inner": "mpirun", "hosts": ["u@n1", "n2"], "ranks": [[0, 1], [2]], "interface": "eth0"}
     first = command(header, 0, Path("f"), Path("s"), 0)
     assert first is not None and "n1:2,n2:1" in first and "scaleproof.launch.nodes.remote_command" in " ".join(first)

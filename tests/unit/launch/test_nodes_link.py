@@ -1,4 +1,4 @@
-"""What may travel between a launch's keeper and the agents of its nodes, and what a node may write."""
+"""What may travel between a launch's coordinator and the agents of its nodes, and what a node may write."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_messages_and_their_bytes_arrive_as_they_were_sent(pair):
     link, other = pair
     sender = Link(other)
     sender.send("file", b"\0" * PIECE, name="x")
-    told, body = link.receive()
-    assert (told, len(body)) == ({"kind": "file", "name": "x"}, PIECE)
+    message, body = link.receive()
+    assert (message, len(body)) == ({"kind": "file", "name": "x"}, PIECE)
 
 
 @pytest.mark.parametrize(

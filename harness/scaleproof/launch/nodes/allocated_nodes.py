@@ -13,7 +13,7 @@ from scaleproof.core.record_schema import PlacedNode, Placement, Record
 from scaleproof.fabric.verbs import netdev
 from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.nodes import slurm
-from scaleproof.launch.nodes.discovery import NodeAnswer, call
+from scaleproof.launch.nodes.discovery import NodeAnswer, discover
 from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.launch.obstacle import Obstacle
 from scaleproof.record.digest import machine_id
@@ -223,7 +223,7 @@ def node_fields(placement: NodePlacement | None) -> dict[str, Any]:
 
 def discover_nodes(allocation: Allocation, results: Path) -> AllocatedNodes:
     """Call the roll; SpecError when a node does not answer, or they have no interface in common."""
-    answers = call(allocation, results)
+    answers = discover(allocation, results)
     nodes = [
         Node(host.name, host.slots or len(answer.cores), host.switch, answer)
         for host, answer in zip(allocation.hosts, answers, strict=True)

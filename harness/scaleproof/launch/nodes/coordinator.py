@@ -1,318 +1,211 @@
-"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, hears of all of
-them until the launch is over, and ends them.
+"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, exchanges messages
+with all of them until the launch is over, and ends them.
 
-Its life hangs on the supervisor's; the agents' lives hang on it."""
+It lives no longer than the supervisor; the agents live no longer than it."""
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from scaleproof.core.atomic_write import read_json, write_json
 from scaleproof.core.handshake import Refused, answer
-from scaleproof.core.launch_spec import read_launch_spec
-from scaleproof.launch.nodes import slurm
-from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agents
+from scaleproof.core.launch_spec import LaunchSpec, read_launch_spec
+from scaleproof.launch.nodes.agent_starters import ENDED_S, AgentStarters
+from scaleproof.launch.nodes.coordinator_link import BEAT_S, Link, LinkLost
 from scaleproof.launch.nodes.file_transfer import send_file
-from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
+from scaleproof.launch.nodes.node_state import LaunchNodes, NodeState
 from scaleproof.launch.nodes.received_files import ReceivedFiles, is_key
 from scaleproof.launch.nodes.start_ranks import BY_FIRST_NODE, plain
 from scaleproof.rank.status_publisher import STACKS
 
 FILE, LEFT = "nodes.json", "left.json"
 START_S = 60.0
-"""From the start of an agent to its call."""
+"""How long an agent may take from its start to its connection."""
 LEAVE_S = 8.0
 """How long agents may take to end what runs on their nodes."""
 POLL_S = 0.05
-ENDED_S = 1.0
-"""After the program that started an agent has ended: time for the agent's own last words."""
 
 
-@dataclass(slots=True)
-class NodeState:
-    """One node as the keeper sees it."""
-
-    number: int
-    name: str
-    files: ReceivedFiles
-    link: Link | None = None
-    code: int | None = None
-    """Exit code of what it ran; None while that runs, or when it never told."""
-    over: bool = False
-    """Nothing more will come: it has said goodbye, or is lost."""
-    ready: bool = False
-    starter: int = 0
-    """Which of the starting programs."""
-
-
-@dataclass(slots=True)
 class Coordinator:
-    """All nodes of one launch."""
+    """One launch over several nodes. `plan`: the content of nodes.json."""
 
-    folder: Path
-    plan: dict[str, Any]
-    nodes: list[NodeState] = field(default_factory=list)
-    starters: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    ending: threading.Event = field(default_factory=threading.Event)
-    left: list[str] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _port: int = 0
-    """Of the first node, for torchrun."""
-    _ended_at: dict[int, float] = field(default_factory=dict)
+    def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
+        self.folder, self.plan = folder, plan
+        ranks = [tuple(ranks) for ranks in plan["ranks"]]
+        states = [
+            NodeState(number, name, ReceivedFiles(folder, number, ranks[number]))
+            for number, name in enumerate(plan["hosts"])
+        ]
+        self.nodes = LaunchNodes(folder, states)
+        self.starters = AgentStarters(self.nodes)
+        self._leftovers: list[str] = []
+        self._port = 0
+        """Of the first node, for torchrun."""
 
     def run(self) -> int:
-        """Until all nodes have ended, one is lost, or the supervisor wants the end; the worst exit code."""
-        launch_spec = read_launch_spec(self.folder)
-        ranks = [tuple(some) for some in self.plan["ranks"]]
-        self.nodes = [
-            NodeState(number, name, ReceivedFiles(self.folder, number, ranks[number]))
-            for number, name in enumerate(self.plan["hosts"])
-        ]
-        with socket.create_server((self.plan["address"], 0), backlog=len(self.nodes) + 8) as listener:
-            threading.Thread(
-                target=self._accept, args=(listener, launch_spec.token, launch_spec.launch), daemon=True
-            ).start()
-            self._start(
-                {
-                    "launch": launch_spec.launch,
-                    "token": launch_spec.token,
-                    "keeper": listener.getsockname()[:2],
-                    "folder": str(self.folder),
-                }
-            )
+        """Until all nodes have ended, one is lost, or the supervisor ends the launch; returns the worst exit code."""
+        spec = read_launch_spec(self.folder)
+        with socket.create_server((self.plan["address"], 0), backlog=len(self.nodes.states) + 8) as listener:
+            threading.Thread(target=self._accept, args=(listener, spec), daemon=True).start()
+            fields = {"launch": spec.launch, "token": spec.token, "folder": str(self.folder)}
+            self.starters.start(self.plan, fields | {"coordinator": listener.getsockname()[:2]})
             self._watch()
             self._end()
-        write_json(self.folder / LEFT, self.left)
-        return max((node.code if node.code is not None else 255) for node in self.nodes)
-
-    def _start(self, told: dict[str, Any]) -> None:
-        header = json.dumps({**self.plan["header"], **told, "environment": carried(os.environ)}).encode() + b"\n"
-        for index, (command, numbers) in enumerate(self.plan["starters"]):
-            # It ends with the agents that it started, which end when this process does.
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, env=for_starter(command[0], os.environ), start_new_session=True
-            )
-            self.starters.append(process)
-            for number in numbers:
-                self.nodes[number].starter = index
-            assert process.stdin is not None
-            with suppress(BrokenPipeError):  # it has ended; _look_at_starters tells
-                process.stdin.write(header)
-                process.stdin.flush()
+        write_json(self.folder / LEFT, self._leftovers)
+        return max(255 if node.exit_code is None else node.exit_code for node in self.nodes.states)
 
     def _watch(self) -> None:
-        started, beaten, wished = time.monotonic(), 0.0, ""
-        while not self.ending.wait(POLL_S):
+        started, last_beat, stacks_request = time.monotonic(), 0.0, ""
+        while not self.nodes.ending.wait(POLL_S):
             now = time.monotonic()
-            self._look_at_starters(now)
-            for node in self.nodes:
-                if node.link is None and not node.over and now - started > START_S:
-                    self._lost(
-                        node,
-                        "start_failed",
-                        f"its agent did not call within {START_S:g} s; does a firewall bar the way to {self.plan['address']}?",
-                    )
-            if all(node.code is not None or node.over for node in self.nodes):
+            self.starters.check(now)
+            if now - started > START_S:
+                self._lose_unconnected()
+            if self.nodes.all_done():
                 return
-            if now - beaten > BEAT_S:
-                self._to_all("beat")
-                beaten = now
-            if (wish := _text(self.folder / STACKS)) != wished:
-                wished = wish
+            if now - last_beat > BEAT_S:
+                self.nodes.send("beat")
+                last_beat = now
+            request = _text(self.folder / STACKS)
+            if request != stacks_request:
+                stacks_request = request
                 if self.plan["header"]["streamed"]:
-                    self._send_to_all(STACKS, wish.encode())
+                    self.nodes.send_file(STACKS, request.encode())
 
-    def _look_at_starters(self, now: float) -> None:
-        """The program that started an agent ends when that does, well or not; also when the way to its node is gone."""
-        for index, process in enumerate(self.starters):
-            if process.poll() is None:
-                continue
-            if now - self._ended_at.setdefault(index, now) > ENDED_S:
-                mine = [node for node in self.nodes if node.starter == index and node.code is None and not node.over]
-                if mine and process.returncode == UNABLE and all(node.link is None for node in mine):
-                    reasons = failed_agents(_text(self.folder / "launcher.log"))
-                    for node in mine:
-                        self._lost(
-                            node,
-                            "start_failed",
-                            reasons.get(node.number) or "its agent found no way to the launch; launcher.log says why",
-                        )
-                elif mine:
-                    self._not_there(
-                        mine,
-                        f"{Path(process.args[0]).name if isinstance(process.args, list) else ''} ended with code {process.returncode}",
-                    )
+    def _lose_unconnected(self) -> None:
+        for node in self.nodes.states:
+            if node.link is None and not node.over:
+                how = (
+                    f"its agent did not connect within {START_S:g} s; "
+                    f"does a firewall bar the way to {self.plan['address']}?"
+                )
+                self.nodes.lose(node, "start_failed", how)
 
-    def _not_there(self, nodes: list[NodeState], how: str) -> None:
-        """All of them answered the roll call. One step of Slurm starts on all of its nodes or on none: Slurm knows
-        which of them are down."""
-        names = [node.name for node in nodes]
-        down = names if len(names) == 1 else {*slurm.down(names), *slurm.unreached(_text(self.folder / "launcher.log"))}
-        for node in nodes:
-            if node.link is None and not down:
-                self._lost(node, "start_failed", f"no agent was started: {how}; launcher.log says why")
-            elif node.link is not None or node.name in down:
-                self._lost(node, "node_lost", f"{how}, and no agent was started" if node.link is None else how)
-            else:
-                node.over = True
-
-    def _lost(self, node: NodeState, code: str, how: str) -> None:
-        """Its ranks cannot tell how they ended."""
-        with self._lock:
-            if node.over or self.ending.is_set():
-                return
-            node.over = True
-        message = f"node {node.name}: {how}"
-        print(message, flush=True)
-        for rank in node.files.ranks:
-            if not (self.folder / f"exit-{rank}.json").exists():
-                end = {
-                    "pid": 0,
-                    "exit_code": None,
-                    "signal": int(signal.SIGKILL),
-                    "at_ns": time.monotonic_ns(),
-                    "code": code,
-                    "message": message,
-                    "node": node.name,
-                }
-                write_json(self.folder / f"exit-{rank}.json", end)
-
-    def _accept(self, listener: socket.socket, token: str, launch: str) -> None:
+    def _accept(self, listener: socket.socket, spec: LaunchSpec) -> None:
         """In a thread: agents that prove that they know the token, each once."""
         while True:
             try:
                 connection = listener.accept()[0]
             except OSError:
                 return
-            threading.Thread(target=self._greet, args=(connection, token, launch), daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection, spec), daemon=True).start()
 
-    def _greet(self, connection: socket.socket, token: str, launch: str) -> None:
+    def _serve(self, connection: socket.socket, spec: LaunchSpec) -> None:
+        """In a thread: one agent, from its connection to its goodbye."""
         try:
-            number = answer(connection, token, launch)
+            number = answer(connection, spec.token, spec.launch)
         except (OSError, Refused):  # a stranger
             connection.close()
             return
-        with self._lock:
-            if number >= len(self.nodes) or self.nodes[number].link is not None or self.nodes[number].over:
+        with self.nodes.lock:
+            node = self.nodes.states[number] if number < len(self.nodes.states) else None
+            if node is None or node.link is not None or node.over:
                 connection.close()
                 return
-            node, link = self.nodes[number], Link(connection)
-            node.link = link
+            node.link = link = Link(connection)
         try:
-            self._prepare(link)
+            self._send_launch_files(link)
             while not node.over:
-                self._take(node, *link.receive())
-        except (LinkLost, ValueError, KeyError, TypeError) as why:
-            if node.code is None:
-                self._lost(node, "node_lost", str(why))
+                self._handle(node, link, *link.receive())
+        except (LinkLost, ValueError, KeyError, TypeError) as error:
+            if node.exit_code is None:
+                self.nodes.lose(node, "node_lost", str(error))
             node.over = True
-        except OSError as error:  # the results' disk is full
+        except OSError as error:  # the disk of the results is full
             print(f"files of node {node.name}: {error}", flush=True)
             node.over = True
-            self.ending.set()
+            self.nodes.ending.set()
         link.close()
 
-    def _prepare(self, link: Link) -> None:
+    def _send_launch_files(self, link: Link) -> None:
         if self.plan["header"]["streamed"]:
             for name in self.plan["files"]:
                 with (self.folder / name).open("rb") as file:
                     send_file(link, name, file.read)
 
-    def _take(self, node: NodeState, message: dict[str, Any], body: bytes) -> None:
-        kind, files = message["kind"], node.files
+    def _handle(self, node: NodeState, link: Link, message: dict[str, Any], body: bytes) -> None:
+        """One message of an agent."""
+        kind = message["kind"]
         if kind == "clock":
-            assert node.link is not None
-            node.link.send("clock", now=time.monotonic_ns())
+            link.send("clock", now=time.monotonic_ns())
         elif kind == "ready":
-            with self._lock:  # ranks begin together, and find each other
-                node.ready = True
-                self._port = int(message["port"]) if node.number == 0 else self._port
-                all_ready = all(other.ready for other in self.nodes)
-            if all_ready:
-                self._to_all("go", port=self._port)
-        elif kind == "errand":
-            self._pass_on(node, message)
-        elif kind == "errand_done":
-            asker = self.nodes[int(message["asker"])].link
-            if asker is not None:
-                with suppress(LinkLost):  # whoever receives from it tells
-                    asker.send("errand_done", number=int(message["number"]), code=int(message["code"]))
+            self._ready(node, int(message["port"]))
+        elif kind == "command":
+            self._forward_command(node, link, message)
+        elif kind == "command_done":
+            self._forward_exit_code(message)
         elif kind == "line":
-            files.write_board_line(message, body)
+            node.files.write_board_line(message, body)
         elif kind == "log":
-            files.add_to_log(message, body)
+            node.files.add_to_log(message, body)
         elif kind == "file":
-            with self._lock:
-                name = files.write(message, body)
-            if is_key(name):
-                self._send_to_all(name, (self.folder / name).read_bytes(), but=node)
+            self._file(node, message, body)
         elif kind == "done":
-            node.code = int(message["code"])
-        elif kind == "gone":
-            self.left += [f"{left} on {node.name}" for left in message["left"]]
-            if node.code is None and message["told"]:  # by Slurm, whose job comes to its end
-                self._lost(node, "interrupted", f"its agent was ended by {message['told']}")
-            elif node.code is None:
-                self._lost(node, "start_failed", message["why"] or "its agent ended")
-            node.over = True
+            node.exit_code = int(message["code"])
+        elif kind == "goodbye":
+            self._goodbye(node, message)
 
-    def _pass_on(self, node: NodeState, message: dict[str, Any]) -> None:
-        """An errand to the agent of the node that it names."""
-        other = next(
-            (other for other in self.nodes if plain(other.name) == message["host"] and other.link is not None), None
-        )
-        if other is not None and other.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
+    def _ready(self, node: NodeState, port: int) -> None:
+        """Ranks begin together, once all nodes are ready."""
+        with self.nodes.lock:
+            node.ready = True
+            self._port = port if node.number == 0 else self._port
+            all_ready = all(other.ready for other in self.nodes.states)
+        if all_ready:
+            self.nodes.send("go", port=self._port)
+
+    def _file(self, node: NodeState, message: dict[str, Any], body: bytes) -> None:
+        """Keys are for the ranks of all nodes."""
+        with self.nodes.lock:
+            name = node.files.write(message, body)
+        if name and is_key(name):
+            self.nodes.send_file(name, (self.folder / name).read_bytes(), source=node)
+
+    def _goodbye(self, node: NodeState, message: dict[str, Any]) -> None:
+        self._leftovers += [f"{leftover} on {node.name}" for leftover in message["left"]]
+        if node.exit_code is None and message["ended_by"]:  # a signal of Slurm, which ends the job
+            self.nodes.lose(node, "interrupted", f"its agent was ended by {message['ended_by']}")
+        elif node.exit_code is None:
+            self.nodes.lose(node, "start_failed", message["why"] or "its agent ended")
+        node.over = True
+
+    def _forward_command(self, node: NodeState, link: Link, message: dict[str, Any]) -> None:
+        """A remote command, to the agent of the node that it names."""
+        connected = (other for other in self.nodes.states if other.link is not None)
+        target = next((other for other in connected if plain(other.name) == message["host"]), None)
+        if target is not None and target.link is not None and self.plan["header"]["inner"] in BY_FIRST_NODE:
             with suppress(LinkLost):
-                other.link.send("errand", number=message["number"], asker=node.number, line=message["line"])
-        elif node.link is not None:
-            print(f"an errand to {message['host']!r}, which is no node of this launch", flush=True)
-            node.link.send("errand_done", number=message["number"], code=255)
+                target.link.send("command", number=message["number"], requester=node.number, command=message["command"])
+        else:
+            print(f"a remote command for {message['host']!r}, which is no node of this launch", flush=True)
+            link.send("command_done", number=message["number"], code=255)
 
-    def _to_all(self, kind: str, **told: Any) -> None:
-        for node in self.nodes:
-            if node.link is not None and not node.over:
-                with suppress(LinkLost):  # whoever receives from it tells
-                    node.link.send(kind, **told)
-
-    def _send_to_all(self, name: str, content: bytes, but: NodeState | None = None) -> None:
-        for node in self.nodes:
-            if node is but or node.link is None or node.over:
-                continue
-            with suppress(LinkLost):
-                send_file(node.link, name, io.BytesIO(content).read)
+    def _forward_exit_code(self, message: dict[str, Any]) -> None:
+        requester = self.nodes.states[int(message["requester"])].link
+        if requester is not None:
+            with suppress(LinkLost):  # the thread that receives from it reports that
+                requester.send("command_done", number=int(message["number"]), code=int(message["code"]))
 
     def _end(self) -> None:
-        """Agents end what is left on their nodes and say goodbye; those who started them end then."""
-        self.ending.set()
-        self._to_all("end")
+        """Agents end what is left on their nodes and say goodbye; the programs that started them end then."""
+        self.nodes.ending.set()
+        self.nodes.send("end")
         until = time.monotonic() + LEAVE_S
-        while time.monotonic() < until and not all(node.over or node.link is None for node in self.nodes):
+        while time.monotonic() < until and not self.nodes.all_left():
             time.sleep(0.01)
-        for process in self.starters:
-            if process.stdin is not None:
-                process.stdin.close()
-        if any(node.code is None for node in self.nodes):
-            until = time.monotonic() + ENDED_S  # what reaches for a node that is gone would only wait
-        for process in self.starters:
-            try:
-                process.wait(max(until - time.monotonic(), 0.01))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        if any(node.exit_code is None for node in self.nodes.states):
+            until = time.monotonic() + ENDED_S  # a program that reaches for a node that is gone would only wait
+        self.starters.end(until)
 
 
 def _text(path: Path) -> str:
@@ -324,13 +217,13 @@ def main() -> int:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     folder: Path = arguments.parse_args().folder
-    keeper = Coordinator(folder, read_json(folder / FILE))
+    coordinator = Coordinator(folder, read_json(folder / FILE))
 
     def end(number: int, frame: FrameType | None) -> None:
-        keeper.ending.set()
+        coordinator.nodes.ending.set()
 
     signal.signal(signal.SIGTERM, end)
-    return keeper.run()
+    return coordinator.run()
 
 
 if __name__ == "__main__":

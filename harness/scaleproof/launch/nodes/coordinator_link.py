@@ -1,5 +1,5 @@
-"""The connection between a launch's keeper and the agent of a node: each proves that it knows the launch's token, then
-messages of JSON and raw bytes."""
+"""The connection between a launch's coordinator and the agent of a node: each proves that it knows the launch's token,
+then messages of JSON and raw bytes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 UNABLE = 3
-"""Exit code of an agent that never came to its keeper, and said why on its standard error; a remote shell that does not
-reach its host ends with 255."""
+"""Exit code of an agent that could not connect to its coordinator and wrote the reason to its standard error; a remote
+shell that does not reach its host ends with 255."""
 BEAT_S, LOST_S = 1.0, 10.0
-"""How often both sides say that they are there, and for how long nothing may be heard. Less than a rank may be silent
+"""How often both sides send a sign of life, and how long a side may be silent. Less than a rank may be silent
 (launch/watch/failure_signs.py): a node that is gone is the reason for its silent ranks."""
 FAILED_AGENT = "scaleproof-agent "
 """Begins the line in which an agent that has no connection says why, on its standard error: JSON with `node`, its
@@ -40,7 +40,7 @@ def failed_agents(log: str) -> dict[int, str]:
 
 
 class LinkLost(Exception):
-    """Nobody is at the other end any more; the message says how that was seen."""
+    """The other side is gone; the message says how that was seen."""
 
 
 class Link:
@@ -51,9 +51,9 @@ class Link:
         connection.settimeout(LOST_S)
         self._socket, self._sending = connection, threading.Lock()
 
-    def send(self, kind: str, body: bytes | memoryview = b"", **told: Any) -> None:
+    def send(self, kind: str, body: bytes | memoryview = b"", **fields: Any) -> None:
         """One message; LinkLost."""
-        text = json.dumps({"kind": kind, **told}).encode()
+        text = json.dumps({"kind": kind, **fields}).encode()
         if len(text) > LONGEST_JSON or len(body) > PIECE:
             raise ValueError(f"a message {kind!r} of {len(text)} and {len(body)} bytes is longer than a link carries")
         try:
@@ -70,12 +70,12 @@ class Link:
         if text > LONGEST_JSON or body > PIECE:
             raise LinkLost(f"it announced a message of {text} and {body} bytes")
         try:
-            told = json.loads(self._read(text))
+            message = json.loads(self._read(text))
         except ValueError:
             raise LinkLost("it sent what is no JSON") from None
-        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
+        if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
             raise LinkLost("it sent what is no message")
-        return told, self._read(body)
+        return message, self._read(body)
 
     def close(self) -> None:
         """Both ways; a thread that receives gets LinkLost."""

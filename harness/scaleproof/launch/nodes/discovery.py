@@ -36,7 +36,7 @@ STREAM = "SCALEPROOF_STREAM"
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """What an agent told of its node."""
+    """What an agent reports of its node."""
 
     host: str
     boot: str
@@ -68,25 +68,26 @@ def starters(allocation: Allocation, names: Sequence[str], launch: str) -> list[
     return ssh.commands(names, words)
 
 
-def call(allocation: Allocation, results: Path) -> list[NodeAnswer]:
+def discover(allocation: Allocation, results: Path) -> list[NodeAnswer]:
     """Every node's answer, in the allocation's order; SpecError names the first that gives none, or runs other code."""
     names = [host.name for host in allocation.hosts]
     results.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".roll-call-", dir=results) as name:
+    with tempfile.TemporaryDirectory(prefix=".discovery-", dir=results) as name:
         folder = Path(name).resolve()
         nonce = "" if os.environ.get(STREAM) == "1" else secrets.token_hex(8)
         (folder / "nonce").write_text(nonce)
-        asked = json.dumps({"roll_call": str(folder), "nonce": nonce, "hosts": names}).encode() + b"\n"
-        found = _asked(allocation, names, asked, folder)
-    for name, answer in found.items():
+        request = json.dumps({"discovery": str(folder), "nonce": nonce, "hosts": names}).encode() + b"\n"
+        answers = _answers_of_all(allocation, names, request, folder)
+    for name, answer in answers.items():
         if answer.code != code_digest():
             raise SpecError(
-                f"node {name} runs other code ({answer.code}, here {code_digest()}): install the same version of Scaleproof on every node"
+                f"node {name} runs other code ({answer.code}, here {code_digest()}): "
+                "install the same version of Scaleproof on every node"
             )
-    return [found[name] for name in names]
+    return [answers[name] for name in names]
 
 
-def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path) -> dict[str, NodeAnswer]:
+def _answers_of_all(allocation: Allocation, names: list[str], request: bytes, folder: Path) -> dict[str, NodeAnswer]:
     launch = secrets.token_hex(8)
     running = []
     try:
@@ -98,30 +99,30 @@ def _asked(allocation: Allocation, names: list[str], asked: bytes, folder: Path)
                     command, stdin=subprocess.PIPE, stdout=output, stderr=error, env=own, start_new_session=True
                 )
             running.append((process, numbers, out, errors))
-            _tell(process, asked)
-        return _gathered(running, names, folder)
+            _send(process, request)
+        return _gather(running, names, folder)
     finally:
         for process, *_ in running:
             process.kill()
             process.wait()
 
 
-def _tell(process: subprocess.Popen[bytes], asked: bytes) -> None:
+def _send(process: subprocess.Popen[bytes], request: bytes) -> None:
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # it has ended, and its errors say why
-        process.stdin.write(asked)
+        process.stdin.write(request)
         process.stdin.flush()
 
 
-def _gathered(
+def _gather(
     running: list[tuple[subprocess.Popen[bytes], list[int], Path, Path]], names: list[str], folder: Path
 ) -> dict[str, NodeAnswer]:
-    until, found = time.monotonic() + ANSWER_S, dict[str, NodeAnswer]()
+    until, answers = time.monotonic() + ANSWER_S, dict[str, NodeAnswer]()
     while True:
         for process, numbers, out, errors in running:
             ended = process.poll() is not None  # before its output is read
-            found |= _answers(out, names)
-            silent = [names[number] for number in numbers if names[number] not in found]
+            answers |= answers_in(out.read_text(errors="replace"), names)
+            silent = [names[number] for number in numbers if names[number] not in answers]
             if silent and (ended or time.monotonic() > until):
                 why = (
                     _last(errors)
@@ -129,44 +130,42 @@ def _gathered(
                     or (f"it ended with code {process.returncode}" if ended else f"nothing within {ANSWER_S:g} s")
                 )
                 raise SpecError(f"node {', '.join(silent)} did not answer: {why}")
-        if len(found) == len(names):
-            return found
+        if len(answers) == len(names):
+            return answers
         for number in range(len(names)):
             if (folder / f"seen-{number}").exists() and not (folder / f"answer-{number}").exists():
                 (folder / f"answer-{number}").touch()
         time.sleep(0.02)
 
 
-def _answers(out: Path, names: list[str]) -> dict[str, NodeAnswer]:
-    return answers_in(out.read_text(errors="replace"), names)
-
-
 def answers_in(text: str, names: list[str]) -> dict[str, NodeAnswer]:
     """All answers that are whole, wherever in a line each begins: what starts agents may join their lines."""
-    found = {}
+    answers = {}
     for part in text.split(MARK)[1:]:
         try:
-            said, _ = json.JSONDecoder().raw_decode(part)
+            fields, _ = json.JSONDecoder().raw_decode(part)
         except ValueError:
-            continue  # the rest of it is on its way
-        name = names[said.pop("number")]
-        found[name] = NodeAnswer(**said)
-    return found
+            continue  # it has not come whole yet
+        name = names[fields.pop("number")]
+        answers[name] = NodeAnswer(**fields)
+    return answers
 
 
 def _last(path: Path) -> str:
-    said = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip() and MARK not in line]
-    return said[-1][:300] if said else ""
+    lines = [
+        line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip() and MARK not in line
+    ]
+    return lines[-1][:300] if lines else ""
 
 
-def told(answer: NodeAnswer, number: int) -> str:
-    """An agent's line."""
+def answer_line(answer: NodeAnswer, number: int) -> str:
+    """The line in which an agent answers."""
     return MARK + json.dumps({"number": number, **asdict(answer)})
 
 
-def sees(header: dict[str, Any], number: int) -> bool:
+def sees_shared_folder(header: dict[str, Any], number: int) -> bool:
     """On a node: whether this machine and the supervisor's see each other's files, at once."""
-    folder = Path(header["roll_call"])
+    folder = Path(header["discovery"])
     try:
         if not header["nonce"] or (folder / "nonce").read_text() != header["nonce"]:
             return False

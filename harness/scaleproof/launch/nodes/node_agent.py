@@ -1,8 +1,8 @@
-"""`python -m scaleproof.launch.nodes.node_agent`: on one node of an allocation, answers node discovery, or runs the
-ranks of a launch.
+"""`python -m scaleproof.launch.nodes.node_agent`: on one node of an allocation, answers discovery, or runs the ranks of
+a launch.
 
-What it is to do comes as one line of JSON on its input; when that ends, or the connection to the launch's keeper does,
-nobody is left to run ranks for."""
+Its task comes as one line of JSON on its input. When that input ends, or the connection to the launch's coordinator
+does, the agent ends too."""
 
 from __future__ import annotations
 
@@ -17,12 +17,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
-
-import psutil
 
 from scaleproof.core.atomic_write import write_json
 from scaleproof.core.handshake import Refused, prove
@@ -31,193 +28,185 @@ from scaleproof.core.location import ADDRESS, CLOCK, NODE
 from scaleproof.launch.launchers.launcher_contract import node_scratch
 from scaleproof.launch.nodes import start_ranks
 from scaleproof.launch.nodes.coordinator_link import BEAT_S, UNABLE, Link, LinkLost, failed_agent_line
-from scaleproof.launch.nodes.discovery import NodeAnswer, sees, told
 from scaleproof.launch.nodes.file_transfer import FileTransfer
 from scaleproof.launch.nodes.forwarded_variables import kept
-from scaleproof.launch.nodes.remote_command import PLACE, RemoteCommands
-from scaleproof.launch.teardown import AGENT, clean_node, owned, sweep
+from scaleproof.launch.nodes.node_facts import answer_discovery, node_number
+from scaleproof.launch.nodes.node_state import exit_of_unseen_rank
+from scaleproof.launch.nodes.remote_command import SOCKET, RemoteCommands
+from scaleproof.launch.teardown import AGENT, clean_node, owned
 from scaleproof.rank.process_lifetime import adopt_orphans
 from scaleproof.rank.status_publisher import StatusPublisher
-from scaleproof.record.digest import code_digest, machine_id
-from scaleproof.record.host import boot_id
 
-REMOTE_COMMANDS = "errands"
+COMMANDS = "commands"
+"""The socket for remote commands, in the agent's scratch."""
 LEAVE_S = 2.0
 """After a launch that went well: time for what is left of it to end."""
 
 
-@dataclass(slots=True)
 class Agent:
-    """One node's part in one launch."""
+    """One node's part in one launch. `header`: the plan's, with the launch, its token and the coordinator's address."""
 
-    header: dict[str, Any]
-    number: int
-    over: threading.Event = field(default_factory=threading.Event)
-    ready: threading.Event = field(default_factory=threading.Event)
-    code: int = 255
-    why: str = ""
-    """What keeps this node from its part."""
-    told: str = ""
-    """The signal by which somebody else ended this agent."""
-    port: int = 0
-    """Of the first node, on which processes of torchrun meet."""
-    variables: dict[str, str] = field(default_factory=dict)
-    errands: RemoteCommands | None = None
+    def __init__(self, header: dict[str, Any], number: int) -> None:
+        self.header, self.number = header, number
+        self.launch = str(header["launch"])
+        self.ranks: list[int] = list(header["ranks"][number])
+        self.over, self.ready = threading.Event(), threading.Event()
+        self.exit_code = 255
+        self.ended_by = ""
+        """The signal by which somebody else ended this agent."""
+        self._failure = ""
+        """What keeps this node from its part."""
+        self._port = 0
+        """Of the first node, on which processes of torchrun meet."""
+        self._variables: dict[str, str] = {}
+        self._commands: RemoteCommands | None = None
 
     def run(self) -> int:
-        """From the connection to the keeper until the launch is over; whatever happens nothing of it stays on this
-        node."""
-        launch = str(self.header["launch"])
-        scratch = node_scratch(launch, self.number)
+        """From the connection to the coordinator until the launch is over; whatever happens nothing of it stays on this
+        node. Returns the exit code."""
+        scratch = node_scratch(self.launch, self.number)
         link = None
         try:
             scratch.mkdir(parents=True, mode=0o700)
             owned(scratch)
-            link = self._connect(launch)
-            folder = scratch / "launch" if self.header["streamed"] else Path(self.header["folder"])
-            transfer = FileTransfer(
-                folder, link, list(self.header["ranks"][self.number]), bool(self.header["streamed"]), self.number
-            )
-            threading.Thread(target=self._listen, args=(link, transfer), name="listen", daemon=True).start()
-            self.variables = self._variables(scratch, folder, transfer.clock_offset_ns())
-            if self.header["inner"] in start_ranks.BY_FIRST_NODE:
-                self.errands = RemoteCommands(link, scratch / REMOTE_COMMANDS)
-            link.send("ready", port=self._free_port())
-            self._wait(link)
-            self._work(folder, scratch, link, transfer)
-            while not self.over.wait(BEAT_S):
-                link.send("beat")
-        except (LinkLost, Refused) as lost:
-            self._say(f"the coordinator of the launch: {lost}")
-        except OSError as error:  # no room, no program, no way to the keeper
-            self.why = f"{type(error).__name__}: {error}"
+            link = self._connect()
+            self._serve(link, scratch)
+        except (LinkLost, Refused) as error:
+            self._write_to_log(f"the coordinator of the launch: {error}")
+        except OSError as error:  # no room, no program, no way to the coordinator
+            self._failure = f"{type(error).__name__}: {error}"
             if link is None:
-                address, port = self.header["keeper"]
-                self._say(
-                    f"its agent found no way to the launch, by its scratch folder and to {address} port {port}: {self.why}"
-                )
-                self.code = UNABLE
+                self._write_to_log(self._no_way())
+                self.exit_code = UNABLE
         finally:
-            left = clean_node(launch, self.number, LEAVE_S if self.code == 0 else 0.0)
+            left = clean_node(self.launch, self.number, LEAVE_S if self.exit_code == 0 else 0.0)
             if link is not None:
-                with suppress(LinkLost):  # the keeper went first
-                    link.send("gone", left=left[:20], why=self.why, told=self.told)
+                with suppress(LinkLost):  # the coordinator ended first
+                    link.send("goodbye", left=left[:20], why=self._failure, ended_by=self.ended_by)
                 link.close()
-        return self.code
-
-    def _say(self, why: str) -> None:
-        """To the launch's log, where there is no connection to the coordinator."""
-        print(failed_agent_line(self.number, why), file=sys.stderr, flush=True)
-
-    def _connect(self, launch: str) -> Link:
-        address, port = self.header["keeper"]
-        opened = socket.create_connection((address, port), timeout=30.0)
-        prove(opened, self.header["token"], launch, self.number)
-        return Link(opened)
-
-    def _listen(self, link: Link, transfer: FileTransfer) -> None:
-        """In a thread: what the keeper says, until it says no more."""
-        try:
-            while True:
-                message, body = link.receive()
-                if message["kind"] == "go":
-                    self.port = int(message["port"])
-                    self.ready.set()
-                elif message["kind"] == "end":
-                    break
-                elif message["kind"] == "errand" and self.errands is not None:
-                    threading.Thread(target=self.errands.run, args=(message, self.variables), daemon=True).start()
-                elif message["kind"] == "errand_done" and self.errands is not None:
-                    self.errands.done(message)
-                else:
-                    transfer.receive(message, body)
-        except (LinkLost, OSError, ValueError, KeyError):
-            pass  # whatever it was: nobody says any more what is to be done
-        self.end()
+        return self.exit_code
 
     def end(self) -> None:
         """The launch is over for this node."""
         self.over.set()
         self.ready.set()
 
-    def _wait(self, link: Link) -> None:
+    def _serve(self, link: Link, scratch: Path) -> None:
+        streamed = bool(self.header["streamed"])
+        folder = scratch / "launch" if streamed else Path(self.header["folder"])
+        transfer = FileTransfer(folder, link, self.ranks, streamed, self.number)
+        threading.Thread(target=self._listen, args=(link, transfer), name="listen", daemon=True).start()
+        self._variables = self._environment(scratch, folder, transfer.clock_offset_ns())
+        if self.header["inner"] in start_ranks.BY_FIRST_NODE:
+            self._commands = RemoteCommands(link, scratch / COMMANDS)
+        link.send("ready", port=self._free_port())
+        self._wait_for_all(link)
+        self._run_ranks(folder, scratch, link, transfer)
+        while not self.over.wait(BEAT_S):
+            link.send("beat")
+
+    def _connect(self) -> Link:
+        address, port = self.header["coordinator"]
+        connection = socket.create_connection((address, port), timeout=30.0)
+        prove(connection, self.header["token"], self.launch, self.number)
+        return Link(connection)
+
+    def _no_way(self) -> str:
+        address, port = self.header["coordinator"]
+        return (
+            f"its agent found no way to the launch, by its scratch folder and to {address} port {port}: {self._failure}"
+        )
+
+    def _write_to_log(self, why: str) -> None:
+        """To the launch's log, where there is no connection to the coordinator."""
+        print(failed_agent_line(self.number, why), file=sys.stderr, flush=True)
+
+    def _listen(self, link: Link, transfer: FileTransfer) -> None:
+        """In a thread: the coordinator's messages, until the last one."""
+        try:
+            while True:
+                message, body = link.receive()
+                kind = message["kind"]
+                if kind == "go":
+                    self._port = int(message["port"])
+                    self.ready.set()
+                elif kind == "end":
+                    break
+                elif kind == "command" and self._commands is not None:
+                    threading.Thread(target=self._commands.run, args=(message, self._variables), daemon=True).start()
+                elif kind == "command_done" and self._commands is not None:
+                    self._commands.done(message)
+                else:
+                    transfer.receive(message, body)
+        except (LinkLost, OSError, ValueError, KeyError):
+            pass  # whatever it was: no message can come any more
+        self.end()
+
+    def _wait_for_all(self, link: Link) -> None:
         """Until all nodes are ready."""
         while not self.ready.wait(BEAT_S):
             link.send("beat")
         if self.over.is_set():
             raise LinkLost("it ended the launch before it began")
 
-    def _work(self, folder: Path, scratch: Path, link: Link, transfer: FileTransfer) -> None:
-        """Run the node's command to its end, telling meanwhile that this node is there."""
-        os.environ.update(self.variables)  # where MPICH is, and this node's place, stand there
-        command = start_ranks.command(self.header, self.number, folder, scratch, self.port)
+    def _run_ranks(self, folder: Path, scratch: Path, link: Link, transfer: FileTransfer) -> None:
+        """Run the node's command to its end, with a beat to the coordinator meanwhile."""
+        os.environ.update(self._variables)  # start_ranks and StatusPublisher read them
+        command = start_ranks.command(self.header, self.number, folder, scratch, self._port)
         if self.header["inner"] != "fork":
-            StatusPublisher(folder, int(self.header["world"])).attend(self.header["ranks"][self.number])
-        process = None if command is None else subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL)
+            StatusPublisher(folder, int(self.header["world"])).publish_ranks_of_others(self.ranks)
+        process = None if command is None else subprocess.Popen(command, env=self._variables, stdin=subprocess.DEVNULL)
         transfer.start()
-        beaten = 0.0
-        while not self.over.is_set() and not self._ended(process, folder):
+        last_beat = 0.0
+        while not self.over.is_set() and not self._ranks_ended(process, folder):
             _sleep(process, transfer.send_changes())
-            if time.monotonic() - beaten > BEAT_S:
+            if time.monotonic() - last_beat > BEAT_S:
                 link.send("beat")
-                beaten = time.monotonic()
+                last_beat = time.monotonic()
         if self.over.is_set():
-            if (
-                process is not None
-            ):  # first, so that it does not tell how its ranks ended: they die with it, by our hand
+            if process is not None:
+                # Before its ranks are killed, so that it does not report their end as a failure of theirs.
                 process.kill()
                 process.wait()
             return
         code = 0 if process is None else process.returncode
-        self.code = code if code >= 0 else 128 - code
-        self._tell_for_ranks(folder)
+        self.exit_code = code if code >= 0 else 128 - code
+        self._write_missing_exits(folder)
         transfer.send_rest()
-        link.send("done", code=self.code)
+        link.send("done", code=self.exit_code)
 
-    def _ended(self, process: subprocess.Popen[bytes] | None, folder: Path) -> bool:
-        """Whether the command has; without one, all ranks here."""
+    def _ranks_ended(self, process: subprocess.Popen[bytes] | None, folder: Path) -> bool:
+        """Whether the command has ended; where another node's command starts the ranks, whether all ranks here have."""
         if process is not None:
             return process.poll() is not None
-        return all((folder / f"exit-{rank}.json").exists() for rank in self.header["ranks"][self.number])
+        return all((folder / f"exit-{rank}.json").exists() for rank in self.ranks)
 
     def _free_port(self) -> int:
-        with socket.create_server((self.header["addresses"][self.number], 0)) as taken:
-            return int(taken.getsockname()[1])
+        with socket.create_server((self.header["addresses"][self.number], 0)) as server:
+            return int(server.getsockname()[1])
 
-    def _variables(self, scratch: Path, folder: Path, offset: int) -> dict[str, str]:
-        launch, address = str(self.header["launch"]), str(self.header["addresses"][self.number])
-        own = {
-            ENVIRONMENT: launch,
-            AGENT: f"{launch}.{self.number}",
+    def _environment(self, scratch: Path, folder: Path, clock_offset_ns: int) -> dict[str, str]:
+        """Variables of what runs here: the supervisor's, this node's own, and the launch's."""
+        of_launch = {
+            ENVIRONMENT: self.launch,
+            AGENT: f"{self.launch}.{self.number}",
             NODE: str(self.number),
-            ADDRESS: address,
-            CLOCK: str(offset),
+            ADDRESS: str(self.header["addresses"][self.number]),
+            CLOCK: str(clock_offset_ns),
             "TMPDIR": str(scratch),
-        }
-        return {
-            **self.header["environment"],
-            **kept(os.environ),
-            **own,
             start_ranks.FOLDER: str(folder),
-            PLACE: str(scratch / REMOTE_COMMANDS),
+            SOCKET: str(scratch / COMMANDS),
         }
+        return {**self.header["environment"], **kept(os.environ), **of_launch}
 
-    def _tell_for_ranks(self, folder: Path) -> None:
-        """Of ranks whose parent ended without a word of them."""
+    def _write_missing_exits(self, folder: Path) -> None:
+        """For ranks whose parent ended and did not report how they ended."""
         host = self.header["hosts"][self.number]
-        for rank in self.header["ranks"][self.number]:
-            if not (folder / f"exit-{rank}.json").exists():
-                message = f"node {host}: the parent ended with code {self.code} and did not tell how its ranks ended"
-                end = {
-                    "pid": 0,
-                    "exit_code": None,
-                    "signal": int(signal.SIGKILL),
-                    "at_ns": time.monotonic_ns(),
-                    "code": "start_failed",
-                    "message": message,
-                    "node": host,
-                }
-                write_json(folder / f"exit-{rank}.json", end)
+        message = f"node {host}: the parent ended with code {self.exit_code} and did not report how its ranks ended"
+        for rank in self.ranks:
+            path = folder / f"exit-{rank}.json"
+            if not path.exists():
+                write_json(path, exit_of_unseen_rank("start_failed", message, host))
 
 
 def _sleep(process: subprocess.Popen[bytes] | None, seconds: float) -> None:
@@ -229,77 +218,26 @@ def _sleep(process: subprocess.Popen[bytes] | None, seconds: float) -> None:
         select.select([ending], [], [], seconds)
 
 
-def answer(header: dict[str, Any], number: int) -> None:
-    """The roll call: one line on the output."""
-    sweep()
-    addresses = {
-        name: entry.address
-        for name, entries in psutil.net_if_addrs().items()
-        for entry in reversed(entries)
-        if entry.family == socket.AF_INET
-    }
-    cores = sorted(os.sched_getaffinity(0))
-    found = NodeAnswer(
-        header["hosts"][number],
-        boot_id(),
-        machine_id(),
-        cores,
-        addresses,
-        _own(header["hosts"][number], addresses),
-        code_digest(),
-        sees(header, number),
-    )
-    print(told(found, number), flush=True)
-
-
-def _own(host: str, addresses: dict[str, str]) -> str:
-    """The interface with the address that the node's name has, else the one by which it would reach another network."""
-    for name in (host.rpartition("@")[2], socket.gethostname()):
-        try:
-            wanted = {entry[4][0] for entry in socket.getaddrinfo(name, None, socket.AF_INET)}
-        except OSError:
-            continue
-        for interface, address in addresses.items():
-            if address in wanted and not address.startswith("127."):
-                return interface
-    try:
-        routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()[1:]]
-    except OSError:
-        return ""
-    return next((fields[0] for fields in routes if fields[1] == "00000000" and fields[0] in addresses), "")
-
-
-def number_of(header: dict[str, Any], asked: int | None) -> int:
-    """This node's number among the hosts: as told, or by the name that Slurm gives it."""
-    if asked is not None:
-        return asked
-    hosts: list[str] = header["hosts"]
-    name = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    if name not in hosts:
-        raise SystemExit(f"node {name} is none of {', '.join(hosts)}")
-    return hosts.index(name)
-
-
 def main() -> int:
     """The worst exit code of what ran here."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--node", type=int)
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     header = json.loads(sys.stdin.buffer.readline() or b"{}")
     if not header:
-        return 1  # whoever asked has gone already
-    number = number_of(header, given.node)
-    if "roll_call" in header:
-        answer(header, number)
+        return 1  # the coordinator has gone already
+    number = node_number(header, options.node)
+    if "discovery" in header:
+        answer_discovery(header, number)
         return 0
     agent = Agent(header, number)
 
-    def ended(signal_number: int, frame: FrameType | None) -> None:
-        agent.told = signal.Signals(signal_number).name
+    def end(signal_number: int, frame: FrameType | None) -> None:
+        agent.ended_by = signal.Signals(signal_number).name
         agent.end()
 
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, ended)
+        signal.signal(each, end)
     adopt_orphans()
     threading.Thread(target=_until_input_ends, args=(agent,), name="input", daemon=True).start()
     return agent.run()

@@ -1,8 +1,8 @@
-"""`python -m scaleproof.launch.nodes.remote_command HOST LINE...`: runs a shell's command line on another node of the
-launch, by its agent; mpirun starts its daemons so.
+"""`python -m scaleproof.launch.nodes.remote_command HOST COMMAND...`: runs a shell's command line on another node of
+the launch, by its agent; mpirun starts its daemons so.
 
-No remote shell is needed for it: the caller asks the agent of its own node at a socket, that one the keeper, the keeper
-the other node's agent."""
+It needs no remote shell: this process sends the command to the agent of its own node by a socket, that agent to the
+coordinator, and the coordinator to the agent of the other node."""
 
 from __future__ import annotations
 
@@ -19,60 +19,61 @@ from typing import Any
 
 from scaleproof.launch.nodes.coordinator_link import Link, LinkLost
 
-PLACE = "SCALEPROOF_ERRANDS"
-"""In the environment of what an agent starts: the socket at which it takes errands."""
+SOCKET = "SCALEPROOF_COMMANDS"
+"""In the environment of what an agent starts: the path of the socket at which it accepts remote commands."""
 LONGEST = 1 << 15
 """Bytes of a command line."""
 
 
 class RemoteCommands:
-    """An agent's part: those that processes of its node ask for, and those that other nodes ask of it."""
+    """An agent's part: commands from processes of its node for other nodes, and from other nodes for this one."""
 
-    def __init__(self, link: Link, place: Path) -> None:
-        self.link, self.place = link, place
-        self._asking: dict[int, socket.socket] = {}
+    def __init__(self, link: Link, path: Path) -> None:
+        self.link = link
+        self._requesters: dict[int, socket.socket] = {}
         self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(place))
+        self._listener.bind(str(path))
         self._listener.listen(64)
-        threading.Thread(target=self._serve, name="errands", daemon=True).start()
+        threading.Thread(target=self._serve, name="commands", daemon=True).start()
 
     def _serve(self) -> None:
         number = 0
         while True:
             try:
-                asking = self._listener.accept()[0]
-                wanted = json.loads(asking.makefile("rb").readline(LONGEST))
+                requester = self._listener.accept()[0]
+                request = json.loads(requester.makefile("rb").readline(LONGEST))
                 number += 1
-                self._asking[number] = asking
-                self.link.send("errand", number=number, host=str(wanted["host"]), line=str(wanted["line"]))
+                self._requesters[number] = requester
+                self.link.send("command", number=number, host=str(request["host"]), command=str(request["command"]))
             except LinkLost:
-                return  # the agent hears of it too
+                return  # the agent's main thread gets this error too
             except (OSError, ValueError, KeyError, TypeError):
-                continue  # whoever asked has gone, or is no errand of ours
+                continue  # the requester has gone, or sent something else
 
     def done(self, message: Mapping[str, Any]) -> None:
-        """The code of one that was asked for here."""
-        if (asking := self._asking.pop(int(message["number"]), None)) is not None:
-            with suppress(OSError):  # whoever asked has gone
-                asking.sendall(str(int(message["code"])).encode())
-            asking.close()
+        """The exit code of a command that a process of this node requested."""
+        requester = self._requesters.pop(int(message["number"]), None)
+        if requester is not None:
+            with suppress(OSError):  # the requester has gone
+                requester.sendall(str(int(message["code"])).encode())
+            requester.close()
 
     def run(self, message: Mapping[str, Any], variables: Mapping[str, str]) -> None:
-        """One of another node, to its end; in a thread of its own."""
+        """Run a command of another node to its end; in a thread of its own."""
         code = subprocess.run(
-            ["/bin/sh", "-c", str(message["line"])], env=dict(variables), stdin=subprocess.DEVNULL, check=False
+            ["/bin/sh", "-c", str(message["command"])], env=dict(variables), stdin=subprocess.DEVNULL, check=False
         ).returncode
         with suppress(LinkLost):  # the launch is over
-            self.link.send("errand_done", number=message["number"], asker=message["asker"], code=code & 255)
+            self.link.send("command_done", number=message["number"], requester=message["requester"], code=code & 255)
 
 
 def main() -> int:
-    """The command's exit code; 255 when nobody could run it."""
-    with socket.socket(socket.AF_UNIX) as opened:
-        opened.connect(os.environ[PLACE])
-        opened.sendall(json.dumps({"host": sys.argv[1], "line": " ".join(sys.argv[2:])}).encode() + b"\n")
-        said = opened.recv(16)
-    return int(said) & 255 if said else 255
+    """The command's exit code; 255 when no agent could run it."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.environ[SOCKET])
+        connection.sendall(json.dumps({"host": sys.argv[1], "command": " ".join(sys.argv[2:])}).encode() + b"\n")
+        reply = connection.recv(16)
+    return int(reply) & 255 if reply else 255
 
 
 if __name__ == "__main__":

@@ -33,17 +33,16 @@ def remote_shell() -> list[str]:
 
 
 def commands(names: Sequence[str], words: Sequence[str]) -> list[tuple[list[str], list[int]]]:
-    """A command for each node, which is told its number."""
+    """A command for each node, with the number of the node."""
     here = os.getcwd()
-    found = []
+    starters = []
     for number, name in enumerate(names):
-        told = [*words, "--node", str(number)]
-        line = f"cd {shlex.quote(here)} 2>/dev/null; exec {shlex.join(told)}"
+        command = [*words, "--node", str(number)]
+        line = f"cd {shlex.quote(here)} 2>/dev/null; exec {shlex.join(command)}"
         # A login shell may be csh, which reads that line otherwise.
-        found.append(
-            (told if is_here(name) else [*remote_shell(), name, f"exec /bin/sh -c {shlex.quote(line)}"], [number])
-        )
-    return found
+        remote = [*remote_shell(), name, f"exec /bin/sh -c {shlex.quote(line)}"]
+        starters.append((command if is_here(name) else remote, [number]))
+    return starters
 
 
 def is_here(name: str) -> bool:

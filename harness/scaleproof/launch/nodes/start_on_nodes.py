@@ -1,5 +1,5 @@
-"""Launches over the nodes of an allocation: from a launch's placement to nodes.json, and to the keeper that starts the
-agents."""
+"""Launches over the nodes of an allocation: from a launch's placement to nodes.json, and to the coordinator that starts
+the agents."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from scaleproof.transports.mpich import ON_ONE_MACHINE, between_nodes
 
 
 class NodesLauncher:
-    """One keeper, which starts an agent on each node of the placement; agents start the ranks."""
+    """One coordinator, which starts an agent on each node of the placement; agents start the ranks."""
 
     def __init__(self, placement: NodePlacement, launcher: str) -> None:
         self.placement, self.launcher = placement, launcher
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-        """Writes nodes.json; the keeper's life hangs on the supervisor's."""
-        placement, hosts = self.placement, [node.name for node in self.placement.nodes]
+        """Writes nodes.json; the coordinator lives no longer than the supervisor."""
+        placement = self.placement
+        hosts = [node.name for node in placement.nodes]
         inner = self.launcher if self.launcher in BY_FIRST_NODE else placement.allocation.inner
         header = {
             "hosts": hosts,

@@ -22,14 +22,14 @@ REMOTE_COMMAND = "scaleproof.launch.nodes.remote_command"
 def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, port: int) -> list[str] | None:
     """What the agent of a node runs; None where another node's command starts what runs here."""
     ranks: list[list[int]] = header["ranks"]
-    mine = [str(rank) for rank in ranks[node]]
+    own = [str(rank) for rank in ranks[node]]
     if header["inner"] in BY_FIRST_NODE:
         if node:
             return None
         hosts = {plain(host): len(some) for host, some in zip(header["hosts"], ranks, strict=True)}
         return _by_mpi(header["inner"], hosts, header["interface"], scratch)
     if header["inner"] == "torchrun":
-        # By the place on the node, not by torchrun's RANK: its elastic rendezvous numbers nodes as they come.
+        # LOCAL_RANK, not torchrun's RANK: its elastic rendezvous numbers nodes in the order in which they come.
         worker = [
             "scaleproof.rank.fork_ranks",
             str(folder),
@@ -38,7 +38,7 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
             "--rank-from",
             "LOCAL_RANK",
             "--ranks",
-            *mine,
+            *own,
         ]
         return torchrun(header["launch"], node, ranks, header["addresses"], port, header["rendezvous"], worker)
     return [
@@ -50,7 +50,7 @@ def command(header: Mapping[str, Any], node: int, folder: Path, scratch: Path, p
         str(os.getpid()),
         "--bind",
         "--ranks",
-        *mine,
+        *own,
     ]
 
 
@@ -58,8 +58,8 @@ def _by_mpi(library: str, hosts: Mapping[str, int], interface: str, scratch: Pat
     """What starts the ranks of all nodes."""
     one = sum(hosts.values()) if len(hosts) == 1 else 0
     if library == "mpich":
-        told = mpich.options(one) if one else mpich.options_over(hosts, interface)
-        return mpich.started(told, mpich.parent(f"${FOLDER}"), REMOTE_COMMAND)
+        options = mpich.options(one) if one else mpich.options_over(hosts, interface)
+        return mpich.started(options, mpich.parent(f"${FOLDER}"), REMOTE_COMMAND)
     return mpirun.started(
         mpirun.options(one, scratch) if one else mpirun.options_over(hosts, interface, REMOTE_COMMAND), f"${FOLDER}"
     )
