@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from scaleproof.core.counters import read_counters
 from scaleproof.core.launch_spec import STALL_S, LaunchSpec
-from scaleproof.core.record_schema import Failure, PreflightCheck, Record
+from scaleproof.core.record_schema import Evidence, Failure, PreflightCheck, Record
 from scaleproof.core.recorder import read_events
-from scaleproof.launch.finish.compose_record import Surroundings, compose, not_started, refused
+from scaleproof.launch.finish.compose_record import compose
+from scaleproof.launch.finish.surroundings import Surroundings
+from scaleproof.launch.finish.unstarted_record import not_started, refused
 from scaleproof.launch.nodes.allocated_nodes import (
     AllocatedNodes,
     NodePlacement,
@@ -72,7 +74,7 @@ class PreparedLaunch:
     checks: list[PreflightCheck]
     profile: Profile | None
     placement: NodePlacement | None
-    evidence: str
+    evidence: Evidence
 
 
 class SingleLaunch:

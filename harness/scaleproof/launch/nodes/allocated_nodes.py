@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scaleproof.core.record_schema import PlacedNode, Placement, Record
+from scaleproof.core.record_schema import Evidence, PlacedNode, Placement, Record
 from scaleproof.fabric.verbs import netdev
 from scaleproof.launch.launchers.launcher_contract import ranks_of
 from scaleproof.launch.nodes import slurm
@@ -55,7 +55,7 @@ class NodePlacement:
         return [node.answer.interfaces[netdev(self.interface)] for node in self.nodes]
 
     @property
-    def evidence(self) -> str:
+    def evidence(self) -> Evidence:
         """Nodes that are one machine in truth emulate a network."""
         return "measured" if len({node.answer.boot for node in self.nodes}) == len(self.nodes) else "emulated"
 

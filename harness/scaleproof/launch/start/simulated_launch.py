@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scaleproof.core.launch_spec import LaunchSpec
 from scaleproof.core.record_schema import Record
-from scaleproof.launch.finish.compose_record import Surroundings, command
+from scaleproof.launch.finish.surroundings import Surroundings, command
 from scaleproof.launch.obstacle import Obstacle, obstacle_of
 from scaleproof.record.digest import code_digest, code_version, machine_id
 from scaleproof.record.store import Store
