@@ -31,12 +31,12 @@ State = Literal["starting", "running", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One rank's last words: monotonic beat in ns, step (-1: before the first), state, operation, the `peer` that the
+    """What one rank wrote last: monotonic beat in ns, step (-1: before the first), state, operation, the `peer` that the
     program named (-1: none).
 
     `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the engine's.
-    `main` and `helper` say for whom the main thread and another one wait: None: nobody, -1: whoever a library waits
-    for.
+    `main` and `helper` are the ranks for which the main thread and another one wait: None: for none, -1: for one that
+    only the library knows.
     """
 
     beat_ns: int
@@ -69,7 +69,7 @@ class Line:
 
 
 class Board:
-    """Shared lines of all ranks, in a file that the supervisor made."""
+    """The lines of all ranks, in a file that the supervisor made and all of them map."""
 
     def __init__(self, path: Path, world_size: int) -> None:
         self.world_size = world_size
@@ -141,7 +141,8 @@ class Board:
 
 
 class Post:
-    """What code below the program says of itself, a word at a time: no clock, no text, no allocation."""
+    """How collectives and transports report what they do, one word of memory at a time: no clock, no text, no
+    allocation."""
 
     __slots__ = ("_calls", "_left", "_main", "_waits", "_words")
 
@@ -172,7 +173,7 @@ class Post:
         self._words[_MAIN if threading.get_ident() == self._main else _HELPER] = self._waits << _PEER_BITS | (peer + 2)
 
     def polls(self, threads: list[int]) -> None:
-        """These threads (by the kernel's numbers) are a library's that polls: their processor time is no sign of work."""
+        """These threads (by the kernel's numbers) belong to a library that polls: their processor time is no work."""
         for index, thread in enumerate(location.threads(threads)[:_POLLERS_KEPT]):
             self._words[_POLLERS + index] = thread
 

@@ -140,8 +140,7 @@ class RankNetwork(_Part):
     (bytes and packets, both ways)."""
 
     rank: int
-    namespace: str
-    """Inode of its network namespace: ranks with the same one share counters."""
+    namespace: str = Field(description="inode of its network namespace: ranks with the same one share counters")
     asked_bytes: int
     before: dict[str, dict[str, int]]
     after: dict[str, dict[str, int]]
@@ -214,8 +213,9 @@ class PlacedNode(_Part):
 
     name: str
     address: str
-    switch: str
-    """The switches above it, from the top, as Slurm writes them (`spine.leaf`); empty where nobody tells."""
+    switch: str = Field(
+        description="the switches above it, from the top, as Slurm writes them (`spine.leaf`); empty: not known"
+    )
     machine: str
     boot: str
     cores: int
@@ -223,7 +223,8 @@ class PlacedNode(_Part):
 
 
 class Placement(_Part):
-    """Where a launch over several nodes ran. `streamed`: without a shared file system, its files came over the network."""
+    """Where a launch over several nodes ran. `streamed`: its files were sent over the network, since the nodes share no
+    file system."""
 
     launcher: str
     kind: Literal["slurm", "hosts"]
@@ -235,7 +236,7 @@ class Placement(_Part):
 
 
 class Sniffed(_Part):
-    """One figure of a node: the median of `n` repetitions and the interval of that median; None where so few give none."""
+    """One figure of a node: the median of `n` repetitions and the interval of that median (None: too few of them)."""
 
     value: float
     low: float | None
@@ -244,8 +245,8 @@ class Sniffed(_Part):
 
 
 class SniffedNode(_Part):
-    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and what the way to the node `next` gave
-    (B/s, s there and back)."""
+    """What all cores of a node copied (B/s) and multiplied (FLOP/s, float32), and the rate (B/s) and round trip (s) of
+    the link to the node `next`."""
 
     name: str
     boot: str
@@ -258,19 +259,17 @@ class SniffedNode(_Part):
 
 
 class Sniff(_Part):
-    """The sniff test of an allocation's nodes before the experiment. `job`: the batch job, empty where there is none."""
+    """The sniff test of an allocation's nodes before the experiment. `job`: the batch job; empty: there is none."""
 
     schema_version: Literal[1] = 1
     cluster: str
     job: str
-    taken_at: str
-    """UTC, ISO 8601."""
+    taken_at: str = Field(description="UTC, ISO 8601")
     nodes: list[SniffedNode]
 
 
 EXCLUDING = ("saturated",)
-"""Warnings of launches whose times are those of a crowded machine and no longer those of the cluster that it
-stands for."""
+"""Warnings of launches whose times are those of a crowded machine, no longer those of the emulated cluster."""
 LINK = "link"
 """Warning of a launch whose links, before its ranks started, did not give the rate or the delay that was set."""
 
@@ -310,24 +309,22 @@ class Record(_Part):
     code: Code
     machine: str
     environment: dict[str, Any]
-    transport: dict[str, Any]
-    """Capabilities and traffic per rank, and interface byte counters before and after."""
+    transport: dict[str, Any] = Field(
+        description="capabilities and traffic per rank, and interface byte counters before and after"
+    )
     preflight: list[PreflightCheck] = Field(default_factory=list)
     network: list[RankNetwork] = Field(default_factory=list)
     clocks: list[Clock] = Field(default_factory=list)
     inputs: list[InputCheck] = Field(default_factory=list)
     stall: Stall | None = None
-    placement: Placement | None = None
-    """None: all ranks on this machine, or on a fabric that the launch made itself."""
-    sniff: Sniff | None = None
-    """What its nodes gave before the experiment; None: they were not looked at."""
-    started_at: str
-    """UTC, ISO 8601."""
+    placement: Placement | None = Field(
+        None, description="None: all ranks on this machine, or on a fabric that the launch made itself"
+    )
+    sniff: Sniff | None = Field(None, description="figures of its nodes before the experiment; None: not measured")
+    started_at: str = Field(description="UTC, ISO 8601")
     wall_s: float
-    command: list[str]
-    """What a person types to run this launch again."""
-    artifacts: dict[str, str] = Field(default_factory=dict)
-    """File name to SHA-256."""
+    command: list[str] = Field(description="what a person types to run this launch again")
+    artifacts: dict[str, str] = Field(default_factory=dict, description="file name to SHA-256")
 
     @property
     def evidence_words(self) -> str:

@@ -1,5 +1,5 @@
-"""`python -m scaleproof.rank.fork_in_namespaces FOLDER`: imports what the case needs once, builds the cluster of namespaces.json and
-forks every node's ranks in it."""
+"""`python -m scaleproof.rank.fork_in_namespaces FOLDER`: imports what the case needs once, builds the cluster of
+namespaces.json and forks every node's ranks in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`python -m scaleproof.rank.fork_ranks FOLDER`: imports what the case needs once, forks the ranks, tells how each ended."""
+"""`python -m scaleproof.rank.fork_ranks FOLDER`: imports what the case needs once, forks the ranks, and writes how each
+ended."""
 
 from __future__ import annotations
 
@@ -111,9 +112,9 @@ def reap(folder: Path, ranks: dict[int, int], publisher: StatusPublisher | None 
 
 
 def main() -> int:
-    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` says: its number,
-    or with `--ranks` its place among them. `--attended`: someone else on this node shows the supervisor what ranks do.
-    `--bind`: each rank has cores of its own."""
+    """Fork all ranks, those of `--ranks`, or the one that the environment variable of `--rank-from` names: its number,
+    or with `--ranks` its index among them. `--attended`: the node's agent publishes the status of its ranks. `--bind`:
+    each rank has cores of its own."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--rank-from")

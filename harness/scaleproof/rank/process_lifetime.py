@@ -1,5 +1,5 @@
-"""Ties a process's life to its creator's. `python -m scaleproof.rank.process_lifetime CREATOR COMMAND...` does so for a program that
-is not ours."""
+"""Ends a process when its creator ends. `python -m scaleproof.rank.process_lifetime CREATOR COMMAND...` does so for a
+program that is not ours."""
 
 from __future__ import annotations
 

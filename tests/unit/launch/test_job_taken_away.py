@@ -10,7 +10,7 @@ from scaleproof.launch.nodes import allocated_nodes, slurm
 
 
 def found(monkeypatch: pytest.MonkeyPatch, said: str, failed: bool = True) -> str:
-    monkeypatch.setattr(slurm, "_ask", lambda *command, fail=True: said)
+    monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: said)
     record = SimpleNamespace(failure=SimpleNamespace(code="start_failed") if failed else None)
     return allocated_nodes.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=SimpleNamespace(id="7"))))  # type: ignore[arg-type]
 
@@ -34,7 +34,7 @@ def test_a_job_that_runs_goes_on_as_does_one_of_which_slurm_says_nothing(monkeyp
 
 
 def test_outside_of_slurm_nobody_is_asked(monkeypatch):
-    monkeypatch.setattr(slurm, "_ask", lambda *command, fail=True: pytest.fail("asked"))
+    monkeypatch.setattr(slurm, "_run", lambda *command, fail=True: pytest.fail("asked"))
     record = SimpleNamespace(failure=SimpleNamespace(code="start_failed"))
     assert allocated_nodes.taken_away(record, None) == ""  # type: ignore[arg-type]
     assert allocated_nodes.taken_away(record, SimpleNamespace(allocation=SimpleNamespace(job=None))) == ""  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ def crowding(
         lasted, waited = _between(start, end, "at_ns"), _between(start, end, "queued_ns")
         if lasted and waited is not None:
             queued.append(waited / lasted)
-    late = [found["late_ns"] / found["planned_ns"] for found in lates if found and found["planned_ns"]]
+    late = [passes["late_ns"] / passes["planned_ns"] for passes in lates if passes and passes["planned_ns"]]
     regions = [
         (start["at_ns"], end["at_ns"])
         for pace in paces
@@ -74,21 +74,25 @@ def _between(start: Mapping[str, Any], end: Mapping[str, Any], name: str) -> int
     return None if first is None or last is None else last - first
 
 
-def saturation(found: Crowding) -> list[Warning]:
+def saturation(crowded: Crowding) -> list[Warning]:
     """One warning with all reasons, for a launch whose compute was replayed; none of its times counts then
     (core/record_schema.py: EXCLUDING)."""
     reasons = []
-    if found.idle is not None and found.idle < IDLE:
-        reasons.append(f"{found.idle:.0%} of the cores' time was idle, at least {IDLE:.0%} must be")
-    if found.late is not None and found.late > LATE:
-        reasons.append(f"replayed passes ended {found.late:.0%} of their length too late, at most {LATE:.0%} may be")
-    if found.full is not None and found.full > FULL:
+    if crowded.idle is not None and crowded.idle < IDLE:
+        reasons.append(f"{crowded.idle:.0%} of the cores' time was idle, at least {IDLE:.0%} must be")
+    if crowded.late is not None and crowded.late > LATE:
+        reasons.append(f"replayed passes ended {crowded.late:.0%} of their length too late, at most {LATE:.0%} may be")
+    if crowded.full is not None and crowded.full > FULL:
         reasons.append(
-            f"for {found.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so"
+            f"for {crowded.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so"
         )
-    if found.quota is not None and found.quota > FULL:
+    if crowded.quota is not None and crowded.quota > FULL:
         reasons.append(
-            f"for {found.quota:.0%} of the time it waited for the quota of its control group, at most {FULL:.0%} may be so"
+            f"for {crowded.quota:.0%} of the time it waited for the quota of its control group, "
+            f"at most {FULL:.0%} may be so"
         )
-    advice = "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), end what else runs here, or raise a container's quota"
+    advice = (
+        "its times count in no metric: raise dilation or shrink (`scaleproof dilate` says which), "
+        "end what else runs here, or raise a container's quota"
+    )
     return [Warning(code="saturated", message="; ".join(reasons), advice=advice)] if reasons else []

@@ -29,13 +29,13 @@ SHORT_S = 0.3
 def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below: bool = True) -> list[Warning]:
     """From two readings of `record.pace.load`, around the whole launch. `below`: whether its processes are the
     reader's, so that others' can be told."""
-    found = []
+    warnings = list[Warning]()
     ticks = after.get("ticks", 0) - before.get("ticks", 0)
     if ticks > SHORT_S * HZ:
         steal = ((after["steal_ticks"] or 0) - (before["steal_ticks"] or 0)) / ticks
         if steal > STEAL:
             message = f"a hypervisor took {steal:.1%} of the processor time"
-            found.append(_warning("stolen", message, "run on a host of your own, or compare only within a block"))
+            warnings.append(_warning("stolen", message, "run on a host of your own, or compare only within a block"))
         busy = (
             ticks
             - (after["idle_ticks"] - before["idle_ticks"])
@@ -43,7 +43,7 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below:
         )
         foreign = (busy - HZ * (after["own_cpu_s"] - before["own_cpu_s"])) / ticks
         if below and foreign > FOREIGN:
-            found.append(
+            warnings.append(
                 _warning(
                     "contended",
                     f"other processes took {foreign:.0%} of the processor time",
@@ -52,9 +52,10 @@ def machine_warnings(before: Mapping[str, Any], after: Mapping[str, Any], below:
             )
     heat = (after.get("thermal_throttles") or 0) - (before.get("thermal_throttles") or 0)
     if heat > 0:
-        message = f"the processor slowed itself down {heat} times because of heat (hottest sensor {after.get('temperature_c')} degrees Celsius)"
-        found.append(_warning("throttled", message, "cool the machine, or let it rest between launches"))
-    return found
+        hottest = f"hottest sensor {after.get('temperature_c')} degrees Celsius"
+        message = f"the processor slowed itself down {heat} times because of heat ({hottest})"
+        warnings.append(_warning("throttled", message, "cool the machine, or let it rest between launches"))
+    return warnings
 
 
 def rank_warnings(paces: Mapping[int, Mapping[str, Any]]) -> list[Warning]:
@@ -66,16 +67,16 @@ def rank_warnings(paces: Mapping[int, Mapping[str, Any]]) -> list[Warning]:
             slower.append(f"rank {rank} from {start['mhz']:.0f} to {end['mhz']:.0f} MHz")
         if start.get("throttled") and end.get("throttled") and end["throttled"]["us"] > start["throttled"]["us"]:
             waited.append(f"rank {rank} for {(end['throttled']['us'] - start['throttled']['us']) / 1e6:.3f} s")
-    found = []
+    warnings = list[Warning]()
     if slower:
         message = f"cores slowed down: {', '.join(slower)}"
-        found.append(
+        warnings.append(
             _warning("frequency_dropped", message, "fix the frequency (governor `performance`), or warm up for longer")
         )
     if waited:
         message = f"the control group's processor quota was used up: {', '.join(waited)}"
-        found.append(_warning("throttled", message, "raise cpu.max of the container, or use fewer ranks or threads"))
-    return found
+        warnings.append(_warning("throttled", message, "raise cpu.max of the container, or use fewer ranks or threads"))
+    return warnings
 
 
 def network_warnings(
@@ -91,7 +92,7 @@ def network_warnings(
 def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: str, interface: str) -> list[Warning]:
     """Sockets that a transport opened elsewhere than on the requested interface's address. `bound`: rank to its
     `listening` and `connected` addresses."""
-    found = []
+    warnings = list[Warning]()
     for kind, advice in (
         ("listening", "others can reach it there"),
         ("connected", "bytes may travel there; the library does not use the interface it was given"),
@@ -99,27 +100,29 @@ def address_warnings(bound: Mapping[int, Mapping[str, Sequence[str]]], address: 
         others = sorted({other for sockets in bound.values() for other in sockets.get(kind, ()) if other != address})
         if others:
             message = f"sockets of ranks are {kind} on {', '.join(others)} too, beside {address} of {interface!r}"
-            found.append(_warning("other_address", message, f"{advice}: see the table of docs/preflight.md"))
-    return found
+            warnings.append(_warning("other_address", message, f"{advice}: see the table of docs/preflight.md"))
+    return warnings
 
 
 def link_warnings(network: Mapping[str, Any] | None) -> list[Warning]:
     """Links of guests that do not give what was set. `network`: the coordinator's report; None when it left none."""
     wrong = []
     network = network or {}
-    for node, found in enumerate(network.get("found", [])):
+    for node, measured in enumerate(network.get("found", [])):
         set_here = (
             {"set_rtt_ms": 2 * network["link_delay_ms"], "set_mbit": network["link_mbit"]}
             if "link_delay_ms" in network
             else {}
         )
-        told = set_here | (found or {})
-        wanted_ms, wanted_mbit, rtt_ms, mbit = (told.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit"))
-        if "rtt_ms" in told and rtt_ms is None:
+        figures = set_here | (measured or {})
+        wanted_ms, wanted_mbit, rtt_ms, mbit = (
+            figures.get(name) for name in ("set_rtt_ms", "set_mbit", "rtt_ms", "mbit")
+        )
+        if "rtt_ms" in figures and rtt_ms is None:
             wrong.append(f"node {node} no answer from the next node")
         if rtt_ms is not None and wanted_ms is not None and not wanted_ms <= rtt_ms <= wanted_ms * FURTHER + NEAR_MS:
             wrong.append(f"node {node} {rtt_ms:g} ms there and back, {wanted_ms:g} set")
-        if wanted_mbit and "mbit" in told and mbit is None:
+        if wanted_mbit and "mbit" in figures and mbit is None:
             wrong.append(f"node {node} no rate at all, {wanted_mbit:g} Mbit/s set")
         if wanted_mbit and mbit is not None and not RATE_HELD <= mbit / wanted_mbit <= 1 / RATE_HELD:
             wrong.append(f"node {node} {mbit:g} Mbit/s, {wanted_mbit:g} set")
@@ -136,10 +139,11 @@ def _of_namespace(
         message = f"interfaces sent {_listed(leak)} above idle while ranks asked shared memory for {asked}"
         advice = "find out what else uses the network here; more than 1 % of the bytes asked is not noise"
         return [_warning("interfaces_moved", message, advice)] if leak else []
-    found = []
+    warnings = list[Warning]()
     if path == "socket" and unseen(part, case.interface):
-        message = f"no interface carried the {asked} asked; {case.interface!r} sent {format_bytes(part.sent_bytes.get(case.interface, 0))}"
-        found.append(
+        sent = format_bytes(part.sent_bytes.get(case.interface, 0))
+        message = f"no interface carried the {asked} asked; {case.interface!r} sent {sent}"
+        warnings.append(
             _warning(
                 "unseen_traffic",
                 message,
@@ -155,16 +159,16 @@ def _of_namespace(
         others.pop("lo", None)  # ranks of one node reach each other through it, whatever they bind
     if others:
         message = f"meanwhile other interfaces sent {_listed(others)} above idle"
-        found.append(
+        warnings.append(
             _warning("contended_network", message, "other traffic shared the machine; run again when it is quiet")
         )
     sends = case.transport is not None and case.plugin("transport").point_to_point
     if path == "socket" and sends and (extra := shared(part, case.interface, messages)):
         message = f"{case.interface!r} sent {format_bytes(extra)} more than the launch can have"
-        found.append(
+        warnings.append(
             _warning("contended_network", message, "other traffic used the same interface; run again when it is quiet")
         )
-    return found
+    return warnings
 
 
 def _listed(moved: Mapping[str, int]) -> str:

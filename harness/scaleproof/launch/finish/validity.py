@@ -19,7 +19,10 @@ from scaleproof.spec.units import format_bytes
 
 LOOPBACK = "lo"
 """A node's kernel sends through it whatever stays on the node, also to the address of eth0."""
-PAST_ADVICE = "the transport reaches other nodes past their links (shared memory, files); it needs a setting that forbids this, or cannot be emulated so"
+PAST_ADVICE = (
+    "the transport reaches other nodes past their links (shared memory, files); "
+    "it needs a setting that forbids this, or cannot be emulated so"
+)
 MOMENTS = (b"start", b"end")
 """Events that mark the timed region; a launch with nothing else has measured nothing."""
 
@@ -78,9 +81,10 @@ def silent_failure(
         if carrier is not None and not (case.plugin("fabric").makes_nodes and carrier == LOOPBACK):
             moved, requested = part.sent_bytes[carrier], part.sent_bytes.get(case.interface, 0)
             asked = f"of the {format_bytes(part.asked_bytes)} asked"
+            by_requested = f"the requested {case.interface!r} {format_bytes(requested)}"
             return _failure(
                 "wrong_interface",
-                f"{carrier!r} carried {format_bytes(moved)} {asked}, the requested {case.interface!r} {format_bytes(requested)}",
+                f"{carrier!r} carried {format_bytes(moved)} {asked}, {by_requested}",
             )
     return _wrong_address(case, address, watch)
 
@@ -97,14 +101,14 @@ def disturbances(
 ) -> list[Warning]:
     """Warnings about what else happened on the machine. `load`: readings before and after; `idle`: bytes a second of
     each interface without us. `below`: see machine_warnings."""
-    messages = sum((found or {}).get("messages", 0) for found in per_rank(watch, "traffic"))
+    messages = sum((traffic or {}).get("messages", 0) for traffic in per_rank(watch, "traffic"))
     moments = [int(row["start_ns"]) for rows in events.values() for row in rows[np.isin(rows["event"], MOMENTS)]]
     seconds = (max(moments) - min(moments)) / 1e9 if moments else 0.0
     paces = {rank: pace for rank, pace in enumerate(per_rank(watch, "pace")) if pace}
     around = machine_warnings(load["before"], load["after"], below) if {"before", "after"} <= load.keys() else []
     bound = {
         rank: {
-            kind: [found for found in addresses if found != _address(watch, rank, address)]
+            kind: [other for other in addresses if other != _address(watch, rank, address)]
             for kind, addresses in sockets.items()
         }
         for rank, sockets in enumerate(per_rank(watch, "sockets"))
@@ -112,12 +116,12 @@ def disturbances(
         and _path(watch) == "socket"
         and not case.plugin("fabric").makes_nodes  # nobody else reaches those nodes, and their links are counted
     }
-    network_found = network_warnings(case, network, _path(watch), messages, idle, seconds)
-    return [*around, *rank_warnings(paces), *network_found, *address_warnings(bound, address, case.interface)]
+    of_network = network_warnings(case, network, _path(watch), messages, idle, seconds)
+    return [*around, *rank_warnings(paces), *of_network, *address_warnings(bound, address, case.interface)]
 
 
 def _past_the_links(case: AnyCase, network: Sequence[RankNetwork]) -> Failure | None:
-    """Bytes that went from node to node by another way than the links; messages of ranks that share a node need none."""
+    """Bytes that went from node to node by another way than the links; ranks that share a node need no link."""
     if case.program not in ("train", "collective") and case.ranks > case.nodes:
         return None
     for part in carried(network):
@@ -163,5 +167,5 @@ def _failure(code: FailureCode, message: str, advice: str = "") -> Failure:
 
 
 def _path(watch: Watch) -> str:
-    """How the transport says that its bytes travel; empty when no rank told."""
-    return next((str(found["path"]) for found in per_rank(watch, "transport") if found), "")
+    """How the transport says that its bytes travel; empty when no rank reported it."""
+    return next((str(transport["path"]) for transport in per_rank(watch, "transport") if transport), "")

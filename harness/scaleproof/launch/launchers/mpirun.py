@@ -14,7 +14,7 @@ from scaleproof.spec.plugins import LauncherPlugin
 
 
 def options(ranks: int, folder: Path) -> list[str]:
-    """What mpirun is told: that many ranks, not bound to cores, over shared memory whose backing files lie in `folder`."""
+    """Options of mpirun: so many ranks, not bound to cores, over shared memory whose backing files lie in `folder`."""
     # Without the tcp module no rank listens on any port; shared memory is what one machine uses anyway.
     path = ["--mca", "pml", "ob1", "--mca", "btl", "self,sm", "--mca", "btl_sm_backing_directory", str(folder)]
     return ["-n", str(ranks), "--oversubscribe", "--bind-to", "none", *path]

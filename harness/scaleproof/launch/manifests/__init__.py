@@ -54,7 +54,8 @@ def render(suite: Suite, experiment: str, size: str, wanted: Wanted) -> str:
     if not cases:
         fabrics = ", ".join(sorted({case.fabric for case in chosen.cases}))
         raise SpecError(
-            f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); it needs no nodes of a cluster"
+            f"experiment {experiment!r} at size {size!r} has no case on the host's network (fabric {fabrics}); "
+            "it needs no nodes of a cluster"
         )
     name = wanted.name or "-".join(["scaleproof", suite.name, experiment]).lower().replace("_", "-")
     _check(wanted, name, chosen.allocation.constraint)
@@ -107,17 +108,19 @@ def _check(wanted: Wanted, name: str, kind: str | None) -> None:
     ):
         if not _LABEL.match(value):
             raise SpecError(
-                f"--{option} {value!r}: Kubernetes takes lower-case letters, digits and '-' here, and begins and ends with a letter or digit"
+                f"--{option} {value!r}: Kubernetes accepts lower-case letters, digits and '-' here; "
+                "the first and the last are letters or digits"
             )
     if len(name) > LONGEST_NAME:
         raise SpecError(
-            f"--name {name!r} has {len(name)} characters; with what is added to it a pod's name leaves room for {LONGEST_NAME}"
+            f"--name {name!r} has {len(name)} characters; operators add words to it, so that it may have {LONGEST_NAME}"
         )
     if not _IMAGE.match(wanted.image):
         raise SpecError(f"--image {wanted.image!r} is no name of an image; write it like registry.example/scaleproof:1")
     if kind and not _VALUE.match(kind):
         raise SpecError(
-            f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, so letters, digits, '-', '_' and '.'"
+            f"allocation.constraint {kind!r}: on Kubernetes it is the value of a node's label, "
+            "so letters, digits, '-', '_' and '.'"
         )
     for option, number, least in (("nodes", wanted.nodes, 1), ("gpus", wanted.gpus, 0)):
         if number is not None and number < least:

@@ -127,7 +127,7 @@ def given(asked: NodeOptions, variables: Mapping[str, str]) -> Allocation | None
         found,
         "ssh" if launcher == "ssh" else "srun",
         inner,
-        slurm.told(job),
+        slurm.job_of(job),
         interface,
         rendezvous,
     )

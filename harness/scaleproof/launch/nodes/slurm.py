@@ -1,5 +1,5 @@
-"""What Slurm says of the job that we run in. Only its number is taken from the environment: whoever started us may have
-removed all else."""
+"""What Slurm reports about the job that we run in. Only the job's number comes from the environment: a program between
+may have removed all other variables."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from scaleproof.spec.errors import SpecError
 
 KEPT = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JWT", "SLURM_CLUSTER_NAME", "SLURM_CLUSTERS")
 """What srun may read of Slurm's variables; those of an outer step (tasks, binding, memory) are about that one."""
-ASK_S = 30.0
+RUN_S = 30.0
 _FIELD = re.compile(r"(\S+?)=(\S*)")
 _UNREACHED = re.compile(r"failed on node ([^\s:]+):")
 _PART = re.compile(r" Nodes=(\S+) CPU_IDs=(\S+)")
 
 
 def job(variables: Mapping[str, str]) -> str | None:
-    """All that `scontrol show job` says of the job that we run in, on one line; None outside of a job."""
+    """The output of `scontrol show job` for the job that we run in, one line; None outside of a job."""
     number = variables.get("SLURM_JOB_ID") or variables.get("SLURM_JOBID")
     if not number or shutil.which("scontrol") is None:
         return None
-    return _ask("scontrol", "show", "job", "-d", "-o", number).splitlines()[0]
+    return _run("scontrol", "show", "job", "-d", "-o", number).splitlines()[0]
 
 
-def told(line: str) -> Job:
+def job_of(line: str) -> Job:
     """For the record."""
     fields = _fields(line)
     return Job(
@@ -47,7 +47,7 @@ def hosts_of(line: str) -> tuple[Host, ...]:
         raise SpecError(f"Slurm job {fields.get('JobId')} has no nodes: {fields.get('JobState', 'state unknown')}")
     cores = {name: count(cpus) for part, cpus in _PART.findall(line) for name in names_of(part)}
     tasks = -(-int(number) // len(names)) if (number := fields.get("NumTasks", "")).isdigit() else 1
-    switches = switches_of(_ask("scontrol", "show", "topology", fail=False))
+    switches = switches_of(_run("scontrol", "show", "topology", fail=False))
     return tuple(Host(name, max(tasks, cores.get(name, 1)), switches.get(name, "")) for name in names)
 
 
@@ -55,15 +55,15 @@ def cluster(variables: Mapping[str, str]) -> str:
     """Its name."""
     if name := variables.get("SLURM_CLUSTER_NAME"):
         return name
-    found = re.search(r"^ClusterName\s*=\s*(\S+)", _ask("scontrol", "show", "config"), re.M)
-    return found.group(1) if found else "slurm"
+    match = re.search(r"^ClusterName\s*=\s*(\S+)", _run("scontrol", "show", "config"), re.M)
+    return match[1] if match else "slurm"
 
 
 def names_of(nodes: str) -> list[str]:
     """`n[1-3]` as n1, n2, n3."""
     if not nodes or nodes == "(null)":
         return []
-    return _ask("scontrol", "show", "hostnames", nodes).split() if set("[,") & set(nodes) else [nodes]
+    return _run("scontrol", "show", "hostnames", nodes).split() if set("[,") & set(nodes) else [nodes]
 
 
 def switches_of(topology: str) -> dict[str, str]:
@@ -84,24 +84,25 @@ def switches_of(topology: str) -> dict[str, str]:
 
 
 def down(names: Sequence[str]) -> list[str]:
-    """Which of these nodes Slurm holds for down, or does not hear."""
-    lines = _ask("scontrol", "show", "node", "-o", ",".join(names), fail=False).splitlines()
+    """Which of these nodes Slurm reports as down or not responding."""
+    lines = _run("scontrol", "show", "node", "-o", ",".join(names), fail=False).splitlines()
     states = {fields["NodeName"]: fields.get("State", "") for line in lines if "NodeName" in (fields := _fields(line))}
     return [
         name for name in names if any(word in states.get(name, "") for word in ("DOWN", "NOT_RESPONDING", "FAIL", "*"))
     ]
 
 
-def unreached(said: str) -> list[str]:
-    """Nodes on which srun says that it could start nothing. Slurm itself may take minutes to miss them (SlurmdTimeout)."""
-    return list(dict.fromkeys(_UNREACHED.findall(said)))
+def unreached(output: str) -> list[str]:
+    """Nodes on which srun could start nothing, from its output. Slurm itself may notice that minutes later
+    (SlurmdTimeout)."""
+    return list(dict.fromkeys(_UNREACHED.findall(output)))
 
 
 def ending_state(number: str) -> str:
     """The state of a job that Slurm is ending; its script has some seconds more. Empty while it runs. Once its time is
     over Slurm starts no step any more, though it looks at time limits only every half minute and says RUNNING until
     then."""
-    fields = _fields(_ask("scontrol", "show", "job", "-o", number, fail=False))
+    fields = _fields(_run("scontrol", "show", "job", "-o", number, fail=False))
     state, end = fields.get("JobState", "RUNNING"), fields.get("EndTime", "Unknown")
     if state != "RUNNING":
         return state
@@ -127,10 +128,10 @@ def _fields(line: str) -> dict[str, str]:
     return dict(_FIELD.findall(line))
 
 
-def _ask(*command: str, fail: bool = True) -> str:
+def _run(*command: str, fail: bool = True) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=ASK_S, env=scrubbed(os.environ)
+            command, capture_output=True, text=True, check=False, timeout=RUN_S, env=scrubbed(os.environ)
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         if fail:

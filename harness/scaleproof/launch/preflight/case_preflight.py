@@ -12,7 +12,7 @@ from scaleproof.spec.case import AnyCase, OwnCase
 
 
 def obstacle(case: AnyCase, programs: str = "", allocated: AllocatedNodes | None = None) -> Obstacle | None:
-    """Why the case is not runnable on this machine, or on these nodes; None when nothing is known to stand against it."""
+    """Why the case cannot run on this machine, or on these nodes; None when nothing is known that prevents it."""
     if case.plugin("fabric").predicted:  # takes nothing of this machine; what a prediction lacks the simulator says
         return None
     fabric = case.plugin("fabric")

@@ -33,7 +33,7 @@ CAUSE_S = 0.5
 BLAME_S = 5.0
 """The same when all signs so far may be consequences: a rank that raised can need seconds to leave its library."""
 LEAVE_S, LEAVE_NODES_S = 5.0, 30.0
-"""After the last rank: time for the launcher to end by itself; the coordinator of guests still counts what it captured."""
+"""After the last rank: time for the launcher to end by itself; that of guests still counts what it captured."""
 TERM_S = 0.3
 PADDING_MAX = 4096
 """Bytes, one page: by so much the environment moves the stack of the launch's processes, at random."""

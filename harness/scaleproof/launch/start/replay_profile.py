@@ -38,7 +38,8 @@ def profile_for(case: AnyCase, results: Path) -> Profile | Obstacle | None:
 
 
 def stall_limit_s(case: AnyCase, profile: Profile | None, stall_s: float) -> float:
-    """`stall_s`, and twice a whole step where compute is slept: a rank that sleeps moves no more than one that hangs."""
+    """`stall_s`, at least twice a whole step where ranks sleep instead of computing: they move no more than ranks that
+    hang."""
     return stall_s if profile is None else max(stall_s, 2 * profile.step_s * case.dilation)
 
 

@@ -1,5 +1,5 @@
-"""Launches of fabric `simulated`: nothing starts, what a simulator foretells becomes the record. The simulator is an
-upper room and handed down."""
+"""Launches of fabric `simulated`: nothing starts, the prediction of a simulator becomes the record. The simulator is an
+upper room and passed in by the caller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Predicted:
 
 
 class Simulator(Protocol):
-    """What the supervisor needs of it; both raise SpecError, in one line with what to type, where something is missing."""
+    """What the supervisor needs of it. Both raise SpecError, in one line with what to type, where an input is missing."""
 
     def inputs(self, case: AnyCase) -> str:
         """Digest of all that the case's prediction follows from besides the code."""
