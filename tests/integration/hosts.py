@@ -21,7 +21,7 @@ from scaleproof.core.board import Board
 from scaleproof.core.record_schema import Record
 from scaleproof.fabric.guests.guest_plan import LINKS
 from scaleproof.launch.nodes.allocated_nodes import discover_nodes
-from scaleproof.launch.nodes.requested_nodes import NodeOptions, given
+from scaleproof.launch.nodes.requested_nodes import NodeOptions, requested_allocation
 from scaleproof.launch.plan_outcome import PlanOutcome
 from scaleproof.launch.start.on_namespaces import run_in_namespaces
 from scaleproof.launch.supervisor import run_plan
@@ -84,7 +84,7 @@ def small(arm: str, **fields: Any) -> dict[str, Any]:
 
 
 def _run(results: Path, cases: list[dict[str, Any]]) -> PlanOutcome:
-    allocation = given(NodeOptions(), os.environ)
+    allocation = requested_allocation(NodeOptions(), os.environ)
     assert allocation is not None
     return run_plan(
         launches([parse_case(fields) for fields in cases]),

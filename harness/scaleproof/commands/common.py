@@ -72,10 +72,9 @@ def nodes_of_run(given: argparse.Namespace) -> AllocatedNodes | None:
     import os
 
     from scaleproof.launch.nodes.allocated_nodes import discover_nodes
-    from scaleproof.launch.nodes.requested_nodes import NodeOptions
-    from scaleproof.launch.nodes.requested_nodes import given as allocation_given
+    from scaleproof.launch.nodes.requested_nodes import NodeOptions, requested_allocation
 
-    allocation = allocation_given(
+    allocation = requested_allocation(
         NodeOptions(given.hosts, given.launcher, given.interface, given.rendezvous), os.environ
     )
     if allocation is None:

@@ -31,10 +31,11 @@ State = Literal["starting", "running", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one rank wrote last: monotonic beat in ns, step (-1: before the first), state, operation, the `peer` that the
-    program named (-1: none).
+    """What one rank wrote last: monotonic beat in ns, step (-1: before the first), state, operation, and the `peer`
+    that the program named (-1: none).
 
-    `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the engine's.
+    `calls` collective calls were begun, the last one is `call`, `calls_left` of them are done; `round` is the
+    engine's.
     `main` and `helper` are the ranks for which the main thread and another one wait: None: for none, -1: for one that
     only the library knows.
     """

@@ -16,10 +16,10 @@ from scaleproof.spec.units import format_seconds
 
 
 class Progress(Protocol):
-    """Told by the supervisor what happens."""
+    """Called by the supervisor when something happens."""
 
     def begin(self, planned: int, finished: int) -> None:
-        """`planned` launches, of which `finished` have a record already; told again when more are planned, with those
+        """`planned` launches, of which `finished` have a record already; called again when more are planned, with those
         that ended since counted."""
 
     def note(self, text: str) -> None:
@@ -98,9 +98,8 @@ class Lines:
 
     def _count(self) -> None:
         self._spoke = time.monotonic()
-        self.note(
-            f"{self._done}/{self._planned} launches after {format_seconds(self._spoke - self._began)}, {self._failed} without a result"
-        )
+        elapsed = format_seconds(self._spoke - self._began)
+        self.note(f"{self._done}/{self._planned} launches after {elapsed}, {self._failed} without a result")
 
 
 class Bar:

@@ -301,7 +301,7 @@ def test_ranks_are_asked_once_an_experiment_and_again_after_a_failure(
         asked.append(group)
         return answers[min(len(asked), 2) - 1]
 
-    monkeypatch.setattr(experiment_preflight, "ask", ask)
+    monkeypatch.setattr(experiment_preflight, "answers_of", ask)
     monkeypatch.setattr(experiment_preflight, "_known", {})
     monkeypatch.setattr(machine_preflight, "IDLE_S", 0.01)
     first, second, third = (experiment_preflight.Preflight(tmp_path, tmp_path) for _ in range(3))

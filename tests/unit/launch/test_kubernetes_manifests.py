@@ -170,7 +170,10 @@ def test_the_first_pod_waits_for_the_others_shells(
     ("words", "said"),
     [
         (("--kind", "mpi"), "unknown kind 'mpi'; did you mean 'mpijob'?"),
-        (("--kind", "mpijob", "--namespace", "My_Team"), "--namespace 'My_Team': Kubernetes accepts lower-case letters"),
+        (
+            ("--kind", "mpijob", "--namespace", "My_Team"),
+            "--namespace 'My_Team': Kubernetes accepts lower-case letters",
+        ),
         (("--kind", "mpijob", "--name", "x" * 41), "has 41 characters"),
         (("--kind", "mpijob", "--nodes", "0"), "--nodes 0: at least 1"),
         (("--kind", "mpijob", "--image", "a image"), "'a image' is no name of an image"),

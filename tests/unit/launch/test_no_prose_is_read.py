@@ -23,7 +23,7 @@ from scaleproof.launch.nodes.received_files import ReceivedFiles
 from scaleproof.launch.nodes.requested_nodes import Allocation
 from scaleproof.launch.plan_outcome import NODES_LOST, PlanOutcome
 from scaleproof.launch.preflight.experiment_preflight import Preflight
-from scaleproof.launch.preflight.rank_preflight import not_back
+from scaleproof.launch.preflight.rank_preflight import no_answer
 from scaleproof.launch.start.execute import LaunchEnd
 from scaleproof.launch.watch.failure_signs import Sign, Watch, root_cause
 from scaleproof.record.store import Store
@@ -89,7 +89,7 @@ def test_recovery_from_a_lost_node_is_the_same(tmp_path: Path, monkeypatch: pyte
 @SENTENCES
 def test_a_node_lost_in_the_preflight_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say: Any) -> None:
     sign = Sign("node_lost", 0, 0, say("node n1: nothing was heard of it for 10 s"), 9, node="n1")
-    outcome, records = run(tmp_path, monkeypatch, say, [], [not_back(sign, "ranks", say("3 ranks: "))])
+    outcome, records = run(tmp_path, monkeypatch, say, [], [no_answer(sign, "ranks", say("3 ranks: "))])
     assert outcome.allocated is not None and outcome.allocated.lost == {"n1"}
     assert records[0].failure is not None and records[0].failure.code == "node_lost"
     assert (outcome.waiting, outcome.exit_code) == (2, NODES_LOST)

@@ -24,7 +24,7 @@ from scaleproof.launch.nodes.allocated_nodes import (
 from scaleproof.launch.nodes.discovery import NodeAnswer, answer_line, answers_in
 from scaleproof.launch.nodes.forwarded_variables import carried, for_starter
 from scaleproof.launch.nodes.host_list import Host
-from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, given, options
+from scaleproof.launch.nodes.requested_nodes import Allocation, NodeOptions, options, requested_allocation
 from scaleproof.launch.nodes.srun import commands
 from scaleproof.launch.nodes.start_ranks import command
 from scaleproof.spec.case import parse_case
@@ -135,16 +135,16 @@ def test_what_cannot_be_given_is_one_line(asked, variables, said, monkeypatch):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SpecError, match=re.escape(said)):
-        given(asked, variables)
+        requested_allocation(asked, variables)
 
 
 def test_without_hosts_and_without_a_job_there_is_this_machine_alone():
-    assert given(NodeOptions(), {}) is None
+    assert requested_allocation(NodeOptions(), {}) is None
 
 
 def test_variables_stand_for_options_and_options_go_first(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
-    found = given(
+    found = requested_allocation(
         NodeOptions(interface="ib0"),
         {"SCALEPROOF_HOSTS": "a:1,b:1", "SCALEPROOF_LAUNCHER": "torchrun", "SCALEPROOF_INTERFACE": "eth9"},
     )
@@ -159,7 +159,9 @@ def test_variables_stand_for_options_and_options_go_first(monkeypatch):
 def test_what_was_given_can_be_typed_again(monkeypatch):
     monkeypatch.setenv("SCALEPROOF_SSH", "/bin/sh")
     words = ["--hosts", "a:1,b", "--launcher", "torchrun", "--interface", "ib0", "--rendezvous", "c10d"]
-    found = given(NodeOptions(hosts="a:1,b", launcher="torchrun", interface="ib0", rendezvous="c10d"), {})
+    found = requested_allocation(
+        NodeOptions(hosts="a:1,b", launcher="torchrun", interface="ib0", rendezvous="c10d"), {}
+    )
     assert found is not None and options(found) == words
     assert options(Allocation("slurm", "lab", (Host("n1"),), "srun")) == []
 
@@ -174,7 +176,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_slurm_job_is_known_by_its_number_alone(scontrol):
-    found = given(NodeOptions(), {"SLURM_JOB_ID": "17"})
+    found = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17"})
     assert found is not None and (found.kind, found.launcher, found.cluster) == ("slurm", "srun", "lab")
     assert found.job is not None and (found.job.id, found.job.partition, found.job.restarts) == ("17", "long", 2)
     assert [(host.name, host.slots, host.switch) for host in found.hosts] == [
@@ -189,7 +191,7 @@ def test_a_job_of_one_node_is_this_machine_only_where_this_process_runs_on_it(sc
     """The shell of `salloc -N1` may stay on the login node."""
     one = JOB.replace("n[1-3]", "n1").replace(" Nodes=n[2-3] CPU_IDs=0,2-3", "")
     (tmp_path / "scontrol").write_text(SCONTROL.format(job=one))
-    found = given(NodeOptions(), {"SLURM_JOB_ID": "17", **around})
+    found = requested_allocation(NodeOptions(), {"SLURM_JOB_ID": "17", **around})
     assert (found is None) == alone and (
         alone or (found is not None and found.launcher == "srun" and len(found.hosts) == 1)
     )

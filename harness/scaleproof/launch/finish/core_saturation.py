@@ -84,7 +84,8 @@ def saturation(crowded: Crowding) -> list[Warning]:
         reasons.append(f"replayed passes ended {crowded.late:.0%} of their length too late, at most {LATE:.0%} may be")
     if crowded.full is not None and crowded.full > FULL:
         reasons.append(
-            f"for {crowded.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, at most {FULL:.0%} may be so"
+            f"for {crowded.full:.0%} of the time less than {IDLE:.0%} of the cores was idle, "
+            f"at most {FULL:.0%} may be so"
         )
     if crowded.quota is not None and crowded.quota > FULL:
         reasons.append(

@@ -35,8 +35,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class NodePlacement:
-    """Where one launch stands: its nodes and the ranks on each, the interface that they bind and each node's address on
-    it."""
+    """Where one launch runs: its nodes and the ranks on each, and the interface that they bind."""
 
     allocation: Allocation
     nodes: tuple[Node, ...]
@@ -46,17 +45,17 @@ class NodePlacement:
 
     @property
     def streamed(self) -> bool:
-        """Whether files are sent: a launch does it for all of its nodes or for none."""
+        """Whether files are sent over the network: for all nodes of a launch, or for none."""
         return not all(node.answer.shared for node in self.nodes)
 
     @property
     def addresses(self) -> list[str]:
-        """Of each node."""
+        """Each node's address on the interface."""
         return [node.answer.interfaces[netdev(self.interface)] for node in self.nodes]
 
     @property
     def evidence(self) -> Evidence:
-        """Nodes that are one machine in truth emulate a network."""
+        """Nodes of which several are one machine emulate a network."""
         return "measured" if len({node.answer.boot for node in self.nodes}) == len(self.nodes) else "emulated"
 
     @property
@@ -66,13 +65,13 @@ class NodePlacement:
 
     def oversubscribed(self, threads: int) -> bool:
         """Whether some machine has more ranks times threads than cores."""
-        wanted, cores = dict[str, int](), self._cores()
+        threads_on, cores = dict[str, int](), self._cores()
         for node, ranks in zip(self.nodes, self.ranks, strict=True):
-            wanted[node.answer.boot] = wanted.get(node.answer.boot, 0) + len(ranks) * threads
-        return any(wanted[boot] > len(cores[boot]) for boot in wanted)
+            threads_on[node.answer.boot] = threads_on.get(node.answer.boot, 0) + len(ranks) * threads
+        return any(threads_on[boot] > len(cores[boot]) for boot in threads_on)
 
     def _cores(self) -> dict[str, set[int]]:
-        """By boot: nodes of one boot share a machine's."""
+        """By boot: nodes of one boot share the cores of one machine."""
         cores = dict[str, set[int]]()
         for node in self.nodes:
             cores[node.answer.boot] = cores.get(node.answer.boot, set()) | set(node.answer.cores)
@@ -92,12 +91,12 @@ class NodePlacement:
             )
             for node, address, ranks in zip(self.nodes, self.addresses, self.ranks, strict=True)
         ]
-        given = self.allocation
+        allocation = self.allocation
         return Placement(
-            launcher=given.launcher,
-            kind=given.kind,
-            cluster=given.cluster,
-            job=given.job,
+            launcher=allocation.launcher,
+            kind=allocation.kind,
+            cluster=allocation.cluster,
+            job=allocation.job,
             interface=self.interface,
             streamed=self.streamed,
             nodes=nodes,
@@ -106,30 +105,32 @@ class NodePlacement:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedNodes:
-    """All nodes that a run has. `lost`: names of nodes that are gone since; their places stay empty."""
+    """All nodes that a run has. `lost`: names of nodes that were lost since; no other nodes take their places."""
 
     allocation: Allocation
     nodes: tuple[Node, ...]
     interface: str
-    """That of the allocation; loopback in a case stands for it."""
+    """The allocation's, used for cases whose interface is loopback."""
     lost: frozenset[str] = field(default=frozenset())
 
     @property
     def machine(self) -> str:
-        """Stands for this many nodes of these kinds on this cluster, so that a job that comes back on others like them
-        goes on with its plan."""
+        """An id of this number of nodes of these kinds on this cluster, so that a job that is started again on others
+        like them continues its plan."""
         kinds = sorted(node.answer.machine for node in self.nodes)
         return hashlib.sha256("/".join([self.allocation.cluster, *kinds, str(len(kinds))]).encode()).hexdigest()[:12]
 
     @property
     def words(self) -> str:
         """For people."""
-        given, count = self.allocation, len(self.nodes)
-        job = f"Slurm job {given.job.id} on {given.cluster}" if given.kind == "slurm" and given.job else "a host list"
+        allocation, count = self.allocation, len(self.nodes)
+        in_job = allocation.kind == "slurm" and allocation.job is not None
+        job = f"Slurm job {allocation.job.id} on {allocation.cluster}" if in_job and allocation.job else "a host list"
         boots, shared = len({node.answer.boot for node in self.nodes}), all(node.answer.shared for node in self.nodes)
         machines = "" if boots == count else f" (of {boots} machine{'s' if boots > 1 else ''})"
         files = "a shared folder" if shared else "files sent over the network"
-        return f"{count} nodes{machines} of {job}, by {given.launcher} over {self.interface}, {files}: {', '.join(node.name for node in self.nodes)}"
+        names = ", ".join(node.name for node in self.nodes)
+        return f"{count} nodes{machines} of {job}, by {allocation.launcher} over {self.interface}, {files}: {names}"
 
     def without(self, name: str) -> AllocatedNodes:
         """After a node was lost."""
@@ -137,27 +138,28 @@ class AllocatedNodes:
 
     @property
     def loss(self) -> str:
-        """What it has lost, for people."""
+        """Which nodes are lost, for people."""
         return f"node_lost: {', '.join(sorted(self.lost))} of {len(self.nodes)} nodes"
 
     def waits(self, case: AnyCase) -> bool:
-        """Whether a case would stand here, were no node lost."""
+        """Whether a case has to wait since a node is lost: with all nodes there would be room for it."""
         return (
             bool(self.lost)
-            and case.plugin("fabric").evidence == "measured"
+            and _on_nodes(case)
             and isinstance(self.placement_for(case), Obstacle)
             and isinstance(replace(self, lost=frozenset()).placement_for(case), NodePlacement)
         )
 
     def placement_for(self, case: AnyCase) -> NodePlacement | Obstacle:
-        """Where a case stands, or why it cannot and what to do. Always as many nodes as it has ranks, or all, or one
-        for memory that ends there: with another number its launches would not be alike."""
+        """Where a case runs, or why it cannot. The number of nodes is always the same, so that its launches are alike:
+        as many as the case has ranks, at most all; one for a transport that works inside one machine only."""
         on_one = case.transport is not None and case.plugin("transport").one_node
         count = 1 if on_one else min(len(self.nodes), case.ranks)
         living = [node for node in self.nodes if node.name not in self.lost]
         if len(living) < count:
             return Obstacle(
-                f"{case.ranks} ranks stand on {count} nodes, and {', '.join(sorted(self.lost))} of {len(self.nodes)} is lost",
+                f"{case.ranks} ranks need {count} nodes, and of {len(self.nodes)} "
+                f"{', '.join(sorted(self.lost))} {'is' if len(self.lost) == 1 else 'are'} lost",
                 "start again with all nodes",
             )
         ranks = [ranks_of(node, count, case.ranks) for node in range(count)]
@@ -179,27 +181,24 @@ class AllocatedNodes:
 
 
 def placement_for(case: AnyCase, allocated: AllocatedNodes | None) -> NodePlacement | None:
-    """Where a case that may run stands on an allocation; None: it has no use for one."""
-    found = (
-        allocated.placement_for(case)
-        if allocated is not None and case.plugin("fabric").evidence == "measured"
-        else None
-    )
-    return found if isinstance(found, NodePlacement) else None
+    """Where a case runs on an allocation; None: not on one."""
+    placement = allocated.placement_for(case) if allocated is not None and _on_nodes(case) else None
+    return placement if isinstance(placement, NodePlacement) else None
 
 
 def machine_of(case: AnyCase, allocated: AllocatedNodes | None) -> str:
-    """Which machine a case's records name: the allocation's nodes where it stands on them, else this one."""
-    return allocated.machine if allocated is not None and case.plugin("fabric").evidence == "measured" else machine_id()
+    """Which machine a case's records name: the allocation's nodes where it runs on them, else this one."""
+    return allocated.machine if allocated is not None and _on_nodes(case) else machine_id()
 
 
-def fits(case: AnyCase, allocated: AllocatedNodes | None) -> bool:
-    """Whether there is room for a case."""
-    return (
-        allocated is None
-        or case.plugin("fabric").evidence != "measured"
-        or isinstance(allocated.placement_for(case), NodePlacement)
-    )
+def has_room(case: AnyCase, allocated: AllocatedNodes | None) -> bool:
+    """Whether the nodes that are left have room for a case."""
+    return allocated is None or not _on_nodes(case) or isinstance(allocated.placement_for(case), NodePlacement)
+
+
+def _on_nodes(case: AnyCase) -> bool:
+    """Whether a case runs on the nodes of an allocation where there is one: its fabric makes none."""
+    return case.plugin("fabric").evidence == "measured"
 
 
 def lost_node(record: Record) -> str:
@@ -209,8 +208,7 @@ def lost_node(record: Record) -> str:
 
 
 def taken_away(record: Record, allocated: AllocatedNodes | None) -> str:
-    """Why no launch can follow one that failed: Slurm is ending the job, so that its nodes are gone. Empty where that
-    is not so."""
+    """Why no launch can follow one that failed: Slurm is ending the job. Empty where it is not."""
     job = allocated.allocation.job if allocated is not None else None
     state = slurm.ending_state(job.id) if job is not None and record.failure is not None else ""
     return f"Slurm ends job {job.id} ({state})" if job is not None and state else ""
@@ -222,7 +220,7 @@ def node_fields(placement: NodePlacement | None) -> dict[str, Any]:
 
 
 def discover_nodes(allocation: Allocation, results: Path) -> AllocatedNodes:
-    """Call the roll; SpecError when a node does not answer, or they have no interface in common."""
+    """Ask every node for its facts; SpecError when one does not answer, or they have no interface in common."""
     answers = discover(allocation, results)
     nodes = [
         Node(host.name, host.slots or len(answer.cores), host.switch, answer)
@@ -231,13 +229,16 @@ def discover_nodes(allocation: Allocation, results: Path) -> AllocatedNodes:
     return AllocatedNodes(allocation, tuple(nodes), _interface(allocation.interface, nodes))
 
 
-def _interface(asked: str, nodes: Sequence[Node]) -> str:
-    own = {node.name: netdev(asked) if asked else node.answer.own for node in nodes}
+def _interface(option: str, nodes: Sequence[Node]) -> str:
+    own = {node.name: netdev(option) if option else node.answer.own for node in nodes}
     chosen = next(iter(own.values()))
-    if different := {name: found for name, found in own.items() if found != chosen or not found}:
-        told = ", ".join(f"{name}: {found or 'none'}" for name, found in (own if chosen else different).items())
+    different = {name: interface for name, interface in own.items() if interface != chosen or not interface}
+    if different:
+        listed = own if chosen else different
+        interfaces = ", ".join(f"{name}: {interface or 'none'}" for name, interface in listed.items())
         raise SpecError(
-            f"nodes have the address of their name on different interfaces or none ({told}); name one that all have with --interface"
+            f"nodes have the address of their name on different interfaces or none ({interfaces}); "
+            "name one that all have with --interface"
         )
     for node in nodes:
         if chosen not in node.answer.interfaces:
@@ -247,7 +248,8 @@ def _interface(asked: str, nodes: Sequence[Node]) -> str:
     shared = [node.answer.boot for node in nodes if addresses.count(node.answer.interfaces[chosen]) > 1]
     if len(set(shared)) > 1:
         raise SpecError(
-            f"{addresses[0]} is the address of several machines on {chosen!r}; name an interface by which they reach each other with --interface"
+            f"{addresses[0]} is the address of several machines on {chosen!r}; "
+            "name an interface by which they reach each other with --interface"
         )
     return chosen
 

@@ -1,5 +1,5 @@
-"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, exchanges messages
-with all of them until the launch is over, and ends them.
+"""`python -m scaleproof.launch.nodes.coordinator FOLDER`: starts an agent on each node of nodes.json, exchanges
+messages with all of them until the launch is over, and ends them.
 
 It lives no longer than the supervisor; the agents live no longer than it."""
 

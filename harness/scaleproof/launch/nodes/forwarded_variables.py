@@ -26,7 +26,7 @@ OWN = (
 )
 """Beginnings of variables that every node has for itself."""
 _ABOVE = (ADDRESS, NODE, CLOCK, PROC, "_")
-"""What would be said of the supervisor's own place."""
+"""Variables about the place of the supervisor itself."""
 _SECRET = re.compile(r"(?:TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY)S?(?![A-Z])", re.IGNORECASE)
 
 
@@ -42,8 +42,10 @@ def carried(variables: Mapping[str, str]) -> dict[str, str]:
 def for_starter(program: str, variables: Mapping[str, str]) -> dict[str, str]:
     """What the program that starts agents has itself. srun hands all of it on to the nodes; a remote shell nothing, and
     it may need a secret to log in."""
-    found = scrubbed(variables)
-    return {name: value for name, value in found.items() if not _SECRET.search(name)} if program == "srun" else found
+    kept_by_srun = scrubbed(variables)
+    if program != "srun":
+        return kept_by_srun
+    return {name: value for name, value in kept_by_srun.items() if not _SECRET.search(name)}
 
 
 def kept(variables: Mapping[str, str]) -> dict[str, str]:

@@ -33,13 +33,14 @@ def parse(text: str) -> tuple[Host, ...]:
         entries, where = [entry.strip() for entry in text.split(",")], "--hosts: "
     if not entries or not all(entries):
         raise SpecError(
-            f"{where}{text!r} names no host, or has an empty place; write a:4,b:4, or the path of a file with one host a line"
+            f"{where}{text!r} names no host, or has an empty place; "
+            "write a:4,b:4, or the path of a file with one host a line"
         )
-    found = tuple(_host(entry, where) for entry in entries)
-    names = [host.name for host in found]
+    hosts = tuple(_host(entry, where) for entry in entries)
+    names = [host.name for host in hosts]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SpecError(f"{where}host {twice!r} stands there twice; give it all its slots at once, as {twice}:4")
-    return found
+    return hosts
 
 
 def _host(entry: str, where: str) -> Host:

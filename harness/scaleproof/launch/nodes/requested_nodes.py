@@ -1,4 +1,4 @@
-"""What the supervisor was given to run on: this machine alone, the nodes of a Slurm job, or a list of hosts."""
+"""Which nodes a person or a profile requests: this machine alone, the nodes of a Slurm job, or a list of hosts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ HOSTS, LAUNCHER, INTERFACE, RENDEZVOUS = (
     "SCALEPROOF_RENDEZVOUS",
 )
 """Variables that stand for options of `scaleproof run`, so that a workflow's profile can set them."""
-LAUNCHERS = ("local", "srun", "ssh", "mpirun", "torchrun")
-RENDEZVOUSES = ("static", "c10d")
 Inner = Literal["fork", "mpirun", "torchrun"]
+LAUNCHERS = ("local", "srun", "ssh", "mpirun", "torchrun")
+_INNER: dict[str, Inner] = {"mpirun": "mpirun", "torchrun": "torchrun"}
+RENDEZVOUSES = ("static", "c10d")
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """Options as a person or a profile gave them; empty: not given."""
+    """Options of a person or a profile; empty: none."""
 
     hosts: str = ""
     launcher: str = ""
@@ -50,7 +51,7 @@ class Allocation:
     inner: Inner = "fork"
     job: Job | None = None
     interface: str = ""
-    """As asked for; empty: the one that has the address of the node's name."""
+    """As requested; empty: the one that has the address of the node's name."""
     rendezvous: str = "static"
     """Of torchrun."""
 
@@ -74,13 +75,13 @@ def options(allocation: Allocation) -> list[str]:
     return [word for option, value in named.items() if value for word in (option, value)]
 
 
-def given(asked: NodeOptions, variables: Mapping[str, str]) -> Allocation | None:
+def requested_allocation(options: NodeOptions, variables: Mapping[str, str]) -> Allocation | None:
     """The allocation; None: this machine alone. An option goes before its variable, hosts before Slurm. SpecError for
     what cannot be."""
-    launcher = _one_of(asked.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")
-    named = asked.hosts or variables.get(HOSTS, "")
+    launcher = _one_of(options.launcher or variables.get(LAUNCHER, ""), LAUNCHERS, "launcher")
+    named = options.hosts or variables.get(HOSTS, "")
     rendezvous = (
-        _one_of(asked.rendezvous or variables.get(RENDEZVOUS, ""), RENDEZVOUSES, "rendezvous of torchrun") or "static"
+        _one_of(options.rendezvous or variables.get(RENDEZVOUS, ""), RENDEZVOUSES, "rendezvous of torchrun") or "static"
     )
     if launcher == "local":
         if named:
@@ -88,8 +89,8 @@ def given(asked: NodeOptions, variables: Mapping[str, str]) -> Allocation | None
                 f"--hosts {named}: launcher 'local' starts ranks on this machine alone; leave one of both out"
             )
         return None
-    inner: Inner = "mpirun" if launcher == "mpirun" else "torchrun" if launcher == "torchrun" else "fork"
-    interface = asked.interface or variables.get(INTERFACE, "")
+    inner = _INNER.get(launcher, "fork")
+    interface = options.interface or variables.get(INTERFACE, "")
     if inner != "fork":
         _need(str(Path(sys.executable).parent / inner), f"launcher {inner}", "type `make env`")
     if named and launcher == "srun":
@@ -113,18 +114,18 @@ def given(asked: NodeOptions, variables: Mapping[str, str]) -> Allocation | None
                 f"launcher {launcher!r} {where}; start it by sbatch or salloc, or name nodes with --hosts a:4,b:4"
             )
         return None
-    found = slurm.hosts_of(job)
+    hosts = slurm.hosts_of(job)
     if (
-        len(found) == 1
+        len(hosts) == 1
         and not launcher
-        and (is_here(found[0].name) or variables.get("SLURMD_NODENAME") == found[0].name)
+        and (is_here(hosts[0].name) or variables.get("SLURMD_NODENAME") == hosts[0].name)
     ):
         return None  # this machine, which Slurm gave; salloc may stay on the login node
     _need("srun", "launcher srun", "install Slurm's client programs")
     return Allocation(
         "slurm",
         slurm.cluster(variables),
-        found,
+        hosts,
         "ssh" if launcher == "ssh" else "srun",
         inner,
         slurm.job_of(job),

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaleproof.core.record_schema import PreflightCheck, Sniff, Warning
-from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, fits, placement_for
+from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, has_room, placement_for
 from scaleproof.launch.preflight import machine_preflight as machine
-from scaleproof.launch.preflight.rank_preflight import Group, RankAnswers, ask, groups, judge
+from scaleproof.launch.preflight.rank_preflight import Group, RankAnswers, answers_of, groups, judge
 from scaleproof.launch.preflight.slow_nodes import check
 from scaleproof.launch.preflight.sniff_test import sniffed
 from scaleproof.spec.case import AnyCase
@@ -37,7 +37,7 @@ class Preflight:
     _nodes: PreflightCheck | None = None
     _cases: list[AnyCase] = field(default_factory=list)
     _whole: list[PreflightCheck] = field(default_factory=list)
-    _told_here: dict[Group, RankAnswers | PreflightCheck] = field(default_factory=dict)
+    _answers_here: dict[Group, RankAnswers | PreflightCheck] = field(default_factory=dict)
 
     def expect(self, cases: Sequence[AnyCase]) -> None:
         """The launches to come, one case each."""
@@ -45,24 +45,24 @@ class Preflight:
 
     def lose(self, allocated: AllocatedNodes) -> None:
         """A node is gone: what is left is looked at anew."""
-        self.allocated, self._nodes, self._told_here = allocated, None, {}
+        self.allocated, self._nodes, self._answers_here = allocated, None, {}
 
     def of(self, case: AnyCase) -> list[PreflightCheck]:
         """All checks that concern a launch of this case; the first call does what is done once."""
         if not self._whole:
             quiet, self.idle = machine.idle_traffic()
             self._whole = [machine.disk(self.results, self._cases), quiet]
-        expected = [other for other in self._cases if fits(other, self.allocated)]
-        told = self._told(groups([*expected, case])[case.launcher, case.fabric, case.interface])
+        expected = [other for other in self._cases if has_room(other, self.allocated)]
+        answers = self._answers(groups([*expected, case])[case.launcher, case.fabric, case.interface])
         own = self._machine(case)
-        if isinstance(told, PreflightCheck):
-            return [*self._whole, *own, told]
-        limits = [found["limits"] for found in told.values()]
+        if isinstance(answers, PreflightCheck):
+            return [*self._whole, *own, answers]
+        limits = [found["limits"] for found in answers.values()]
         own += [
             machine.locked_memory(case, [limit["memlock"] for limit in limits]),
             machine.open_files(case, [limit["files"] for limit in limits]),
         ]
-        return [*self._whole, *own, *self._look_at_nodes(case), *judge(told)]
+        return [*self._whole, *own, *self._look_at_nodes(case), *judge(answers)]
 
     def _machine(self, case: AnyCase) -> list[PreflightCheck]:
         """Memory and cores, of this machine or of the nodes that the case takes."""
@@ -79,14 +79,14 @@ class Preflight:
             self.say(f"nodes: {self._nodes.message}" + (f"; {self._nodes.advice}" if self._nodes.advice else ""))
         return [self._nodes]
 
-    def _told(self, group: Group) -> RankAnswers | PreflightCheck:
-        if group not in self._told_here:
-            at, told = _known.get((group, self._node_names()), (-VALID_S, {}))
-            self._told_here[group] = told if told and time.monotonic() - at < VALID_S else self._ask(group)
-        return self._told_here[group]
+    def _answers(self, group: Group) -> RankAnswers | PreflightCheck:
+        if group not in self._answers_here:
+            at, answers = _known.get((group, self._node_names()), (-VALID_S, {}))
+            self._answers_here[group] = answers if answers and time.monotonic() - at < VALID_S else self._request(group)
+        return self._answers_here[group]
 
-    def _ask(self, group: Group) -> RankAnswers | PreflightCheck:
-        answer = ask(group, self.staging, self.allocated)
+    def _request(self, group: Group) -> RankAnswers | PreflightCheck:
+        answer = answers_of(group, self.staging, self.allocated)
         if not isinstance(answer, PreflightCheck) and failed(judge(answer)) is None:
             _known[group, self._node_names()] = time.monotonic(), answer
         return answer

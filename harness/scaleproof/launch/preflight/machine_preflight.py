@@ -63,11 +63,17 @@ def memory(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCh
 def cores(case: AnyCase, placement: NodePlacement | None = None) -> PreflightCheck:
     """Ranks times threads against the cores that may be used; more warns, and bars every claim about scaling."""
     if sleeps(case):
-        message = f"{case.ranks} ranks that sleep in place of computing on {usable_cores():g} cores; how idle these are is looked at meanwhile"
+        message = (
+            f"{case.ranks} ranks that sleep instead of computing on {usable_cores():g} cores; "
+            "the launch measures how idle these are"
+        )
         return checked("oversubscribed", True, message)
     if placement is not None:
         crowded = placement.oversubscribed(case.threads_per_rank)
-        message = f"{case.ranks} ranks with {case.threads_per_rank} threads on {len(placement.nodes)} nodes with {placement.cores} cores in all"
+        message = (
+            f"{case.ranks} ranks with {case.threads_per_rank} threads on {len(placement.nodes)} nodes "
+            f"with {placement.cores} cores in all"
+        )
         return checked(
             "oversubscribed",
             True,
@@ -88,7 +94,10 @@ def locked_memory(case: AnyCase, limits: Sequence[int]) -> PreflightCheck:
     if not pins:
         return checked("memlock", True, f"{message}; transport {case.transport!r} pins none")
     needed = estimate(case, {}).nbytes // case.ranks
-    advice = "raise it: `ulimit -l unlimited`, LimitMEMLOCK in the service that starts the ranks, or --ulimit memlock=-1 of the container"
+    advice = (
+        "raise it: `ulimit -l unlimited`, LimitMEMLOCK in the service that starts the ranks, "
+        "or --ulimit memlock=-1 of the container"
+    )
     enough = lowest < 0 or lowest >= needed
     return checked(
         "memlock", enough, f"{message}, about {format_bytes(needed)} needed per rank", "" if enough else advice

@@ -1,5 +1,5 @@
-"""Preflight among the ranks: the experiment's own launcher starts as many ranks as it will, on its interface; what they
-tell is judged here."""
+"""Preflight among the ranks: the experiment's own launcher starts as many ranks as it will, on its interface; their
+answers are judged here."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def groups(cases: Sequence[AnyCase]) -> dict[tuple[str, str, str], Group]:
     return found
 
 
-def ask(group: Group, staging: Path, allocated: AllocatedNodes | None = None) -> RankAnswers | PreflightCheck:
-    """Start the ranks and let them look; a failed check when they did not come back."""
+def answers_of(group: Group, staging: Path, allocated: AllocatedNodes | None = None) -> RankAnswers | PreflightCheck:
+    """Start the ranks of a preflight; returns their answers, or a failed check when they did not answer."""
     values = {
         "program": "own",
         "suite": "preflight",
@@ -92,18 +92,18 @@ def ask(group: Group, staging: Path, allocated: AllocatedNodes | None = None) ->
     deadline_s = DEADLINE_S[group.fabric_options.get("guest")] + RANK_S * group.ranks
     facts = facts_of(case, _PROGRAMS, deadline_s, staging, placement_for(case, allocated))
     if isinstance(facts, Sign):
-        return not_back(facts, "ranks", f"{group.words}: ")
+        return no_answer(facts, "ranks", f"{group.words}: ")
     return {
-        rank: {**found["preflight"], "clock": found.get("clock"), "clock_error": found.get("clock_error")}
-        for rank, found in facts.items()
+        rank: {**answer["preflight"], "clock": answer.get("clock"), "clock_error": answer.get("clock_error")}
+        for rank, answer in facts.items()
     }
 
 
 def facts_of(
     case: AnyCase, programs: Path, deadline_s: float, staging: Path, placement: NodePlacement | None
 ) -> dict[int, dict[str, Any]] | Sign:
-    """Start the ranks of one of our own programs as those of a launch; what they left in their facts, or what went
-    wrong. Nothing is recorded."""
+    """Start the ranks of one of our own programs as those of a launch; returns their facts, or what went wrong. Nothing
+    is recorded."""
     address = placement.addresses[0] if placement else registry.load("fabric", case.fabric)(case.interface).address()
     launch_spec = LaunchSpec(
         launch=secrets.token_hex(8),
@@ -130,23 +130,23 @@ def facts_of(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def not_back(sign: Sign, code: str, words: str, passed: bool | None = False) -> PreflightCheck:
-    """Ranks that did not come back: a lost node is told as such, all else as the check that it was."""
+def no_answer(sign: Sign, code: str, words: str, passed: bool | None = False) -> PreflightCheck:
+    """The check of ranks that did not answer: a lost node has a check of its own."""
     if sign.code == "node_lost":
         lost = checked("node_lost", False, sign.message, ADVICE["node_lost"])
         return lost.model_copy(update={"node": sign.node})
     return checked(code, passed, f"{words}{sign.code}: {sign.message}", ADVICE.get(sign.code, "read the message"))
 
 
-def judge(told: RankAnswers) -> list[PreflightCheck]:
+def judge(answers: RankAnswers) -> list[PreflightCheck]:
     """Names, ports, pairs, clocks, speed."""
-    return [names(told), ports(told), pairs(told), clocks(told), speed(told)]
+    return [names(answers), ports(answers), pairs(answers), clocks(answers), speed(answers)]
 
 
-def names(told: RankAnswers) -> PreflightCheck:
-    """`localhost` must resolve. A host name that does not is a warning: every transport here is told its address, but a
-    library that is not cannot start."""
-    unresolved = {rank: answer["unresolved"] for rank, answer in told.items() if answer["unresolved"]}
+def names(answers: RankAnswers) -> PreflightCheck:
+    """`localhost` must resolve. A host name that does not is a warning: every transport here gets its address, but a
+    library that looks the name up cannot start."""
+    unresolved = {rank: answer["unresolved"] for rank, answer in answers.items() if answer["unresolved"]}
     without_localhost = {rank: errors["localhost"] for rank, errors in unresolved.items() if "localhost" in errors}
     if without_localhost:
         rank, error = next(iter(without_localhost.items()))
@@ -157,30 +157,30 @@ def names(told: RankAnswers) -> PreflightCheck:
         message = f"the host's own name does not resolve on ranks {', '.join(map(str, unresolved))} ({error})"
         return checked("names", True, message, "add the name to /etc/hosts, for libraries that look it up themselves")
     own = sorted(
-        {address for answer in told.values() for name, address in answer["resolves"].items() if name != "localhost"}
+        {address for answer in answers.values() for name, address in answer["resolves"].items() if name != "localhost"}
     )
     return checked("names", True, f"localhost resolves, and the host's own name to {', '.join(own)}")
 
 
-def ports(told: RankAnswers) -> PreflightCheck:
+def ports(answers: RankAnswers) -> PreflightCheck:
     """Every rank got the listening ports that a transport may want."""
-    few = next(((rank, found) for rank, found in told.items() if found["port_error"]), None)
-    if few is not None:
-        message = f"rank {few[0]} got {few[1]['ports']} ports: {few[1]['port_error']}"
+    without = {rank: answer for rank, answer in answers.items() if answer["port_error"]}
+    if without:
+        rank, answer = next(iter(without.items()))
+        message = f"rank {rank} got {answer['ports']} ports: {answer['port_error']}"
         return checked(
             "ports",
             False,
             message,
             "widen net.ipv4.ip_local_port_range, end what holds ports, or check that the interface's address is up",
         )
-    return checked(
-        "ports", True, f"every rank could take {min(found['ports'] for found in told.values())} free ports at once"
-    )
+    fewest = min(answer["ports"] for answer in answers.values())
+    return checked("ports", True, f"every rank could open {fewest} free ports at once")
 
 
-def pairs(told: RankAnswers) -> PreflightCheck:
+def pairs(answers: RankAnswers) -> PreflightCheck:
     """Every pair connected on the requested interface's address."""
-    lost = [(rank, int(peer), why) for rank, found in told.items() for peer, why in found["unreachable"].items()]
+    lost = [(rank, int(peer), why) for rank, answer in answers.items() for peer, why in answer["unreachable"].items()]
     if lost:
         rank, peer, why = lost[0]
         message = f"{len(lost)} pairs cannot connect, first rank {rank} to rank {peer}: {why}"
@@ -191,15 +191,15 @@ def pairs(told: RankAnswers) -> PreflightCheck:
             "look at firewall rules and routes of this interface, or name another one with `interface:`",
         )
     return checked(
-        "pairs", True, f"{sum(range(len(told)))} pairs of {len(told)} ranks connected and proved who they are"
+        "pairs", True, f"{sum(range(len(answers)))} pairs of {len(answers)} ranks connected and proved who they are"
     )
 
 
-def clocks(told: RankAnswers) -> PreflightCheck:
+def clocks(answers: RankAnswers) -> PreflightCheck:
     """Ranks of one machine share a monotonic clock: their readings may not differ by more than the way between them.
     Other machines' offsets are measured."""
-    home = told[min(told)]["host"] if told else ""
-    errors = [f"rank {rank}: {found['clock_error']}" for rank, found in told.items() if found.get("clock_error")]
+    home = answers[min(answers)]["host"] if answers else ""
+    errors = [f"rank {rank}: {answer['clock_error']}" for rank, answer in answers.items() if answer.get("clock_error")]
     if errors:
         return checked(
             "clock",
@@ -207,12 +207,15 @@ def clocks(told: RankAnswers) -> PreflightCheck:
             f"clocks could not be compared: {errors[0]}",
             "times of different ranks may not be on one clock",
         )
-    readings = {rank: found["clock"] for rank, found in told.items() if found.get("clock")}
+    readings = {rank: answer["clock"] for rank, answer in answers.items() if answer.get("clock")}
     apart = {rank: clock for rank, clock in readings.items() if abs(clock["offset_ns"]) > clock["uncertainty_ns"]}
-    here = [rank for rank in apart if told[rank]["host"] == home]
+    here = [rank for rank in apart if answers[rank]["host"] == home]
     if here:
         clock = readings[here[0]]
-        message = f"rank {here[0]} is {clock['offset_ns']} ns from rank 0 on one machine, uncertain by {clock['uncertainty_ns']} ns"
+        message = (
+            f"rank {here[0]} is {clock['offset_ns']} ns from rank 0 on one machine, "
+            f"uncertain by {clock['uncertainty_ns']} ns"
+        )
         return checked(
             "clock",
             False,
@@ -226,17 +229,20 @@ def clocks(told: RankAnswers) -> PreflightCheck:
     return checked("clock", True, f"one monotonic clock for {max(len(readings), 1)} ranks")
 
 
-def speed(told: RankAnswers) -> PreflightCheck:
+def speed(answers: RankAnswers) -> PreflightCheck:
     """The sniff test: one core of each rank multiplies matrices; the slowest is named."""
-    found = {rank: float(answer["gflops"]) for rank, answer in told.items() if answer["gflops"] is not None}
-    if not found:
+    gflops = {rank: float(answer["gflops"]) for rank, answer in answers.items() if answer["gflops"] is not None}
+    if not gflops:
         return checked("speed", None, "no rank had a core of its own for the sniff test", "")
-    middle, slowest = statistics.median(found.values()), min(found, key=lambda rank: found[rank])
-    hosts = {rank: str(answer["host"]).partition("/")[0] for rank, answer in told.items()}
+    middle, slowest = statistics.median(gflops.values()), min(gflops, key=lambda rank: gflops[rank])
+    hosts = {rank: str(answer["host"]).partition("/")[0] for rank, answer in answers.items()}
     where = f" on {hosts[slowest]}" if len(set(hosts.values())) > 1 else ""
-    message = f"sniff test of one core a rank: median {middle:.1f} GFLOP/s, slowest rank {slowest}{where} with {found[slowest]:.1f}"
+    message = (
+        f"sniff test of one core a rank: median {middle:.1f} GFLOP/s, "
+        f"slowest rank {slowest}{where} with {gflops[slowest]:.1f}"
+    )
     # Of two ranks the median lies between them: there the faster one is the measure.
-    slow = found[slowest] < SLOW * (middle if len(found) > 2 else max(found.values()))
+    slow = gflops[slowest] < SLOW * (middle if len(gflops) > 2 else max(gflops.values()))
     return checked(
         "speed",
         True,

@@ -18,11 +18,11 @@ _NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One figure: what to call it, and how a value is told."""
+    """One figure: what to call it, and how a value is shown."""
 
     name: str
     words: str
-    told: Callable[[float], str]
+    shown: Callable[[float], str]
     smaller: bool = False
     """The smaller value is the better one."""
 
@@ -49,7 +49,8 @@ class Slow:
         """For people."""
         kind, side = self.kind, "above" if self.kind.smaller else "below"
         apart = f"{abs(self.value / self.middle - 1):.0%}"
-        return f"{self.who} {kind.words} {kind.told(self.value)}, {apart} {side} the middle of all, {kind.told(self.middle)}"
+        value, middle = kind.shown(self.value), kind.shown(self.middle)
+        return f"{self.who} {kind.words} {value}, {apart} {side} the middle of all, {middle}"
 
 
 def slow(sniff: Sniff) -> list[Slow]:
@@ -114,12 +115,12 @@ def check(sniff: Sniff) -> PreflightCheck:
     """For the records of the run: every figure's range, and by name what is slow."""
     found = slow(sniff)
     ranges = ", ".join(
-        _told(kind, sniff.nodes) for kind in KINDS if all(getattr(node, kind.name) for node in sniff.nodes)
+        _range_shown(kind, sniff.nodes) for kind in KINDS if all(getattr(node, kind.name) for node in sniff.nodes)
     )
     few = f"; {FEWEST} nodes or more are needed to tell which one is slow" if len(sniff.nodes) < FEWEST else ""
     if not found:
         return PreflightCheck(code=CODE, passed=True, message=f"sniff test of {len(sniff.nodes)} nodes: {ranges}{few}")
-    said = "; ".join(each.words for each in found[:_NAMED]) + (
+    slow_ones = "; ".join(each.words for each in found[:_NAMED]) + (
         f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     )
     who = list(dict.fromkeys(each.who for each in found))
@@ -127,11 +128,11 @@ def check(sniff: Sniff) -> PreflightCheck:
     out = f", or leave it out ({f'sbatch --exclude={names}' if sniff.job else 'of the list of hosts'})" if names else ""
     advice = f"look at {', '.join(who)} (other work, heat, memory, cable){out}"
     return PreflightCheck(
-        code=CODE, passed=True, message=f"{said}; sniff test of {len(sniff.nodes)} nodes: {ranges}", advice=advice
+        code=CODE, passed=True, message=f"{slow_ones}; sniff test of {len(sniff.nodes)} nodes: {ranges}", advice=advice
     )
 
 
-def _told(kind: Kind, nodes: Sequence[SniffedNode]) -> str:
+def _range_shown(kind: Kind, nodes: Sequence[SniffedNode]) -> str:
     values = [getattr(node, kind.name).value for node in nodes]
-    least, most = kind.told(min(values)), kind.told(max(values))
+    least, most = kind.shown(min(values)), kind.shown(max(values))
     return f"{kind.words} {least}" + (f" to {most}" if most != least else "")

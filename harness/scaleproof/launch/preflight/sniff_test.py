@@ -15,7 +15,7 @@ from scaleproof.core.atomic_write import write_form
 from scaleproof.core.record_schema import PreflightCheck, Sniff, Sniffed, SniffedNode
 from scaleproof.launch.nodes.allocated_nodes import AllocatedNodes, NodePlacement, placement_for
 from scaleproof.launch.preflight.machine_preflight import checked
-from scaleproof.launch.preflight.rank_preflight import facts_of, not_back
+from scaleproof.launch.preflight.rank_preflight import facts_of, no_answer
 from scaleproof.launch.preflight.slow_nodes import CODE
 from scaleproof.launch.watch.failure_signs import Sign
 from scaleproof.paths import PACKAGE
@@ -31,7 +31,7 @@ BASE_S, NODE_S = 60.0, 6.0
 
 
 def sniffed(allocated: AllocatedNodes, results: Path, staging: Path) -> Sniff | PreflightCheck:
-    """Figures of all nodes that are left, kept ones where they are young enough; a check that says why there are none."""
+    """Figures of all nodes that are left, stored ones unless they are too old; a check that says why there are none."""
     placement = placement_for(one_rank_each(len(allocated.nodes) - len(allocated.lost)), allocated)
     if placement is None:
         return checked(CODE, None, "the nodes were not looked at: one rank does not fit on each of them")
@@ -42,7 +42,7 @@ def sniffed(allocated: AllocatedNodes, results: Path, staging: Path) -> Sniff | 
         return known
     found = measured(one_rank_each(len(names)), names, staging, placement)
     if isinstance(found, Sign):
-        return not_back(found, CODE, "the nodes were not looked at: ", None)
+        return no_answer(found, CODE, "the nodes were not looked at: ", None)
     sniff = Sniff(
         cluster=allocated.allocation.cluster, job=job, taken_at=_now().isoformat(timespec="seconds"), nodes=found
     )

@@ -24,8 +24,8 @@ from scaleproof.paths import IMPORT_ROOT
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command did on nodes: the worst exit code, each node's output, and the coordinator's report (None when it left
-    none)."""
+    """What a command did on nodes: the worst exit code, each node's output, and the coordinator's report (None:
+    there is none)."""
 
     code: int
     output: list[str]

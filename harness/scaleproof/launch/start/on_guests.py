@@ -22,7 +22,7 @@ class GuestsLauncher:
         self.launcher = launcher
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-        """Writes guests.json; the coordinator's life hangs on the supervisor's."""
+        """Writes guests.json; the coordinator lives no longer than the supervisor."""
         case = launch_spec.parsed_case
         nodes, ranks, options = case.nodes, case.ranks, case.options_of(GuestOptions)
         mine = [ranks_of(node, nodes, ranks) for node in range(nodes)]

@@ -1,5 +1,5 @@
-"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the coordinator that builds
-its cluster."""
+"""Launches and single commands on nodes of namespaces: from a case to namespaces.json, and to the coordinator that
+builds its cluster."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from scaleproof.spec.cluster import Cluster, cluster_of, node_name, slowed
 
 
 class NamespacesLauncher:
-    """One coordinator, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there; `mpirun`
-    and `mpich` run on the first node."""
+    """One coordinator, which makes the nodes. Launcher `local`: it imports what ranks need and forks them there;
+    `mpirun` and `mpich` run on the first node."""
 
     def __init__(self, launcher: str) -> None:
         self.launcher = launcher
 
     def command(self, folder: Path, launch_spec: LaunchSpec) -> list[str]:
-        """Writes namespaces.json; the coordinator's life hangs on the supervisor's."""
+        """Writes namespaces.json; the coordinator lives no longer than the supervisor."""
         case = launch_spec.parsed_case
         cluster = slowed(cluster_of(case), case.dilation, case.shrink)
         ranks = [ranks_of(node, case.nodes, case.ranks) for node in range(case.nodes)]

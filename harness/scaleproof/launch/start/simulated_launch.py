@@ -32,7 +32,7 @@ class Predicted:
 
 
 class Simulator(Protocol):
-    """What the supervisor needs of it. Both raise SpecError, in one line with what to type, where an input is missing."""
+    """What the supervisor needs of it. Both raise SpecError, one line with what to type, where an input is missing."""
 
     def inputs(self, case: AnyCase) -> str:
         """Digest of all that the case's prediction follows from besides the code."""

@@ -151,8 +151,8 @@ class Watch:
 
     def sign(self, code: str, rank: int, message: str) -> Sign:
         """A sign about a rank as it is now."""
-        found = Sign(code, rank, time.monotonic_ns(), message)
-        return self._placed(found) if rank in self.ranks else found
+        sign = Sign(code, rank, time.monotonic_ns(), message)
+        return self._with_position(sign) if rank in self.ranks else sign
 
     def _read_ends(self) -> None:
         for rank in self.ranks:
@@ -166,7 +166,7 @@ class Watch:
             sign = ended_badly(rank, end, report)
             if sign is not None and rank not in self._signs:
                 # A rank that was stopped stays so, however it ended once it was continued for its stacks.
-                self._signs[rank] = self._placed(sign)
+                self._signs[rank] = self._with_position(sign)
 
     def _look_at_process(self, rank: int, pid: int) -> None:
         now = time.monotonic()
@@ -188,7 +188,7 @@ class Watch:
             message = f"the process has been stopped (SIGSTOP or a debugger) for {now - since:.1f} s"
             self._signs.setdefault(rank, self.sign("rank_stopped", rank, message))
 
-    def _placed(self, sign: Sign) -> Sign:
+    def _with_position(self, sign: Sign) -> Sign:
         line = self.board.read(sign.rank)
         return replace(sign, step=line.step, operation=line.operation)
 
@@ -196,7 +196,7 @@ class Watch:
 def ended_badly(rank: int, end: dict[str, Any], report: dict[str, Any] | None) -> Sign | None:
     """What an ended rank's exit and report say; None when it ended well."""
     at = int(end["at_ns"])
-    if "code" in end:  # the rank's node died, and its keeper tells
+    if "code" in end:  # written by the coordinator for a rank of a lost node
         return Sign(end["code"], rank, at, end["message"], end["signal"], node=end.get("node", ""))
     if end["signal"] is not None:
         return Sign("rank_killed", rank, at, f"killed by {signal_name(end['signal'])}", end["signal"])
@@ -224,7 +224,7 @@ def signal_name(number: int) -> str:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        content: dict[str, Any] = json.loads(path.read_text())
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return found
+    return content

@@ -1,4 +1,4 @@
-"""How ranks' processes fare, from outside: on this machine by /proc, in guests by what their nodes tell."""
+"""The state of ranks' processes, from outside: on this machine by /proc, on other nodes by files that they publish."""
 
 from __future__ import annotations
 
@@ -51,15 +51,16 @@ class Here:
 
 
 class OnNodes:
-    """Processes of guests: the parent on each node writes what it sees (rank/status_publisher.py)."""
+    """Processes on other nodes, each of which writes what it sees (rank/status_publisher.py). `nodes`: the number of
+    each rank's node."""
 
-    def __init__(self, folder: Path, places: Sequence[int]) -> None:
-        self.folder, self.places = folder, places
+    def __init__(self, folder: Path, nodes: Sequence[int]) -> None:
+        self.folder, self.nodes = folder, nodes
 
     def state(self, rank: int, pid: int, pollers: Sequence[int]) -> tuple[str, float]:
         """See Processes."""
-        told = self._told(rank)
-        return str(told.get("state", "")), float(told.get("used_s", 0.0))
+        status = self._status(rank)
+        return str(status.get("state", "")), float(status.get("used_s", 0.0))
 
     def family_s(self, rank: int, pid: int) -> float:
         """Part of `state`."""
@@ -67,12 +68,12 @@ class OnNodes:
 
     def disk_bytes(self, rank: int, pid: int) -> int:
         """See Processes."""
-        return int(self._told(rank).get("read_bytes", 0))
+        return int(self._status(rank).get("read_bytes", 0))
 
     def request_stacks(self, folder: Path) -> bool:
         """By a file, which every node looks for."""
         (folder / STACKS).write_text(str(time.monotonic_ns()))
         return True
 
-    def _told(self, rank: int) -> dict[str, Any]:
-        return (read_json(processes_file(self.folder, self.places[rank])) or {}).get(str(rank), {})
+    def _status(self, rank: int) -> dict[str, Any]:
+        return (read_json(processes_file(self.folder, self.nodes[rank])) or {}).get(str(rank), {})
